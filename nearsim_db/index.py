@@ -14,8 +14,10 @@ from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.build import MOST_DOCUMENTS
 from nearsim_db.indexing.catch_up import CatchUp
-from nearsim_db.indexing.ingest import Ingest, measure
-from nearsim_db.indexing.ingest_checked import CheckedIngest
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.ingest.account import IngestAccount
+from nearsim_db.indexing.ingest.bulk import BulkIngest, measure
+from nearsim_db.indexing.ingest.checked import CheckedIngest
 from nearsim_db.indexing.purge import Purged
 from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.readers import RejectWriter, VectorLengthCheck, from_documents
@@ -130,52 +132,116 @@ class Index(Queries):
         """
         if on_duplicate not in (None, *get_args(OnDuplicate)):
             raise InputError(f"on_duplicate is {on_duplicate!r}; choose {', '.join(get_args(OnDuplicate))}")
-        is_borrowed = self.database.engine.is_borrowed
-        if dry_run:
-            self.database.refuse_borrowed("a dry run")
-        elif is_borrowed and on_duplicate is not None:
-            self._require_lookups()
-        collection_id = self._open_for_writing("write", create=not dry_run)
-        if expected_bytes is None and not dry_run:
-            records, expected_bytes = measure(records)
-        counted = VectorLengthCheck(records)
         with translate_errors(), RejectWriter(rejects) as writer:
-            run = Ingest(self.database, collection_id, writer, strict=strict, dry_run=dry_run)
-            if (on_duplicate is not None or is_borrowed) and not dry_run:
-                self._index(collection_id)
-                find = self._lookups.find_locked
-                run = CheckedIngest(self.database, collection_id, writer, find, on_duplicate, strict=strict)
-            existing = self._catch_up.generations(collection_id)
-            with run.adding_summary():
-                try:
-                    if dry_run or is_borrowed:
-                        run.write(counted, self._progress)
-                    else:
-                        is_few = isinstance(records, list) and len(records) <= MOST_DOCUMENTS
-                        with self._catch_up.sign_early(
-                            collection_id, expected_bytes, existing, is_few=is_few
-                        ) as signing:
-                            run.write(counted, self._progress, signing.add)
-                            signing.finish(run.summary.inserted)
-                except BaseException as error:
-                    # Records before a damaged or refused one are kept, so they are indexed too.
-                    if not dry_run and (isinstance(error, Exception) or not resumable):
-                        self._index_after_error(collection_id)
-                    raise
-                self.warnings.extend(counted.warnings())
-                self.warnings.extend(run.markup_warnings([one for one in existing if one.state == "live"]))
-                indexed = None if dry_run else self._index(collection_id, is_attached=False)
-                to_store = run if dry_run else None
-                profiles.refuse_unusable_recipes(self.database, collection_id, to_store, planned, indexed)
-            return run.summary
+            if dry_run:
+                return self._count_only(records, writer, planned, strict=strict)
+            if on_duplicate is not None or self.database.engine.is_borrowed:
+                return self._add_one_by_one(records, writer, on_duplicate, strict=strict, resumable=resumable)
+            return self._add_in_bulk(records, writer, expected_bytes, strict=strict, resumable=resumable)
+
+    def _count_only(
+        self,
+        records: Iterable[ReadDocument | Reject],
+        writer: RejectWriter,
+        planned: Recipe | None,
+        *,
+        strict: bool,
+    ) -> IngestSummary:
+        """Count what `_add_in_bulk` would write."""
+        self.database.refuse_borrowed("a dry run")
+        collection_id = self._open_for_writing("write", create=False)
+        existing = self._catch_up.generations(collection_id)
+        checked = VectorLengthCheck(records)
+        run = BulkIngest(self.database, collection_id, writer, strict=strict, dry_run=True)
+        with run.adding_summary():
+            run.write(checked, self._progress)
+            self._warn_of_records(run, checked, existing)
+            profiles.refuse_unusable_recipes(self.database, collection_id, run, planned)
+        return run.summary
+
+    def _add_one_by_one(
+        self,
+        records: Iterable[ReadDocument | Reject],
+        writer: RejectWriter,
+        on_duplicate: OnDuplicate | None,
+        *,
+        strict: bool,
+        resumable: bool,
+    ) -> IngestSummary:
+        """Look each record up and add it, or only write it, in the transaction of an application; then index all."""
+        if self.database.engine.is_borrowed and on_duplicate is not None:
+            self._require_lookups()
+        collection_id = self._open_for_writing("write", create=True)
+        self._index(collection_id)  # for the look-ups
+        existing = self._catch_up.generations(collection_id)
+
+        checked, find = VectorLengthCheck(records), self._lookups.find_locked
+        run = CheckedIngest(self.database, collection_id, writer, find, on_duplicate, strict=strict)
+        with run.adding_summary():
+            try:
+                run.write(checked, self._progress)
+            except BaseException as error:
+                if isinstance(error, Exception) or not resumable:
+                    self._index_after_error(collection_id)
+                raise
+            self._warn_of_records(run, checked, existing)
+            indexed = self._index(collection_id, is_attached=False)
+            profiles.refuse_unusable_recipes(self.database, collection_id, existing=indexed)
+        return run.summary
+
+    def _add_in_bulk(
+        self,
+        records: Iterable[ReadDocument | Reject],
+        writer: RejectWriter,
+        expected_bytes: int | None,
+        *,
+        strict: bool,
+        resumable: bool,
+    ) -> IngestSummary:
+        """Write records in batches, sign those of a first index meanwhile, and build or update every index."""
+        collection_id = self._open_for_writing("write", create=True)
+        existing = self._catch_up.generations(collection_id)
+        if expected_bytes is None:
+            records, expected_bytes = measure(records)
+        is_few = isinstance(records, list) and len(records) <= MOST_DOCUMENTS
+
+        checked, signed = VectorLengthCheck(records), list[Context]()
+        run = BulkIngest(self.database, collection_id, writer, strict=strict)
+        with run.adding_summary():
+            try:
+                with self._catch_up.prepare_first_builds(
+                    collection_id, existing, expected_bytes, is_few=is_few
+                ) as signed:
+                    run.write(checked, self._progress, signed)
+            except BaseException as error:
+                # Records before a damaged or refused one are kept, so they are indexed too.
+                if isinstance(error, Exception) or not resumable:
+                    self._index_after_error(collection_id, signed)
+                raise
+            self._warn_of_records(run, checked, existing)
+            indexed = self._index(collection_id, signed, is_attached=False)
+            profiles.refuse_unusable_recipes(self.database, collection_id, existing=indexed)
+        return run.summary
+
+    def _warn_of_records(
+        self, run: IngestAccount, checked: VectorLengthCheck, existing: Sequence[Generation]
+    ) -> None:
+        """Warn of vectors of several lengths, and of HTML in live indexes; a build warns of HTML by itself."""
+        self.warnings.extend(checked.warnings())
+        self.warnings.extend(run.markup_warnings([one for one in existing if one.state == "live"]))
 
     def _index(
-        self, collection_id: CollectionId, *, may_leave: bool = True, is_attached: bool = True
+        self,
+        collection_id: CollectionId,
+        signed: Sequence[Context] = (),
+        *,
+        may_leave: bool = True,
+        is_attached: bool = True,
     ) -> list[Generation] | None:
         """Index what was written, here and by others; return the generations that were brought up to date.
 
-        With `may_leave` a user who may not index leaves it to a worker. With `is_attached` the collection may have an
-        attached table.
+        `signed` are contexts of first indexes in which documents were signed as they were written. With `may_leave` a
+        user who may not index leaves it to a worker. With `is_attached` the collection may have an attached table.
 
         A reindex that another process began is left to it. What is not committed waits for a worker, too.
         """
@@ -192,7 +258,7 @@ class Index(Queries):
             ):
                 self._contexts.warn(trouble)
             # A first index, built whole: sign, load bands, find pairs, cluster. It has the changes until then.
-            existing = indexes.ensure_built(collection_id)
+            existing = indexes.ensure_built(collection_id, signed)
             # An index in use, by the queue of changes: sign and load bands, find pairs, cluster.
             dispatch_changes(engine)
             for generation in existing:
@@ -205,10 +271,10 @@ class Index(Queries):
                 partitions.analyze_refilled(connection)
             return existing
 
-    def _index_after_error(self, collection_id: CollectionId) -> None:
+    def _index_after_error(self, collection_id: CollectionId, signed: Sequence[Context] = ()) -> None:
         """Index what was written before an error; an error of this becomes a warning."""
         try:
-            self._index(collection_id)
+            self._index(collection_id, signed)
         except Exception as error:
             self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: nearsim build")
 

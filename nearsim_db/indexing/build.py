@@ -14,7 +14,6 @@ from typing import Any
 from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.indexing.queue.dispatch import discard_indexed
 from nearsim_db.indexing.slice_taker import NOTHING_FOUND, Taker, take_slices
 from nearsim_db.records import Progress
@@ -93,8 +92,7 @@ class _Leader:
 
     def sign(self) -> None:
         """Sign all documents that have no signature."""
-        if self._context.build.spool is None:
-            self._context.build.spool = FeatureSpool.create(self._context.encoder)
+        self._context.build.open_spool(self._context.encoder)
         with self._engine.connect() as connection:
             build_plan.plan_signing(connection, self._context)
             self._complete("sign", connection)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from nearsim_db.errors import FingerprintError, RecipeError
-from nearsim_db.records import CollectionId
+from nearsim_db.records import CollectionId, Document
 from nearsim_db.similarity.common_shingles import Frequencies
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import restore
@@ -41,6 +41,7 @@ class BuildInput:
     spool: "FeatureSpool | None" = None
     signed_early: int = 0
     is_signed: bool = False
+    _was_empty: bool = False
     _sampling: Lock = field(default_factory=Lock)
 
     @property
@@ -48,21 +49,40 @@ class BuildInput:
         """Whether the features of documents that are signed are kept in the spool."""
         return self.spool is not None and self.spool.takes_features
 
+    def open_spool(self, encoder: Encoder) -> None:
+        """Keep the features of documents that are signed from now on, unless there was a spool before."""
+        from nearsim_db.indexing.feature_spool import FeatureSpool
+
+        if self.spool is None:
+            self.spool = FeatureSpool.create(encoder)
+
+    def begin_signing(self, encoder: Encoder, *, was_empty: bool) -> None:
+        """Begin to sign documents while this process adds them; `was_empty` if the collection has none before."""
+        self._was_empty = was_empty
+        self.open_spool(encoder)
+
+    def count_signed_early(self, documents: int) -> None:
+        """Count documents that were signed before the build."""
+        self.signed_early += documents
+
+    def end_signing(self, added: int) -> None:
+        """Record how many documents this process added.
+
+        If the collection was empty before and all of them are signed, the build need not look for others: what other
+        sessions wrote meanwhile was captured.
+        """
+        self.is_signed = self._was_empty and self.signed_early == added
+
     def finish_spool(self) -> None:
         """Complete the spool, if there is one."""
         if self.spool is not None:
             self.spool.finish()
 
-    def sample_texts(self, batch: Sequence[StoredDocument]) -> None:
+    def sample_texts(self, batch: Sequence[StoredDocument | Document]) -> None:
         """Add some of a batch's texts to the sample for recipe warnings."""
         step = max(1, len(batch) // _TEXTS_SAMPLED)
         with self._sampling:
             self.texts.add(document.body or document.title or "" for document in batch[::step])
-
-    def count_signed_early(self, documents: int) -> None:
-        """Count documents that were signed before the build."""
-        with self._sampling:
-            self.signed_early += documents
 
     def close_spool(self) -> None:
         """Free the disk space of the spool."""

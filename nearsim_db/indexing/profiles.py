@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nearsim_db.errors import InputError, NearsimError, NotFoundError, RecipeConflictError, RecipeError
-from nearsim_db.indexing.ingest import Ingest
+from nearsim_db.indexing.ingest.account import IngestAccount
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
@@ -75,7 +75,7 @@ def refuse_unusable(
 def refuse_unusable_recipes(
     database: Database,
     collection_id: CollectionId,
-    tried: Ingest | None = None,
+    tried: IngestAccount | None = None,
     planned: Recipe | None = None,
     existing: Sequence[Generation] | None = None,
     *,

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from nearsim_db.index import Index
-from nearsim_db.indexing import build_bands, build_plan, ingest, slice_taker
+from nearsim_db.indexing import build_bands, build_plan, slice_taker
+from nearsim_db.indexing.ingest import bulk
 from nearsim_db.indexing.queue import runner, stages
 from nearsim_db.readers import Source
 from nearsim_db.store.documents import documents
@@ -15,7 +16,7 @@ from nearsim_db.store.documents import documents
 
 def make_batches_small() -> None:
     """Have a small file go through several batches of every stage."""
-    ingest._BATCH_DOCUMENTS = documents._BATCH_DOCUMENTS = 40
+    bulk._BATCH_DOCUMENTS = documents._BATCH_DOCUMENTS = 40
     build_bands._BAND_ROWS_PER_COPY = build_bands._SKETCHES_PER_BATCH = 50
     slice_taker._CANDIDATES_PER_BATCH = build_plan._DOCUMENTS_PER_SLICE = 50
     build_plan._LEAST_ROWS_PER_SLICE = 500

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from nearsim_db.indexing.context import ContextFactory
-from nearsim_db.indexing.ingest import BatchWriter
+from nearsim_db.indexing.ingest.bulk import BatchWriter
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.store.settings import from_environment
 

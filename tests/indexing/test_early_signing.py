@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 
 from nearsim_db import Document, Index
-from nearsim_db.indexing import ingest as ingest_module
+from nearsim_db.indexing.ingest import bulk
 from nearsim_db.readers import from_documents
 from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.similarity.recipe import Recipe, override
@@ -29,7 +29,7 @@ Step = Callable[[psycopg.Connection[tuple[object, ...]]], None]
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a few documents go through several batches."""
-    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", BATCH)
+    monkeypatch.setattr(bulk, "_BATCH_DOCUMENTS", BATCH)
 
 
 @pytest.fixture
@@ -99,10 +99,11 @@ def test_other_writers_meanwhile(
     """One adds a document, one edits and perhaps one deletes a document of an earlier batch."""
     insert = "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'other', %s)"
     edit = "UPDATE nearsim.document SET body = %s WHERE external_id = 'd1'"
+    # The first batch is written before the one that begins with the 33rd record.
     steps = {
-        25: run(insert, words(4)),
-        26: run(edit, words(9)),
-        30: run("DELETE FROM nearsim.document WHERE external_id = 'd2'")
+        33: run(insert, words(4)),
+        34: run(edit, words(9)),
+        36: run("DELETE FROM nearsim.document WHERE external_id = 'd2'")
         if not others
         else run("SELECT true"),
     }
@@ -171,9 +172,9 @@ def test_a_process_without_the_build_lock_leaves_signing_to_the_one_that_has_it(
         collection_id = index._collection_id()
         with (
             other.database.builder(collection_id) as held,
-            index._catch_up.sign_early(collection_id) as signing,
+            index._catch_up.prepare_first_builds(collection_id, [], None, is_few=False) as contexts,
         ):
-            assert held and not signing.contexts
+            assert held and not contexts
         index.add(stories(COUNT))
         assert_exact(index)
         assert signed_by_build == []
@@ -189,7 +190,7 @@ def test_an_error_of_signing_ends_the_ingest(index: Index, monkeypatch: pytest.M
         raise Broken
 
     with monkeypatch.context() as patch, pytest.raises(Broken):
-        patch.setattr("nearsim_db.indexing.steps.sign_documents", fail)
+        patch.setattr("nearsim_db.indexing.steps.signatures_of", fail)
         index.add(stories(COUNT))
     index.add(stories(COUNT))
     assert_exact(index)

@@ -13,9 +13,10 @@ import pytest
 from numpy.typing import NDArray
 
 from nearsim_db import Index
-from nearsim_db.indexing import build, feature_file, feature_spool, ingest
+from nearsim_db.indexing import build, feature_file, feature_spool
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.feature_spool import FeatureSpool
+from nearsim_db.indexing.ingest import bulk
 from nearsim_db.indexing.steps import search
 from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
@@ -32,7 +33,7 @@ TEXTS = ["one two three four", "", "five six seven", "one two three five"]
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a few documents go through several batches."""
-    monkeypatch.setattr(ingest, "_BATCH_DOCUMENTS", 8)
+    monkeypatch.setattr(bulk, "_BATCH_DOCUMENTS", 8)
 
 
 @pytest.fixture

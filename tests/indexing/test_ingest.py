@@ -14,7 +14,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import InputError, NotFoundError
-from nearsim_db.indexing import ingest as ingest_module
+from nearsim_db.indexing.ingest import bulk
 from nearsim_db.readers import Source, from_documents
 from nearsim_db.records import OnDuplicate, ReadDocument, Reject
 from nearsim_db.similarity import presets
@@ -47,7 +47,7 @@ def index(database_url: str) -> Index:
 def test_last_record_of_an_id_is_kept_and_earlier_ones_rejected(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", batch)
+    monkeypatch.setattr(bulk, "_BATCH_DOCUMENTS", batch)
     file = write(
         tmp_path / "in.jsonl",
         {"id": "a", "text": "first"},
@@ -81,7 +81,7 @@ def test_many_files_are_few_batches_and_an_id_of_another_file_replaces(
     database_url: str, monkeypatch: pytest.MonkeyPatch, batch: int, most: int
 ) -> None:
     """Records of one id are compared in turn, whether they share a batch or not."""
-    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", batch)
+    monkeypatch.setattr(bulk, "_BATCH_DOCUMENTS", batch)
     texts = [("a", "1"), ("b", "1"), ("a", "1"), ("c", "1"), ("b", "2"), ("a", "3")]
     texts += [(str(number), "none") for number in range(1_000)]
     given = [ReadDocument(Document(id, body=body), f"{at}.jsonl", 1) for at, (id, body) in enumerate(texts)]
@@ -116,7 +116,7 @@ def test_strict_stops_at_an_id_of_an_earlier_batch(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch with the repeated id is not written, nor is any later one."""
-    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(bulk, "_BATCH_DOCUMENTS", 2)
     lines = [{"id": id, "text": f"{id} in record {number}"} for number, id in enumerate("abcadefg")]
     with (
         index,
@@ -159,7 +159,7 @@ def test_rows_from_python_are_documents(index: Index) -> None:
 def test_values_of_other_types_are_counted_and_the_rest_is_stored(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(bulk, "_BATCH_DOCUMENTS", 2)
     wrong = [float("nan"), 5, b"bytes", ["list"]]
     untyped: Any = Document
     given = [untyped("first", body=TEXT, published_at=date(2024, 5, 31))]
@@ -184,7 +184,7 @@ def test_whatever_ends_an_ingest_what_was_stored_is_indexed(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was read before an error is stored; of an interruption, the batches that were complete."""
-    monkeypatch.setattr(ingest_module, "_BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(bulk, "_BATCH_DOCUMENTS", 2)
     ends: list[tuple[str, type[BaseException], OnDuplicate | None, int]] = [
         ("abc", ValueError, None, 3),
         ("def", KeyboardInterrupt, None, 5),

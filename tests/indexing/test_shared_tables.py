@@ -5,8 +5,8 @@ import pytest
 from psycopg import sql
 
 from nearsim_db import Index
-from nearsim_db.indexing import ingest
 from nearsim_db.indexing.drop_generation import delete_collection
+from nearsim_db.indexing.ingest import bulk
 from nearsim_db.records import GenerationId
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Engine
@@ -66,7 +66,7 @@ def test_a_first_build_of_a_large_collection_has_its_own_tables(
     database_url: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its pairs are those of brute force, and nothing is left in the shared tables."""
-    monkeypatch.setattr(ingest, "_BATCH_DOCUMENTS", 8)
+    monkeypatch.setattr(bulk, "_BATCH_DOCUMENTS", 8)
     monkeypatch.setattr(partitions, "MOST_SHARED", 10)
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), RECIPE))

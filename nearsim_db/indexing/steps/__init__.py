@@ -16,9 +16,17 @@ from nearsim_db.indexing.steps.search import (
     search_full_buckets,
     verify_candidates,
 )
-from nearsim_db.indexing.steps.sign import labelled, merge_heads, sign_documents, store_signatures
+from nearsim_db.indexing.steps.sign import (
+    begin_encoding,
+    labelled,
+    merge_heads,
+    sign_documents,
+    signatures_of,
+    store_signatures,
+)
 
 __all__ = [
+    "begin_encoding",
     "extend_clusters",
     "labelled",
     "lock_clusters",
@@ -29,6 +37,7 @@ __all__ = [
     "search_committed",
     "search_full_buckets",
     "sign_documents",
+    "signatures_of",
     "store_signatures",
     "update_clusters",
     "verify_candidates",

@@ -1,8 +1,8 @@
 """sign: from documents to signatures and band rows in the index, which replace earlier ones."""
 
 from collections.abc import Collection, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from uuid import UUID
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.readers.values import value_digest
+from nearsim_db.records import Document
 from nearsim_db.similarity.arrays import FeatureSets, Ints, Mask
 from nearsim_db.similarity.batches import LABEL_BYTES, SignatureRows, Signatures, with_labels
 from nearsim_db.similarity.encoder import Encoded
@@ -20,28 +21,53 @@ from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch
 
+Encoding = Sequence[Future[Encoded]]  # of runs of documents, in their order
 
-def sign_documents(
-    context: Context,
-    batch: Sequence[StoredDocument],
-    *,
-    keep_features: bool = False,
-) -> SignatureRows:
-    """Return the signatures of documents, encoded by all threads.
 
-    With `keep_features` the features are cached for the verification that follows, unless there is a spool for them.
-    Those of HTML pages always are kept: to parse a page again would take longer than the rest.
+def begin_encoding(
+    context: Context, batch: Sequence[StoredDocument | Document], *, keep_features: bool = False
+) -> Encoding:
+    """Have the threads of the pool encode documents.
+
+    Features are kept if they are asked for, if there is a spool for them, and of HTML pages always: to parse a page
+    again would take longer than the rest.
     """
-    contents = [context.encoder.content_of(one.title, one.body, one.vector) for one in batch]
+    encoder, build = context.encoder, context.build
+    keep = keep_features or build.is_spooling or encoder.profile.recipe.normalise.html
+    contents = [encoder.content_of(one.title, one.body, one.vector) for one in batch]
     step = max(1, -(-len(contents) // (context.threads * 2)))
-    runs = [contents[at : at + step] for at in range(0, len(contents), step)]
-    is_html = context.encoder.profile.recipe.normalise.html
-    keep = keep_features or is_html or context.build.is_spooling
-    encode = partial(context.encoder.encode, keep_features=keep)
-    parts = list(context.pool.map(encode, runs)) or [encode([])]
-    rows = _signature_rows(batch, parts)
+    return [
+        context.pool.submit(encoder.encode, contents[at : at + step], keep_features=keep)
+        for at in range(0, len(contents), step)
+    ]
+
+
+def signatures_of(context: Context, doc_ids: Ints, revisions: Ints, encoding: Encoding) -> SignatureRows:
+    """Return the signatures of documents, once they are encoded.
+
+    Features that were kept go to the spool, if there is one, else to the cache, for the verification that follows.
+    """
+    parts = [run.result() for run in encoding] or [context.encoder.encode([])]
+    rows = SignatureRows(
+        doc_ids,
+        revisions,
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.digests for part in parts]),
+        np.concatenate([part.sketches for part in parts]),
+        np.concatenate([part.numbers for part in parts]),
+    )
     _keep(context, rows, list(chain.from_iterable(part.features for part in parts)))
     return rows
+
+
+def sign_documents(
+    context: Context, batch: Sequence[StoredDocument], *, keep_features: bool = False
+) -> SignatureRows:
+    """Return the signatures of documents, encoded by all threads."""
+    doc_ids = np.array([document.doc_id for document in batch], np.int64)
+    revisions = np.array([document.revision for document in batch], np.int64)
+    encoding = begin_encoding(context, batch, keep_features=keep_features)
+    return signatures_of(context, doc_ids, revisions, encoding)
 
 
 def labelled(connection: Connection, context: Context, rows: SignatureRows) -> SignatureRows:
@@ -65,17 +91,6 @@ def _keep(context: Context, rows: SignatureRows, features: FeatureSets) -> None:
     for row, ids in enumerate(features):
         if (digest := rows.digest(row)) is not None:
             context.cache.put(int(rows.doc_ids[row]), digest, ids.copy())
-
-
-def _signature_rows(batch: Sequence[StoredDocument], parts: Sequence[Encoded]) -> SignatureRows:
-    return SignatureRows(
-        np.array([one.doc_id for one in batch], np.int64),
-        np.array([one.revision for one in batch], np.int64),
-        np.concatenate([part.counts for part in parts]),
-        np.concatenate([part.digests for part in parts]),
-        np.concatenate([part.sketches for part in parts]),
-        np.concatenate([part.numbers for part in parts]),
-    )
 
 
 @dataclass(frozen=True, slots=True)

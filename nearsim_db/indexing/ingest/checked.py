@@ -12,7 +12,7 @@ from functools import partial
 from nearsim_db.errors import DuplicateError
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.ingest import Ingest, OnAdded
+from nearsim_db.indexing.ingest.account import IngestAccount
 from nearsim_db.readers import RejectWriter
 from nearsim_db.records import (
     CollectionId,
@@ -24,7 +24,6 @@ from nearsim_db.records import (
     ReadDocument,
     Reject,
 )
-from nearsim_db.similarity.recipe_warnings import is_html
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import document_writes, documents
 from nearsim_db.store.documents.document_writes import Outcome
@@ -35,7 +34,7 @@ from nearsim_db.store.driver.driver_errors import retry_conflicts
 FindLocked = Callable[[Connection, Document], tuple[Context, list[Match]]]
 
 
-class CheckedIngest(Ingest):
+class CheckedIngest(IngestAccount):
     """Writes records, a transaction for each document, and handles those that have near-duplicates.
 
     "flag" adds them, "skip" leaves them out, "raise" ends with DuplicateError and keeps the records before. With the
@@ -53,25 +52,25 @@ class CheckedIngest(Ingest):
         *,
         strict: bool = False,
     ) -> None:
-        super().__init__(database, collection_id, rejects, strict=strict)
+        super().__init__(rejects, strict=strict)
+        self._database = database
+        self._collection_id = collection_id
         self._find_locked = find_locked
         self._on_duplicate = on_duplicate
         self._written: dict[str, str] = {}  # the files of the ids
 
-    def write(
-        self, records: Iterable[ReadDocument | Reject], progress: Progress, added: OnAdded | None = None
-    ) -> None:
+    def write(self, records: Iterable[ReadDocument | Reject], progress: Progress) -> None:
         """Look up and write all records, one after the other; those that cannot be stored become rejects.
 
-        Raises DuplicateError, and InputError as `Ingest.write` does. `added` is not called: all are signed here.
+        Raises DuplicateError, and InputError with `strict`.
         """
         with self._database.engine.connect() as connection:
             for record in records:
                 self.summary.read += 1
                 if isinstance(record, Reject):
-                    self._reject(record)
+                    self.reject(record)
                 else:
-                    self._check_date(record)
+                    self.check_date(record)
                     self._write_one(connection, record)
                 progress("read", self.summary.read, None)
 
@@ -84,15 +83,11 @@ class CheckedIngest(Ingest):
             if self._on_duplicate == "raise":
                 raise DuplicateError(record.document.external_id, matches)
             return
-        self.summary.inserted += outcome == "inserted"
-        self.summary.updated += outcome == "updated"
+        self.add_outcomes(**{outcome: 1})
+        self.add_document(record)
         external_id = record.document.external_id
         self.summary.replaced += outcome == "updated" and external_id in self._written
         self._written[external_id] = record.file
-        self.summary.unreadable_dates += record.unreadable_date is not None
-        self.summary.unchanged += outcome == "unchanged"
-        self.summary.replaced_characters += record.replaced
-        self.html_documents += is_html(record.document.body or "")
 
     def _add(self, connection: Connection, record: ReadDocument) -> tuple[list[Match], Outcome | None]:
         """Look a document up and add it in one transaction; return its matches, and None as outcome if left out."""
@@ -106,8 +101,8 @@ class CheckedIngest(Ingest):
             connection.rollback()
             return ([], "unchanged") if is_stored else (matches, None)
         doc_id, outcome = document_writes.upsert_document(connection, self._collection_id, document)
-        if outcome == "updated" and self._strict:
-            self._refuse_replacing(record, self._written.get(document.external_id))
+        if outcome == "updated":
+            self.refuse_replacing(record, self._written.get(document.external_id))
         retained = context.tables(connection).signatures.find_retained(self._collection_id, [doc_id])
         stored = [
             one

@@ -1,46 +1,49 @@
-"""Ingest: write records to a collection in batches, by external_id, and count what became of each.
+"""Bulk ingest: write records in batches, by external_id; of a first ingest, sign the documents at the same time.
 
-A batch is written while the next one is read.
+Three kinds of threads work at once. The calling thread reads records into batches. The threads of the pool encode the
+texts of each batch, for every index that is built after this. One thread writes: the documents of a batch, and when
+they are committed, their signatures.
+
+What is not signed here is signed by the build: documents of other writers, updated ones, those written before a kill.
+What was changed or deleted since it was signed is captured like any write, and indexed again after the build.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from threading import Lock
 from typing import Generic, Self, TypeVar
 
-from nearsim_db.errors import DuplicateError, InputError
-from nearsim_db.indexing.signing import NewDocuments
+from nearsim_db.indexing import steps
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.ingest.account import IngestAccount
+from nearsim_db.indexing.steps.sign import Encoding
 from nearsim_db.readers import RejectWriter
-from nearsim_db.readers.rejects import stopped
-from nearsim_db.records import CollectionId, IngestSummary, Progress, ReadDocument, Reject
-from nearsim_db.similarity.recipe import from_mapping
-from nearsim_db.similarity.recipe_warnings import is_html, of_markup
+from nearsim_db.records import CollectionId, Progress, ReadDocument, Reject
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import document_writes
 from nearsim_db.store.documents.document_writes import Added, LoadedDocuments, Written
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.generations import generation_states
 
 _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000
-_REJECTS_SHOWN = 5
-
-# Called in the thread that writes documents, with a batch that is committed.
-OnAdded = Callable[[NewDocuments], None]
+_BATCHES_WAITING = 2  # for the one that is written; their texts are encoded meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
+    """Documents to write, and their texts as they are encoded for the indexes in `contexts`."""
+
     documents: list[ReadDocument]
     files: list[int]  # the number of each one's file among those of the call
+    encodings: list[Encoding]
 
 
-class Ingest:
-    """Writes the records that readers yield. `html_documents` counts those written whose text is HTML."""
+class BulkIngest(IngestAccount):
+    """Writes the records that readers yield; with `dry_run` only counts what would be written."""
 
     def __init__(
         self,
@@ -51,35 +54,37 @@ class Ingest:
         strict: bool = False,
         dry_run: bool = False,
     ) -> None:
+        super().__init__(rejects, strict=strict)
         self._database = database
         self._collection_id = collection_id
-        self._rejects = rejects
-        self._strict = strict
         self._dry_run = dry_run
         self._files: list[str] = []
         self._loaded = LoadedDocuments()
-        self._counting = Lock()  # both the reading and the writing thread count records
-        self.summary: IngestSummary = IngestSummary()
-        self.html_documents: int = 0
-        self.has_source: bool = False  # any document
 
     def write(
-        self, records: Iterable[ReadDocument | Reject], progress: Progress, added: OnAdded | None = None
+        self,
+        records: Iterable[ReadDocument | Reject],
+        progress: Progress,
+        contexts: Sequence[Context] = (),
     ) -> None:
-        """Write all records; those that cannot be stored become rejects. With `strict` the first one raises InputError,
-        and so does one that replaces a record of another file or whose date cannot be read.
+        """Write all records, and sign the new documents in the indexes of `contexts`, which this process will build.
 
-        An error of the reader, such as a damaged file, is raised after the records before it were written.
-        `added` is called with the batches of new documents.
+        Records that cannot be stored become rejects. An error of the reader, such as a damaged file, is raised after
+        the records before it were written. Raises InputError with `strict`.
         """
         with (
             self._database.engine.connect() as connection,
-            BatchWriter[_Batch](partial(self._write_batch, connection, added)) as writer,
+            BatchWriter[_Batch](partial(self._write_batch, connection, contexts)) as writer,
         ):
             try:
                 for batch in _batches(records, by_origin=self._strict):
                     documents = self._without_rejects(batch)
-                    writer.add(_Batch(documents, [self._file_of(one) for one in documents]))
+                    files = [self._file_of(document) for document in documents]
+                    encodings = [
+                        steps.begin_encoding(context, [record.document for record in documents])
+                        for context in contexts
+                    ]
+                    writer.add(_Batch(documents, files, encodings))
                     progress("read", self.summary.read, None)
             except Exception:  # of whatever yields the records, which may be a caller's generator
                 writer.finish()
@@ -88,14 +93,8 @@ class Ingest:
             progress("save", written, self.summary.read)
             writer.finish()
 
-    @contextmanager
-    def adding_summary(self) -> Iterator[None]:
-        """Give an error of the input the summary of what was written before it."""
-        try:
-            yield
-        except (InputError, DuplicateError) as error:
-            error.summary = self.summary
-            raise
+        for context in contexts:
+            context.build.end_signing(self.summary.inserted)
 
     def _file_of(self, document: ReadDocument) -> int:
         if not self._files or self._files[-1] != _origin(document):
@@ -108,96 +107,68 @@ class Ingest:
         for record in batch:
             self.summary.read += 1
             if isinstance(record, Reject):
-                self._reject(record)
+                self.reject(record)
                 continue
-            self._check_date(record)
+            self.check_date(record)
             external_id = record.document.external_id
             earlier = latest.pop(external_id, None)
             if earlier is not None and earlier.line:
-                self._reject(_superseded(external_id, earlier.file, earlier.line, record.line))
+                self.reject(_superseded(external_id, earlier.file, earlier.line, record.line))
             elif earlier is not None:
-                self._replace(record, earlier.file)
-                with self._counting:
-                    self.summary.updated += 1  # as if the earlier one had been written
+                self.replace(record, earlier.file)
+                self.add_outcomes(updated=1)  # as if the earlier one had been written
             latest[external_id] = record
         return list(latest.values())
 
-    def _write_batch(self, connection: Connection, added: OnAdded | None, given: "_Batch") -> None:
-        batch = given.documents
-        if not batch:
+    def _write_batch(self, connection: Connection, contexts: Sequence[Context], batch: _Batch) -> None:
+        if not batch.documents:
             return
         written = document_writes.write_batch(
             connection,
             self._collection_id,
-            batch,
+            batch.documents,
             self._loaded,
-            files=given.files,
+            files=batch.files,
             dry_run=self._dry_run,
             may_copy=self._database.may_index,
         )
-        self._count(batch, written)
+        self._count(batch.documents, written)
         connection.commit()
-        if written.added is not None and added is not None:
-            added(_to_sign(batch, written.added))
+
+        # The build signs batches with documents that existed before.
+        if written.added is not None:
+            for context, encoding in zip(contexts, batch.encodings, strict=True):
+                self._sign(connection, context, batch.documents, written.added, encoding)
+
+    def _sign(
+        self,
+        connection: Connection,
+        context: Context,
+        documents: Sequence[ReadDocument],
+        added: Added,
+        encoding: Encoding,
+    ) -> None:
+        """Sign new documents; if the build has gone past the stage sign, only keep their features for it."""
+        rows = steps.signatures_of(context, added.doc_ids, added.revisions, encoding)
+        if generation_states.lock_signing(connection, context.generation):
+            context.tables(connection).signatures.write(rows, rows.doc_ids)
+            context.build.sample_texts([record.document for record in documents])
+            context.build.count_signed_early(len(documents))
+        connection.commit()
 
     def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
         by_id = (
-            {one.document.external_id: one for one in batch} if written.superseded or written.replaced else {}
+            {record.document.external_id: record for record in batch}
+            if written.superseded or written.replaced
+            else {}
         )
         for external_id, earlier, line in written.superseded:
-            self._reject(_superseded(external_id, by_id[external_id].file, earlier, line))
+            self.reject(_superseded(external_id, by_id[external_id].file, earlier, line))
         for external_id, file in written.replaced:
-            self._replace(by_id[external_id], self._files[file])
-        with self._counting:
-            self.summary.inserted += written.inserted
-            self.summary.updated += written.updated
-            self.summary.unchanged += written.unchanged
-        self.summary.replaced_characters += sum(record.replaced for record in batch)
-        self.summary.unreadable_dates += sum(record.unreadable_date is not None for record in batch)
-        sources = (record.document.source for record in batch)
-        self.has_source = self.has_source or any(source and source.strip() for source in sources)
-        self.html_documents += sum(is_html(record.document.body or "") for record in batch)
-
-    def markup_warnings(self, live: Sequence[Generation]) -> list[str]:
-        """Warn of HTML that was added to these indexes; an index built after it was read warns of it by itself."""
-        written = self.summary.read - self.summary.rejected
-        return [
-            f"profile {one.profile}: {warning}"
-            for one in live
-            for warning in of_markup(from_mapping(one.recipe), self.html_documents, written)
-        ]
-
-    def _reject(self, reject: Reject) -> None:
-        with self._counting:
-            self.summary.rejected += 1
-            self._rejects.write(reject)
-            if len(self.summary.first_rejects) < _REJECTS_SHOWN and not self._strict:
-                self.summary.first_rejects.append(reject)
-        if self._strict:
-            raise stopped(reject, reject.reason)
-
-    def _check_date(self, record: ReadDocument) -> None:
-        """Raise InputError under `strict` for a date that cannot be read."""
-        if self._strict and record.unreadable_date is not None:
-            raise stopped(record, record.unreadable_date)
-
-    def _replace(self, record: ReadDocument, earlier: str) -> None:
-        """Count a record that replaces one of another file."""
-        if self._strict:
-            self._refuse_replacing(record, earlier)
-        with self._counting:
-            self.summary.replaced += 1
-
-    def _refuse_replacing(self, record: ReadDocument, earlier: str | None) -> None:
-        if earlier is not None:
-            replaced = f"that of {earlier}" if earlier else "that of another file"
-            raise stopped(record, f"id {record.document.external_id!r} replaces {replaced}")
-
-
-def _to_sign(batch: Sequence[ReadDocument], added: Added) -> NewDocuments:
-    titles = [one.document.title for one in batch]
-    bodies = [one.document.body for one in batch]
-    return NewDocuments(added.doc_ids, added.revisions, titles, bodies)
+            self.replace(by_id[external_id], self._files[file])
+        self.add_outcomes(written.inserted, written.updated, written.unchanged)
+        for record in batch:
+            self.add_document(record)
 
 
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:
@@ -275,14 +246,15 @@ Batch = TypeVar("Batch")
 class BatchWriter(Generic[Batch]):
     """Writes batches in another thread, in their order, one at a time.
 
-    At most two batches are in memory. Use it in a `with` block; errors of writing are raised by `add` and `finish`, and
-    no later batch is written.
+    A few of them wait in memory. Use it in a `with` block; errors of writing are raised by `add` and `finish`, and no
+    later batch is written.
     """
 
     def __init__(self, write: Callable[[Batch], None]) -> None:
         self._write = write
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="nearsim-write")
-        self._running: Future[None] | None = None
+        self._pending: deque[Future[None]] = deque()
+        self._has_failed = False
 
     def __enter__(self) -> Self:
         return self
@@ -291,12 +263,21 @@ class BatchWriter(Generic[Batch]):
         self._thread.shutdown()
 
     def add(self, batch: Batch) -> None:
-        """Begin to write a batch, once the one before it is written."""
-        self.finish()
-        self._running = self._thread.submit(self._write, batch)
+        """Have a batch written; waits while too many are in memory."""
+        while len(self._pending) > _BATCHES_WAITING:
+            self._pending.popleft().result()
+        self._pending.append(self._thread.submit(self._write_next, batch))
 
     def finish(self) -> None:
         """Wait until everything that was added is written."""
-        running, self._running = self._running, None
-        if running is not None:
-            running.result()
+        while self._pending:
+            self._pending.popleft().result()
+
+    def _write_next(self, batch: Batch) -> None:
+        if self._has_failed:
+            return
+        try:
+            self._write(batch)
+        except BaseException:
+            self._has_failed = True
+            raise
