@@ -3,17 +3,14 @@
 import mmap
 import os
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.indexing.feature_spool import FeatureSpool
 from nearsim_db.similarity.arrays import Ints, Keys, Ragged, Sketches
-from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.candidates import are_by_band
 from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
 from nearsim_db.store.driver import Connection
@@ -30,41 +27,27 @@ class BandKeys:
     """Band keys of the heads of a generation, sorted by doc_id.
 
     doc_ids int64 of n; keys as they are stored, int64 (n, bands), or `Ragged`. A matrix is in memory up to the bound
-    of builds, else in a temporary file without a name. `spool` has the signatures of all of these heads; without it
-    they are read from the database. Threads may share it.
+    of builds, else in a temporary file without a name. Threads may share it.
     """
 
-    def __init__(self, doc_ids: Ints, keys: Ints | Ragged, spool: FeatureSpool | None = None) -> None:
+    def __init__(self, doc_ids: Ints, keys: Ints | Ragged) -> None:
         self._doc_ids = doc_ids
         self._keys = keys
-        self._spool = spool
         self._is_by_band = not isinstance(keys, Ragged) and are_by_band(keys[:1].view(np.uint64))
         self._table = _table_of(doc_ids)
 
     @classmethod
-    def load(cls, connection: Connection, context: Context, heads: int | None = None) -> Self:
-        """Compute the keys from the sketches of the spool, if it has all heads, else from those of the database.
-
-        `heads` is the number of heads, if it is known.
-        """
-        if heads is None:
-            heads = context.tables(connection).signatures.count_heads()
-        if context.encoder.family.ordered:
-            return cls(*_ragged_keys(connection, context))
-
-        keys = _allocate(heads, context.encoder.profile.bands, context.build_megabytes << 20)
-        doc_ids, count = np.empty(heads, np.int64), 0
-        spool, spooled_ids = _find_complete_spool(connection, context, heads)
-        with closing(_stream_sketches(connection, context, spool, spooled_ids)) as batches:
-            for batch_ids, sketches in batches:
-                rows = slice(count, count + len(batch_ids))
-                doc_ids[rows] = batch_ids
-                computed = context.encoder.matrix_keys(sketches)
-                keys[rows] = to_bigint(computed)
-                if not are_by_band(computed[:1]):
-                    keys[rows].sort(axis=1)
-                count = rows.stop
-        return cls(doc_ids[:count], keys[:count], spool)
+    def load(cls, connection: Connection, context: Context) -> Self:
+        """Compute the keys from the sketches of all heads: those of the spool, if it has all, else of the database."""
+        table, spool = context.tables(connection).signatures, context.build.spool
+        if spool is not None and spool.match_heads(table.stream_head_digests(_HEADS_PER_BATCH)):
+            sketches = spool.stream_head_sketches()
+        else:
+            sketches = table.stream_head_sketches(context.encoder.family, _SKETCHES_PER_BATCH)
+        with closing(sketches):
+            if context.encoder.family.ordered:
+                return cls(*_ragged_keys(context, sketches))
+            return cls(*_matrix_keys(context, sketches, table.count_heads()))
 
     def __len__(self) -> int:
         return len(self._doc_ids)
@@ -94,14 +77,6 @@ class BandKeys:
             step = max(1, rows // self._keys.shape[1])
             for at in range(0, len(self), step):
                 yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
-
-    def signatures_of(self, doc_ids: Ints) -> tuple[Signatures, Ints] | None:
-        """Return the distinct signatures of heads and the rows of `doc_ids` in them; None if the spool lacks some."""
-        if self._spool is None:
-            return None
-        distinct, rows = np.unique(doc_ids, return_inverse=True)
-        read = replace(self._spool.read_signatures(distinct), distinct=True)
-        return read, rows.reshape(doc_ids.shape)
 
     def first_links(self, context: Context, links: Links, full: FullBuckets) -> Links:
         """Return the links that are the first of their pair; `full` are all buckets over the limit.
@@ -133,6 +108,23 @@ class BandKeys:
         return np.where(self._doc_ids[rows] == doc_ids, rows, -1)
 
 
+def _matrix_keys(
+    context: Context, sketches: Iterable[tuple[Ints, Sketches]], heads: int
+) -> tuple[Ints, Ints]:
+    """Return doc_ids and keys of all heads whose sketches have the same size."""
+    keys = _allocate(heads, context.encoder.profile.bands, context.build_megabytes << 20)
+    doc_ids, count = np.empty(heads, np.int64), 0
+    for batch_ids, batch in sketches:
+        rows = slice(count, count + len(batch_ids))
+        doc_ids[rows] = batch_ids
+        computed = context.encoder.matrix_keys(batch)
+        keys[rows] = to_bigint(computed)
+        if not are_by_band(computed[:1]):
+            keys[rows].sort(axis=1)
+        count = rows.stop
+    return doc_ids[:count], keys[:count]
+
+
 def _allocate(heads: int, bands: int, max_memory_bytes: int) -> Ints:
     """Return an array (heads, bands), in a temporary file if it is too large for memory and the disk has room."""
     size = heads * bands * np.dtype(np.int64).itemsize
@@ -148,49 +140,9 @@ def _allocate(heads: int, bands: int, max_memory_bytes: int) -> Ints:
     return np.empty((heads, bands), np.int64)
 
 
-def _find_complete_spool(
-    connection: Connection, context: Context, heads: int
-) -> tuple[FeatureSpool | None, Ints]:
-    """Return the spool and the doc_ids of all heads, ascending, if it has all of them, with distinct digests."""
-    spool, no_ids = context.build.spool, np.zeros(0, np.int64)
-    if spool is None or not 0 < heads <= len(spool):
-        return None, no_ids
-
-    parts, halves = [no_ids], [np.zeros(0, np.uint64)]
-    for doc_ids, digests in context.tables(connection).signatures.stream_head_digests(_HEADS_PER_BATCH):
-        if not spool.has_all(doc_ids, digests):
-            return None, no_ids
-        parts.append(doc_ids)
-        halves.append(digests.view(np.uint64)[::2].copy())
-
-    # Equal halves of two digests are as rare as they are harmless: sketches are read from the database then.
-    ordered = np.sort(np.concatenate(halves))
-    are_distinct = not (ordered[1:] == ordered[:-1]).any()
-    return (spool, np.concatenate(parts)) if are_distinct else (None, no_ids)
-
-
-def _stream_sketches(
-    connection: Connection, context: Context, spool: FeatureSpool | None, spooled_ids: Ints
-) -> Generator[tuple[Ints, Sketches], None, None]:
-    """Yield doc_ids and sketches of all heads in order, from the spool or the database."""
-    if spool is not None:
-        for batch in spool.stream_signatures(spooled_ids):
-            yield batch.doc_ids, batch.sketches
-        return
-    with closing(
-        context.tables(connection).signatures.stream_head_sketches(
-            context.encoder.family, _SKETCHES_PER_BATCH
-        )
-    ) as batches:
-        yield from batches
-
-
-def _ragged_keys(connection: Connection, context: Context) -> tuple[Ints, Ragged]:
+def _ragged_keys(context: Context, sketches: Iterable[tuple[Ints, Sketches]]) -> tuple[Ints, Ragged]:
     """Return doc_ids and keys of all heads whose sketches differ in size, in memory."""
-    parts = [
-        (doc_ids, context.encoder.ragged_keys(sketches))
-        for doc_ids, sketches in _stream_sketches(connection, context, None, np.zeros(0, np.int64))
-    ]
+    parts = [(doc_ids, context.encoder.ragged_keys(batch)) for doc_ids, batch in sketches]
     doc_ids = np.concatenate([np.zeros(0, np.int64), *(doc_ids for doc_ids, _ in parts)])
     return doc_ids, Ragged.joined([Ragged.of([]), *(keys for _, keys in parts)])
 

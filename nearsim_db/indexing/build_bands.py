@@ -31,13 +31,13 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
     """Load the band rows and index them; return the band keys. Nothing is kept of an interrupted attempt."""
     generation, done = context.generation, 0
     with engine.connect() as reading, engine.connect() as writing:
-        heads, figures = _forecast(writing, context)
+        figures = _forecast(writing, context)
         generation_rows.add_figures(writing, generation, figures)
         build_plan.commit(writing, generation)
 
         tables = context.tables(writing)
         tables.bands.truncate()
-        band_keys = BandKeys.load(reading, context, heads)
+        band_keys = BandKeys.load(reading, context)
         reading.rollback()
 
         buckets, total = _Buckets(context), len(band_keys)
@@ -65,7 +65,7 @@ def plan(connection: Connection, context: Context) -> None:
     if build_slices.read_progress(connection, context.leaves, "bands").slices:
         connection.rollback()
         return
-    generation_rows.add_figures(connection, context.generation, _forecast(connection, context)[1])
+    generation_rows.add_figures(connection, context.generation, _forecast(connection, context))
     context.tables(connection).bands.truncate()
     heads = _BAND_ROWS_PER_COPY // context.encoder.profile.band_rows
     build_slices.plan_bands(connection, context.leaves, max(1, heads))
@@ -148,12 +148,12 @@ def _stream(
     )
 
 
-def _forecast(connection: Connection, context: Context) -> tuple[int, dict[str, Any]]:
-    """Return the number of heads, and that of expected candidates as a figure; warn of it before the long stage."""
+def _forecast(connection: Connection, context: Context) -> dict[str, Any]:
+    """Return the number of expected candidates as a figure; warn of it before the long stage."""
     tables = context.tables(connection)
     heads, totals = tables.signatures.count_features()
     sample = tables.signatures.sample_sketches(context.encoder.family, recipe_warnings.SAMPLE_SIZE)
-    return heads, _expected(connection, context, heads, totals, sample)
+    return _expected(connection, context, heads, totals, sample)
 
 
 def _expected(

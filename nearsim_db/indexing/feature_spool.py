@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from threading import Lock
 from typing import Any, Self
 from uuid import UUID
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.indexing.feature_file import FeatureFile
-from nearsim_db.similarity.arrays import Ints, Mask
+from nearsim_db.similarity.arrays import Ints, Mask, Sketches
 from nearsim_db.similarity.batches import PackedDigests, SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 
@@ -29,7 +29,8 @@ class FeatureSpool:
 
     def __init__(self, encoder: Encoder, file: FeatureFile) -> None:
         self.takes_features: bool = encoder.is_exact
-        self.has_sketches: bool = not encoder.family.ordered
+        self.has_heads: bool = False
+        self._has_sketches = not encoder.family.ordered
         self._has_features = encoder.is_exact
         self._file = file
         self._is_open = True
@@ -61,7 +62,7 @@ class FeatureSpool:
             no_features = [np.zeros(0, np.uint64)] * len(rows.doc_ids)
             try:
                 self._file.add(
-                    rows.sketches if self.has_sketches else rows.sketches[:0],
+                    rows.sketches if self._has_sketches else rows.sketches[:0],
                     features if self._has_features else no_features,
                 )
             except OSError:  # the disk is full; what was added before can be read
@@ -94,23 +95,37 @@ class FeatureSpool:
         places = np.searchsorted(self._doc_ids, doc_ids, side="right") - 1
         return places, (places >= 0) & (self._doc_ids[places] == doc_ids)
 
-    def has_all(self, doc_ids: Ints, digests: NDArray[np.void]) -> bool:
-        """Whether the sketches of documents are all here under their digests."""
-        if not self.has_sketches:
-            return False
-        places, here = self._find(doc_ids)
-        return bool(here.all()) and bool((self._digests[places] == digests).all())
+    def match_heads(self, heads: Iterable[tuple[Ints, NDArray[np.void]]]) -> bool:
+        """Whether the sketches of all heads are here, so that they need not be read from the database.
 
-    def stream_signatures(self, doc_ids: Ints) -> Iterator[Signatures]:
-        """Yield the signatures of documents, which are all here, in batches in their order."""
-        for at in range(0, len(doc_ids), _SKETCHES_PER_BATCH):
-            yield self.read_signatures(doc_ids[at : at + _SKETCHES_PER_BATCH])
+        `heads` are given in order, doc_ids and digests of some at a time. Their digests are distinct: if halves of two
+        are equal, which is as rare as harmless, their sketches are read from the database.
+        """
+        self.has_heads = False
+        parts, halves = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
+        for doc_ids, digests in heads:
+            places, here = self._find(doc_ids)
+            if not self._has_sketches or not here.all() or not (self._digests[places] == digests).all():
+                return False
+            parts.append(doc_ids)
+            halves.append(digests.view(np.uint64)[::2].copy())
+
+        ordered = np.sort(np.concatenate(halves))
+        self._heads = np.concatenate(parts)
+        self.has_heads = len(ordered) > 0 and not (ordered[1:] == ordered[:-1]).any()
+        return self.has_heads
+
+    def stream_head_sketches(self) -> Generator[tuple[Ints, Sketches], None, None]:
+        """Yield doc_ids and sketches of the heads in order, some at a time, after `match_heads`."""
+        for at in range(0, len(self._heads), _SKETCHES_PER_BATCH):
+            doc_ids = self._heads[at : at + _SKETCHES_PER_BATCH]
+            yield doc_ids, self.read_signatures(doc_ids).sketches
 
     def read_signatures(self, doc_ids: Ints) -> Signatures:
-        """Return the signatures of documents, which are all here."""
+        """Return the signatures of heads that are here."""
         places, _ = self._find(doc_ids)
         sketches = self._file.read_sketches(self._numbers[places])
-        return Signatures(doc_ids, sketches, PackedDigests(self._digests[places]))
+        return Signatures(doc_ids, sketches, PackedDigests(self._digests[places]), distinct=True)
 
     def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
         """Return the features of several documents; None for those that are not here under their digest."""

@@ -99,8 +99,7 @@ class Taker:
             context.tables(self._reading).bands.stream_links(context.bucket_limit, (part.low, part.high))
         ) as links:
             for candidates in self._first_linked(links, full):
-                known = self._band_keys().signatures_of(candidates)
-                verified = steps.verify_candidates(self._writing, context, candidates, known)
+                verified = steps.verify_candidates(self._writing, context, candidates)
                 context.tables(self._writing).pairs.load(verified)
                 stale |= context.found.stale
                 context.found.stale.clear()

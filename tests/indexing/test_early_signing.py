@@ -190,7 +190,7 @@ def test_an_error_of_signing_ends_the_ingest(index: Index, monkeypatch: pytest.M
         raise Broken
 
     with monkeypatch.context() as patch, pytest.raises(Broken):
-        patch.setattr("nearsim_db.indexing.steps.signatures_of", fail)
+        patch.setattr("nearsim_db.indexing.steps.finish_encoding", fail)
         index.add(stories(COUNT))
     index.add(stories(COUNT))
     assert_exact(index)

@@ -23,7 +23,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.documents.documents import StoredDocument
-from nearsim_db.store.signatures import signatures
+from nearsim_db.store.signatures.signatures import SignatureTable
 from tests.builders.reindex_world import RECIPE, stories
 from tests.indexing.test_early_signing import COUNT, WEIGHTED, assert_exact, create
 
@@ -97,7 +97,7 @@ def test_of_a_document_that_was_added_twice_the_last_entry_counts() -> None:
     digests = [UUID(bytes=digest.tobytes()) for digest in rows.digests]
     got = spool.get_all([1, 2, 3, 4], digests)
     assert all(array is not None and (array == own).all() for array, own in zip(got, features, strict=True))
-    assert spool.has_all(np.arange(1, 5), rows.digests)
+    assert spool.match_heads([(np.arange(1, 5), rows.digests)])
     assert spool.read_signatures(np.array([1, 3, 4])).sketches.tolist() == rows.sketches[[0, 2, 3]].tolist()
     spool.close()
 
@@ -119,17 +119,20 @@ def test_sketches_are_returned_if_all_heads_have_their_digest(settings: Sequence
         number: encoder.encode([text]).sketches[0].tolist()
         for number, text in enumerate([*TEXTS, "", "", "", "eleven twelve thirteen"], 1)
     }
-    for chosen in (every, every[1:3], []):
+    for chosen in (every, every[1:3]):
         doc_ids = np.array([doc_id for doc_id, _ in chosen], np.int64)
-        assert spool.has_all(doc_ids, void([digest for _, digest in chosen]))
-        for parts in (list(spool.stream_signatures(doc_ids)), [spool.read_signatures(doc_ids)]):
-            assert [
-                pair for one in parts for pair in zip(one.doc_ids.tolist(), one.digests, strict=True)
-            ] == chosen
-            for one in parts:
-                assert one.sketches.tolist() == [expected[doc_id] for doc_id in one.doc_ids.tolist()]
+        assert spool.match_heads([(doc_ids, void([digest for _, digest in chosen]))])
+        streamed = [
+            pair
+            for ids, sketches in spool.stream_head_sketches()
+            for pair in zip(ids.tolist(), sketches.tolist(), strict=True)
+        ]
+        assert streamed == [(doc_id, expected[doc_id]) for doc_id, _ in chosen]
+        read = spool.read_signatures(doc_ids)
+        assert list(zip(read.doc_ids.tolist(), read.digests, strict=True)) == chosen
+        assert read.sketches.tolist() == [expected[doc_id] for doc_id, _ in chosen]
     for doc_id, digest in ((1, digests[2]), (2, digests[0]), (9, digests[0])):
-        assert not spool.has_all(np.array([doc_id]), void([digest]))
+        assert not spool.match_heads([(np.array([doc_id]), void([digest]))])
     spool.close()
 
 
@@ -150,7 +153,7 @@ def test_the_pairs_are_found_with_sketches_of_the_spool(
     """Also without memory for band keys, which are in a temporary file then."""
     monkeypatch.setenv("NEARSIM_BUILD_MEMORY", str(megabytes))
     for name in ("read_sketches", "stream_head_sketches"):
-        monkeypatch.setattr(signatures, name, refuse)
+        monkeypatch.setattr(SignatureTable, name, refuse)
     monkeypatch.setattr(feature_spool, "_SKETCHES_PER_BATCH", 3)
     with Index.connect(database_url) as index:
         create(index, RECIPE)
@@ -194,7 +197,7 @@ def test_no_more_than_a_quarter_of_the_free_disk_is_used(
     spool.finish()
     digests = [UUID(bytes=digest.tobytes()) for digest in rows.digests]
     assert [array is not None for array in spool.get_all([1, 3], [digests[0], digests[2]])] == [is_kept] * 2
-    assert spool.has_all(np.array([1, 3]), rows.digests[[0, 2]]) is is_kept
+    assert spool.match_heads([(np.array([1, 3]), rows.digests[[0, 2]])]) is is_kept
     spool.close()
 
 
@@ -216,7 +219,7 @@ def test_no_spool_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_build_reads_no_sketches_and_no_text_to_verify(
     database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signatures, "stream_head_sketches", None)
+    monkeypatch.setattr(SignatureTable, "stream_head_sketches", refuse)
     with Index.connect(database_url) as index:
         create(index, RECIPE)
         index.add(stories(COUNT))

@@ -149,7 +149,7 @@ class BulkIngest(IngestAccount):
         encoding: Encoding,
     ) -> None:
         """Sign new documents; if the build has gone past the stage sign, only keep their features for it."""
-        rows = steps.signatures_of(context, added.doc_ids, added.revisions, encoding)
+        rows = steps.finish_encoding(context, added.doc_ids, added.revisions, encoding)
         if generation_states.lock_signing(connection, context.generation):
             context.tables(connection).signatures.write(rows, rows.doc_ids)
             context.build.sample_texts([record.document for record in documents])

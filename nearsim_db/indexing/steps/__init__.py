@@ -18,16 +18,17 @@ from nearsim_db.indexing.steps.search import (
 )
 from nearsim_db.indexing.steps.sign import (
     begin_encoding,
+    finish_encoding,
     labelled,
     merge_heads,
     sign_documents,
-    signatures_of,
     store_signatures,
 )
 
 __all__ = [
     "begin_encoding",
     "extend_clusters",
+    "finish_encoding",
     "labelled",
     "lock_clusters",
     "merge_heads",
@@ -37,7 +38,6 @@ __all__ = [
     "search_committed",
     "search_full_buckets",
     "sign_documents",
-    "signatures_of",
     "store_signatures",
     "update_clusters",
     "verify_candidates",

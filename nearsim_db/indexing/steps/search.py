@@ -80,16 +80,13 @@ def search_full_buckets(
 Features = dict[int, NDArray[Any]]  # features by row of the signatures
 
 
-def verify_candidates(
-    connection: Connection, context: Context, candidates: Ints, known: tuple[Signatures, Ints] | None = None
-) -> VerifiedPairs:
+def verify_candidates(connection: Connection, context: Context, candidates: Ints) -> VerifiedPairs:
     """Return the pairs among candidates, those to be reviewed too: (m, 2) int64 of candidate heads, the smaller first.
 
-    Candidates that are no longer heads are left out. `known` are signatures that include those of all candidates, and
-    the rows (m, 2) of these; without it they are read.
+    Candidates that are no longer heads are left out.
     """
     context.found.counts["linked"] += len(candidates)
-    signed, rows = known or _signatures_of(connection, context, candidates)
+    signed, rows = _signatures_of(connection, context, candidates)
     if not len(signed.doc_ids):
         return _no_pairs()
     rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
@@ -165,7 +162,9 @@ def current_features(
 
 def _signatures_of(connection: Connection, context: Context, candidates: Ints) -> tuple[Signatures, Ints]:
     """Return signatures, and the rows of candidates in them, (m, 2), -1 for those that are no longer heads."""
-    doc_ids = np.unique(candidates)
+    doc_ids, places = np.unique(candidates, return_inverse=True)
+    if (spool := context.build.spool) is not None and spool.has_heads:
+        return spool.read_signatures(doc_ids), places.reshape(candidates.shape)
     signed = context.tables(connection).signatures.read_sketches(doc_ids, context.encoder.family)
     if not len(signed.doc_ids):
         return signed, np.full(candidates.shape, -1, np.int64)

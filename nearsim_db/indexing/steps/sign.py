@@ -42,7 +42,7 @@ def begin_encoding(
     ]
 
 
-def signatures_of(context: Context, doc_ids: Ints, revisions: Ints, encoding: Encoding) -> SignatureRows:
+def finish_encoding(context: Context, doc_ids: Ints, revisions: Ints, encoding: Encoding) -> SignatureRows:
     """Return the signatures of documents, once they are encoded.
 
     Features that were kept go to the spool, if there is one, else to the cache, for the verification that follows.
@@ -67,7 +67,7 @@ def sign_documents(
     doc_ids = np.array([document.doc_id for document in batch], np.int64)
     revisions = np.array([document.revision for document in batch], np.int64)
     encoding = begin_encoding(context, batch, keep_features=keep_features)
-    return signatures_of(context, doc_ids, revisions, encoding)
+    return finish_encoding(context, doc_ids, revisions, encoding)
 
 
 def labelled(connection: Connection, context: Context, rows: SignatureRows) -> SignatureRows:
