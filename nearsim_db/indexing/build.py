@@ -75,7 +75,7 @@ def join(engine: Engine, context: Context, between: Callable[[], None]) -> int:
     """
     with engine.connect() as connection:
         stage = generation_rows.reread(connection, context.generation).stage
-        if stage not in _STEPS or not build_slices.read_progress(connection, context.leaves, stage).slices:
+        if stage not in _STEPS or not context.tables(connection).slices.read_progress(stage).slices:
             return 0
         # What the slices leave out was stored with them.
         context.adopt(generation_rows.reread(connection, context.generation))
@@ -120,7 +120,7 @@ class _Leader:
             self._complete("pairs", connection)
             self._report_whole("pairs")
             self._context.tables(connection).pairs.index()
-            figures = build_slices.sum_counts(connection, self._context.leaves, "pairs")
+            figures = self._context.tables(connection).slices.sum_counts("pairs")
             generation_rows.add_figures(connection, self._context.generation, figures)
             generation_rows.set_stage(connection, self._context.generation, "clusters")
             build_plan.commit(connection, self._context.generation)
@@ -134,7 +134,7 @@ class _Leader:
         with self._engine.connect() as connection:
             steps.rebuild_clusters(connection, self._context)
             partitions.attach(connection, leaves)
-            build_slices.delete_slices(connection, leaves)
+            self._context.tables(connection).slices.delete()
             _finish(connection, generation, {})
 
     def _report_whole(self, step: str) -> None:
@@ -160,7 +160,7 @@ class _Leader:
     def _count_unfinished(self, stage: SlicedStage) -> int:
         """Report the progress of all processes; return how many slices are not done."""
         with self._engine.connect() as connection:
-            known = build_slices.read_progress(connection, self._context.leaves, stage)
+            known = self._context.tables(connection).slices.read_progress(stage)
         self._progress(_STEPS[stage], known.done, known.documents)
         return known.unfinished
 

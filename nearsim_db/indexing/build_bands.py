@@ -20,7 +20,6 @@ from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.signatures.bands import BandRows, FullBuckets, LoadedBuckets
-from nearsim_db.store.work import build_slices
 from nearsim_db.store.work.build_slices import Slice
 
 _SKETCHES_PER_BATCH = 20_000
@@ -62,13 +61,13 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
 
 def plan(connection: Connection, context: Context) -> None:
     """Empty the band table of a distributed generation, and divide its heads into slices, unless that is done."""
-    if build_slices.read_progress(connection, context.leaves, "bands").slices:
+    if context.tables(connection).slices.read_progress("bands").slices:
         connection.rollback()
         return
     generation_rows.add_figures(connection, context.generation, _forecast(connection, context))
     context.tables(connection).bands.truncate()
     heads = _BAND_ROWS_PER_COPY // context.encoder.profile.band_rows
-    build_slices.plan_bands(connection, context.leaves, max(1, heads))
+    context.tables(connection).slices.plan_bands(max(1, heads))
     build_plan.commit(connection, context.generation)
 
 

@@ -24,7 +24,7 @@ from nearsim_db.store.generations import generation_rows, generation_states, par
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.signatures.bands import LoadedBuckets
-from nearsim_db.store.work import build_slices, queue
+from nearsim_db.store.work import queue
 
 
 def place(connection: Connection, generation: Generation, *, is_large: bool = False) -> Generation:
@@ -86,14 +86,12 @@ def plan_signing(connection: Connection, context: Context) -> None:
     connection.commit()
     purges.begin(connection, leaves)
     connection.commit()
-    if not build_slices.read_progress(connection, leaves, "sign").slices:
+    if not context.tables(connection).slices.read_progress("sign").slices:
         total = collection_rows.count_documents(connection, generation.collection_id)
         total -= query_rows.count_past_retention(connection, leaves, generation.collection_id)
         generation_rows.add_figures(connection, generation, {"documents": total})
         _count_features(connection, context)
-        build_slices.plan_signing(
-            connection,
-            leaves,
+        context.tables(connection).slices.plan_signing(
             generation.collection_id,
             _DOCUMENTS_PER_SLICE,
             by_age=context.retained_seconds is not None,
@@ -149,14 +147,14 @@ def complete_signing(connection: Connection, context: Context) -> None:
     context.tables(connection).signatures.index()
     if attachments.find_attachment(connection, generation.collection_id) is not None:
         # Texts that differ from the recorded revision were left out; compare them again.
-        queue.queue_work(connection, context.leaves, "compare", [queue.WHOLE])
+        context.tables(connection).work.add("compare", [queue.WHOLE])
     generation_rows.set_stage(connection, generation, "bands")
     commit(connection, generation)
 
 
 def plan_pairs(connection: Connection, context: Context) -> None:
     """Divide the buckets into slices, unless that is done."""
-    if build_slices.read_progress(connection, context.leaves, "pairs").slices:
+    if context.tables(connection).slices.read_progress("pairs").slices:
         connection.rollback()
         return
     add_pair_slices(connection, context, context.tables(connection).signatures.count_heads())
@@ -177,7 +175,7 @@ def add_pair_slices(
     else:
         full, figures, keys = buckets.full, buckets.figures, buckets.sample
     bounds = _quantiles(keys, heads * context.encoder.profile.band_rows)
-    build_slices.plan_pairs(connection, leaves, bounds, heads, full)
+    context.tables(connection).slices.plan_pairs(bounds, heads, full)
     generation_rows.add_figures(connection, context.generation, dated(connection, context, figures))
 
 

@@ -15,7 +15,6 @@ from nearsim_db.store import query_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.work import queue
 
 _SHARED_BYTES = 8_000_000  # of texts whose index shares its tables with others
 
@@ -34,7 +33,7 @@ class CatchUp:
         context = self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
         retention.expire_documents(engine, context)
         with self._database.transaction() as connection:
-            has_work = queue.has_work(connection, context.leaves)
+            has_work = context.tables(connection).work.has_any()
         if has_work:
             # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
             with self._database.lease() as lease_id:

@@ -24,7 +24,6 @@ from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_trans
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import lookup_requests
-from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.queue import STAGES, WHOLE
 
 # Linking takes its lock before its work rows, so this order does too: link work goes last.
@@ -217,7 +216,7 @@ def _purge_verdicts(connection: Connection, removed: _Removed) -> None:
     unfinished = [generation for generation, _ in removed.traces.values() if _is_unfinished(generation)]
     for generation in unfinished + removed.later:
         if was_vetoed:
-            queue.queue_work(connection, generation.leaves, "link", [WHOLE])
+            generation.tables(connection).work.add("link", [WHOLE])
 
 
 def _purge_generation(
@@ -227,11 +226,11 @@ def _purge_generation(
     if generation.is_first_build:
         # Its builder may have read the documents already; what it stores of them is removed when it is done.
         if purges.has_tables(connection, generation.leaves):
-            queue.queue_work(connection, generation.leaves, "sign", ids)
+            generation.tables(connection).work.add("sign", ids)
             removed.traces[id] = generation, Traces(0, 0, 0, 0)
         return
     if _is_unfinished(generation) and not try_transaction_lock(connection, Lock.REINDEX, id):
-        queue.queue_work(connection, generation.leaves, "sign", ids)
+        generation.tables(connection).work.add("sign", ids)
         removed.later.append(generation)
         return
     # Dropping the generation takes these locks too; and its build may have finished before they are granted.
@@ -245,7 +244,7 @@ def _purge_generation(
     if context is None or (_is_unfinished(generation) and generation.stage in ("sign", "bands")):
         # A build at these stages loads all bands again when it is resumed.
         if generation.stage == "bands":
-            build_slices.delete_slices(connection, generation.leaves)
+            generation.tables(connection).slices.delete()
         traces = purges.delete_document_rows(connection, generation.leaves, ids)
     else:
         traces = _remove_exactly(connection, context, ids)

@@ -20,7 +20,6 @@ from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.signatures.bands import FullBuckets, Links
-from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.build_slices import Slice, SlicedStage
 
 _CANDIDATES_PER_BATCH = 16_384
@@ -50,10 +49,9 @@ class Taker:
 
         Raises BuildStoppedError if the build was paused or abandoned.
         """
-        leaves = self._context.leaves
         # A purge deletes from a stopped build only between slices. This comes first because the slice may idle longer.
         take_transaction_lock(self._writing, Lock.STORE, self._context.generation.generation_id, shared=True)
-        part = build_slices.take_slice(self._writing, leaves, stage)
+        part = self._context.tables(self._writing).slices.take(stage)
         if part is None:
             self._writing.rollback()
             return False
@@ -61,7 +59,7 @@ class Taker:
         work = {"sign": self._sign, "bands": self._load_bands, "pairs": self.find_pairs}
         work[stage](part)
         self._reading.rollback()
-        build_slices.finish_slice(self._writing, leaves, stage, part, self._context.found.counts)
+        self._context.tables(self._writing).slices.finish(stage, part, self._context.found.counts)
         build_plan.commit(self._writing, self._context.generation)
         self._context.found.clear()
         return True
@@ -106,7 +104,7 @@ class Taker:
                 self._check()
         # Documents whose text was being changed are searched once signed again. They are queued with the slice because
         # only this process knows of them.
-        queue.queue_work(self._writing, context.leaves, "search", sorted(stale))
+        context.tables(self._writing).work.add("search", sorted(stale))
 
     def _first_linked(self, links: Iterable[Links], full: FullBuckets | None) -> Iterator[Ints]:
         """Yield the pairs, (m, 2), of those links of a slice that are the first of theirs.
@@ -114,7 +112,7 @@ class Taker:
         They come in long runs sorted by the first document of their bucket: those of a family of copies together, so
         that its sketches and texts are read once for most of its pairs.
         """
-        full = full or build_slices.read_full_buckets(self._writing, self._context.leaves)
+        full = full or self._context.tables(self._writing).slices.read_full_buckets()
         run: list[Links] = []
         amount = 0
         for block in chain(_joined(links, _LINKS_AT_ONCE), [None]):

@@ -47,7 +47,7 @@ def stats(
     collection_id = generation.collection_id
     documents = collection_rows.count_documents(connection, collection_id)
     outside = count_past_retention(connection, generation.leaves, collection_id)
-    queued, set_aside = queue.count_work(connection, generation.leaves)
+    queued, set_aside = generation.tables(connection).work.count()
     found: dict[str, Any] = {
         "collection": generation.collection,
         "profile": generation.profile,

@@ -120,7 +120,7 @@ class LookupRequestService:
             return not query_rows.has_documents(connection, request.collection_id)
         except NearsimError:
             return True  # the answer is the error
-        return not queue.has_unfinished_work(connection, generation.leaves, "sign", moment)
+        return not generation.tables(connection).work.has_unfinished("sign", moment)
 
     def _answer(self, request: Probe) -> Answer:
         try:

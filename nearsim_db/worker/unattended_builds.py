@@ -19,7 +19,6 @@ from nearsim_db.store.driver.driver_errors import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.work import build_slices
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
@@ -66,7 +65,7 @@ class UnattendedBuilds:
         ):
             return
         context = self._scope.contexts.find(connection, generation.generation_id)
-        left = build_slices.read_progress(connection, generation.leaves, generation.stage).unfinished
+        left = generation.tables(connection).slices.read_progress(generation.stage).unfinished
         connection.commit()
         if context is not None and left:
             with self._recorded(context), self._monitor.batch(_SLICES):

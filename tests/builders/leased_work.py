@@ -5,8 +5,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Batch
+from nearsim_db.store.work.queue import Batch, WorkQueue
 
 BODIES = ["one two three four five six", "one two three four five six", "something else altogether it is"]
 
@@ -61,10 +60,10 @@ def signed(index: Index) -> int:
 
 def take(connection: Connection, leaves: Leaves, lease_id: int, batch: int = 1_000) -> list[list[int]]:
     """The doc_ids of the batches of `sign` that a lease gets."""
-    return [taken.doc_ids for taken in queue.take(connection, leaves, "sign", lease_id, batch)]
+    return [taken.doc_ids for taken in WorkQueue(connection, leaves).take("sign", lease_id, batch)]
 
 
 def take_batch(connection: Connection, leaves: Leaves, lease_id: int) -> Batch:
     """The only batch of `sign` that a lease gets."""
-    (batch,) = queue.take(connection, leaves, "sign", lease_id, 1_000)
+    (batch,) = WorkQueue(connection, leaves).take("sign", lease_id, 1_000)
     return batch

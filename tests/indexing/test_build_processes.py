@@ -10,7 +10,7 @@ from nearsim_db.errors import NearsimError
 from nearsim_db.indexing import build, build_plan
 from nearsim_db.indexing.slice_taker import Taker, take_slices
 from nearsim_db.records import silent
-from nearsim_db.store.work.build_slices import SlicedStage, read_progress
+from nearsim_db.store.work.build_slices import SlicedStage
 from tests.builders.reindex_world import jaccard_pairs, pairs_of, texts_of
 from tests.builders.relations import leaves_of
 from tests.builders.workers import running, wait_until
@@ -52,7 +52,7 @@ def test_threads_do_all_slices_that_they_find(index: Index, database_url: str) -
     with index.database.engine.connect() as connection:
         build_plan.plan_signing(connection, context)
         assert take_slices(index.database.engine, context, "sign", lambda: None) == 6
-        assert read_progress(connection, context.leaves, "sign").unfinished == 0
+        assert context.tables(connection).slices.read_progress("sign").unfinished == 0
     build.build(index.database.engine, context, silent)
     assert_built_alike(database_url)
 

@@ -19,7 +19,6 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import run
 from nearsim_db.store.generations import generation_rows, partitions
-from nearsim_db.store.work import build_slices as stored_slices
 from nearsim_db.store.work.build_slices import SlicedStage
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.reindex_world import (
@@ -285,7 +284,7 @@ def test_pausing_and_abandoning_stop_all_that_take_part(
         ):
             build.join(database.engine, contexts.make(stopped), lambda: None)
         with database.transaction() as connection:
-            known = stored_slices.read_progress(connection, stopped.leaves, stage)
+            known = stopped.tables(connection).slices.read_progress(stage)
         assert (stopped.stage, 0 < known.unfinished < known.slices) == (stage, True)
         if how == "pause":
             reindex.resume()

@@ -6,20 +6,21 @@ from nearsim_db import Document, Index
 from nearsim_db.indexing.queue import runner
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.work import queue
+from nearsim_db.store.work.queue import WorkQueue
 
 QUEUED, BATCH = 3_200, 500
 
 
-def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
-    """A list that gets an entry with each call of a function of the queue."""
+def count_calls(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[str]:
+    """A list that gets an entry with each call of a function."""
     calls: list[str] = []
-    function = getattr(queue, name)
+    function = getattr(owner, name)
 
     def counted(*given: object) -> object:
         calls.append(name)
         return function(*given)
 
-    monkeypatch.setattr(queue, name, counted)
+    monkeypatch.setattr(owner, name, counted)
     return calls
 
 
@@ -27,8 +28,8 @@ def test_a_long_queue_is_taken_without_a_look_before_each_batch(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end is looked for once a second and after a small batch; what was done is vacuumed."""
-    looks = count_calls(monkeypatch, "has_unfinished_work")
-    vacuums = count_calls(monkeypatch, "vacuum_work")
+    looks = count_calls(monkeypatch, WorkQueue, "has_unfinished")
+    vacuums = count_calls(monkeypatch, queue, "vacuum_work")
     monkeypatch.setattr(runner, "_CHECK_SECONDS", 60.0)
     monkeypatch.setattr(runner, "_VACUUM_EVERY", 1_000)
     monkeypatch.setitem(runner._BATCH_DOCUMENTS, "link", BATCH)
@@ -36,7 +37,7 @@ def test_a_long_queue_is_taken_without_a_look_before_each_batch(
         index.add([Document("a", body="one two three")])
         context = index.serving().context
         with index.database.transaction() as connection:
-            queue.queue_work(connection, context.leaves, "link", range(1, QUEUED + 1))
+            context.tables(connection).work.add("link", range(1, QUEUED + 1))
         looks.clear()
         steps: list[tuple[str, int]] = []
         runner.Runner(index.database.engine, context).drain(
@@ -52,13 +53,13 @@ def test_documents_queued_again_meanwhile_stay_queued(database_url: str) -> None
     with Index.connect(database_url) as index, index.database.lease() as lease_id:
         index.add([Document("a", body="one two three")])
         ((generation, _),) = index.profiles()
-        leaves = generation.leaves
         with index.database.transaction() as connection:
-            queue.queue_work(connection, leaves, "link", [1, 2, 3])
-            (batch,) = queue.take(connection, leaves, "link", lease_id, 10)
-            queue.queue_work(connection, leaves, "link", [2])
-            assert queue.finish(connection, leaves, batch) == [1, 2, 3]
-            (again,) = queue.take(connection, leaves, "link", lease_id, 10)
+            work = generation.tables(connection).work
+            work.add("link", [1, 2, 3])
+            (batch,) = work.take("link", lease_id, 10)
+            work.add("link", [2])
+            assert work.finish(batch) == [1, 2, 3]
+            (again,) = work.take("link", lease_id, 10)
             assert again.doc_ids == [2]
 
 
@@ -69,7 +70,7 @@ def test_build_waits_for_postponed_work(database_url: str, connection: Connectio
         (before,) = index.pairs()
         ((generation, _),) = index.profiles()
         connection.execute("DELETE FROM nearsim.similar_pair")
-        queue.queue_work(connection, generation.leaves, "search", [1, 2], 0.3)
+        generation.tables(connection).work.add("search", [1, 2], 0.3)
         connection.commit()
         assert list(index.pairs()) == []
         index.build()

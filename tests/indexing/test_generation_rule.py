@@ -177,7 +177,7 @@ def test_changes_dispatched_before_the_generation_are_in_its_snapshot(
     with index.database.transaction() as creating:
         generation = profiles.create(creating, index._get_collection().collection_id, "words", profile)
     connection.commit()
-    assert queue.count_work(connection, generation.leaves) == (0, 0)
+    assert generation.tables(connection).work.count() == (0, 0)
     connection.commit()
     index.build()
     assert_holds_the_documents(index)
@@ -203,11 +203,11 @@ def test_work_of_a_generation_waits_for_its_build(index: Index, connection: Conn
     connection.execute("UPDATE nearsim.document SET body = 'edited' WHERE external_id = 'd1'")
     connection.commit()
     dispatch_changes(index.database.engine)
-    assert queue.count_work(connection, generation.leaves) == (1, 0)
+    assert generation.tables(connection).work.count() == (1, 0)
     found = queue.find_work(connection, None)
     assert {generation_id for generation_id, _ in found} == {1} and generation.generation_id != 1
     connection.commit()
     index.build()
-    assert queue.count_work(connection, generation.leaves) == (0, 0)
+    assert generation.tables(connection).work.count() == (0, 0)
     connection.commit()
     assert_holds_the_documents(index)

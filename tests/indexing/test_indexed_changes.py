@@ -14,11 +14,9 @@ from nearsim_db.indexing.queue import dispatch
 from nearsim_db.indexing.queue.dispatch import discard_indexed, dispatch_changes
 from nearsim_db.records import WorkStage
 from nearsim_db.similarity.recipe import Recipe, override
-from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations.generation_rows import Generation, list_generations
 from nearsim_db.store.work import queue
-from nearsim_db.store.work.queue import Batch
+from nearsim_db.store.work.queue import Batch, WorkQueue
 from tests.builders.followed_table import pairs
 from tests.builders.interleaving import Actor, Schedule
 from tests.builders.living_world import World
@@ -57,16 +55,14 @@ def documents(*texts: str) -> list[Document]:
 def test_a_first_build_leaves_nothing_to_sign(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents that the build has just indexed are neither taken through the queue nor compared."""
     taken = set[WorkStage]()
-    take = queue.take
+    take = WorkQueue.take
 
-    def record(
-        connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, batch: int
-    ) -> list[Batch]:
-        batches = take(connection, leaves, stage, lease_id, batch)
+    def record(work: WorkQueue, stage: WorkStage, lease_id: int, most: int) -> list[Batch]:
+        batches = take(work, stage, lease_id, most)
         taken.update(batch.stage for batch in batches)
         return batches
 
-    monkeypatch.setattr(queue, "take", record)
+    monkeypatch.setattr(WorkQueue, "take", record)
     monkeypatch.setattr(dispatch, "_VACUUM_FROM", 1)
     index.create_profile("default", RECIPE)
     index.add(documents(ALIKE, ALIKE + " seven", "something else altogether", ""))

@@ -18,7 +18,6 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.work import queue
 from tests.builders.interleaving import Actor, Schedule, step_through
 from tests.builders.purged_secret import NAME, assert_whole, doc_id_of, traces, with_secret
 from tests.builders.selection import some
@@ -46,13 +45,13 @@ def test_workers_do_not_store_texts_purged_after_reading(database_url: str) -> N
         doc_id = doc_id_of(database_url, NAME)
         context, engine = index.serving().context, index.database.engine
         with engine.connect() as connection:
-            (batch,) = queue.take(connection, context.leaves, "sign", lease_id, 100)
+            (batch,) = context.tables(connection).work.take("sign", lease_id, 100)
             assert doc_id in batch.doc_ids
             (read,) = documents.stream_documents(connection, context.collection_id, batch.doc_ids)
             rows = steps.sign_documents(context, read)
             connection.commit()
             assert _purge_only(index, engine) == [NAME]
-            held = queue.lock(connection, context.leaves, batch)
+            held = context.tables(connection).work.lock(batch)
             assert held == [one for one in batch.doc_ids if one != doc_id]
             searching = steps.store_signatures(
                 connection, context, held, rows.take(rows.doc_ids != doc_id), batch

@@ -19,7 +19,6 @@ from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
 from nearsim_db.store.generations import partitions
 from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.signatures import bands
-from nearsim_db.store.work import build_slices
 from tests.builders.plan_log import explained
 from tests.builders.selection import some
 from tests.servers.databases import Server
@@ -271,10 +270,12 @@ def test_slices_with_few_documents_for_their_range_are_read_by_age(loaded: Conne
     set_age = "UPDATE nearsim.generation SET recipe = jsonb_build_object('retain', jsonb_build_object('age', %s::text))"
     for age, by_age in (("90 minutes", True), ("90 hours", False), ("none", False)):
         loaded.execute(set_age, [age])
-        build_slices.plan_signing(loaded, LEAVES, CollectionId(7), 10, by_age=age != "none", all_signed=False)
-        part = build_slices.take_slice(loaded, LEAVES, "sign")
+        GenerationTables(loaded, LEAVES).slices.plan_signing(
+            CollectionId(7), 10, by_age=age != "none", all_signed=False
+        )
+        part = GenerationTables(loaded, LEAVES).slices.take("sign")
         assert part is not None and part.by_age == by_age
-        build_slices.delete_slices(loaded, LEAVES)
+        GenerationTables(loaded, LEAVES).slices.delete()
     loaded.rollback()
 
 

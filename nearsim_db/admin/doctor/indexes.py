@@ -14,7 +14,7 @@ from nearsim_db.store.driver.locks import Lock, is_lock_taken
 from nearsim_db.store.driver.server_settings import is_standby
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.work import backlog, leases, queue
+from nearsim_db.store.work import backlog, leases
 
 _LONG_SECONDS = 60.0
 _MOST_SHOWN = 20  # of findings of one kind, where each is of another collection
@@ -64,7 +64,7 @@ def _more(check: str, collections: Sequence[Collection], advice: str) -> Iterato
 def _unfinished(connection: Connection, collection: Collection) -> list[str]:
     existing = generation_rows.list_generations(connection, collection.collection_id)
     live = [one for one in existing if one.state == "live" and not profiles.is_refused(one)]
-    queued = sum(queue.count_work(connection, one.leaves)[0] for one in live)
+    queued = sum(one.tables(connection).work.count()[0] for one in live)
     unfinished = [f"profile {one.profile} is not built" for one in existing if one.is_first_build]
     return [*unfinished, f"{count_of(queued, 'document')} to be indexed"] if queued else unfinished
 

@@ -16,7 +16,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import diffs
 from nearsim_db.store.generations.diffs import ClusterCounts, ComparedTables, DocumentTotals, PairCounts
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.work import backlog, queue
+from nearsim_db.store.work import backlog
 
 _STEPS = 4
 
@@ -147,7 +147,7 @@ def _compared(one: Generation) -> Compared:
 
 def _count_waiting(connection: Connection, live: Generation, new: Generation) -> Waiting:
     (live_work, live_aside), (new_work, new_aside) = (
-        queue.count_work(connection, one.leaves) for one in (live, new)
+        one.tables(connection).work.count() for one in (live, new)
     )
     changes = backlog.count_changes(connection, live.collection_id)
     return Waiting(live_work, new_work, live_aside, new_aside, changes)

@@ -19,7 +19,7 @@ from nearsim_db.store.generations.generation_states import (
     is_unattended,
     state_label,
 )
-from nearsim_db.store.work import build_slices, leases, queue
+from nearsim_db.store.work import leases, queue
 
 STAGES = ("sign", "bands", "pairs", "clusters")
 # Seconds per document with the default recipe, measured on 6,000 Reuters stories on a busy machine. Only their
@@ -158,7 +158,7 @@ def read_status(connection: Connection, collection: str, profile: str | None) ->
 
 
 def _status(connection: Connection, generation: Generation, live: Generation | None) -> Status:
-    waiting, set_aside = queue.count_work(connection, generation.leaves)
+    waiting, set_aside = generation.tables(connection).work.count()
     if generation.state == "abandoned":
         waiting = set_aside = 0  # work that was in progress when it was abandoned
     attended = generation.state in PENDING and is_attended(connection, generation)
@@ -194,7 +194,7 @@ def _count_done(connection: Connection, generation: Generation) -> tuple[int | N
         case "bands":
             return figures.get("done"), figures.get("total")
         case "sign" | "pairs":
-            slices = build_slices.read_progress(connection, generation.leaves, generation.stage)
+            slices = generation.tables(connection).slices.read_progress(generation.stage)
             return (slices.done, slices.documents) if slices.slices else (None, None)
         case _:
             return None, None

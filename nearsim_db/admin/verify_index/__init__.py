@@ -259,9 +259,10 @@ def _repair_documents(connection: Connection, context: Context, findings: Findin
     anchors, full = tables.buckets.read_anchors(context.bucket_limit, buckets)
     full_buckets = set(full.view(np.int64).tolist())
     searching = sorted({doc_id for bucket, doc_id in anchors if bucket in full_buckets})
-    queue.queue_work(connection, leaves, "search", searching)
-    queue.queue_work(connection, leaves, "sign", removed)
-    queue.queue_work(connection, leaves, "link", removed)
+    work = context.tables(connection).work
+    work.add("search", searching)
+    work.add("sign", removed)
+    work.add("link", removed)
 
 
 def _repair_pairs(connection: Connection, context: Context, findings: Findings) -> None:
@@ -272,11 +273,11 @@ def _repair_pairs(connection: Connection, context: Context, findings: Findings) 
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     false = np.array(findings.false_pairs, np.int64).reshape(-1, 2)
     index_checks.delete_pairs(connection, leaves, false)
-    queue.queue_work(connection, leaves, "link", np.unique(false))
+    context.tables(connection).work.add("link", np.unique(false))
     missing = np.array(findings.missing_pairs, np.int64).reshape(-1, 2)
-    queue.queue_work(connection, leaves, "search", np.union1d(false, missing))
+    context.tables(connection).work.add("search", np.union1d(false, missing))
 
 
 def _repair_clusters(connection: Connection, context: Context, findings: Findings) -> None:
     if findings.has_wrong_clusters:
-        queue.queue_work(connection, context.leaves, "link", [queue.WHOLE])
+        context.tables(connection).work.add("link", [queue.WHOLE])

@@ -55,7 +55,7 @@ def _dispatch(connection: Connection, dispatch: Callable[[], Dispatched]) -> Dis
     dispatched = retry_conflicts(connection, dispatch)
     if dispatched.whole:
         for generation in generation_rows.list_generations(connection):
-            queue.queue_work(connection, generation.leaves, "compare", [queue.WHOLE])
+            generation.tables(connection).work.add("compare", [queue.WHOLE])
     connection.commit()
     return dispatched
 
@@ -66,15 +66,13 @@ def discard_indexed(engine: Engine, generation: Generation) -> None:
     The rest is dispatched and processed.
     """
     with engine.connect() as connection:
-        discard = partial(
-            queue.discard_indexed_changes, connection, generation.leaves, generation.collection_id
-        )
+        work = generation.tables(connection).work
+        discard = partial(work.discard_indexed_changes, generation.collection_id)
         discarded = retry_conflicts(connection, discard)
         connection.commit()
-        work = partial(_discard_work, connection, generation)
-        last = retry_conflicts(connection, partial(work, 0))
+        last: int | None = 0
         while last is not None:
-            last = retry_conflicts(connection, partial(work, last))
+            last = retry_conflicts(connection, partial(_discard_work, connection, generation, last))
     if discarded >= _VACUUM_FROM:
         with engine.connect(autocommit=True) as connection:
             queue.vacuum_changes(connection)
@@ -82,12 +80,11 @@ def discard_indexed(engine: Engine, generation: Generation) -> None:
 
 def _discard_work(connection: Connection, generation: Generation, after: int) -> int | None:
     """Discard work that other processes dispatched during the build, a batch in a transaction."""
-    if not queue.has_unfinished_work(connection, generation.leaves, "sign", queue.server_time(connection)):
+    work = generation.tables(connection).work
+    if not work.has_unfinished("sign", queue.server_time(connection)):
         connection.commit()
         return None
     queue.await_dispatchers(connection)
-    last = queue.discard_indexed_work(
-        connection, generation.leaves, generation.collection_id, after, _DISCARDED_PER_BATCH
-    )
+    last = work.discard_indexed_work(generation.collection_id, after, _DISCARDED_PER_BATCH)
     connection.commit()
     return last

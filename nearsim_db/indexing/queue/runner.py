@@ -45,7 +45,7 @@ class Runner:
     def take(self, stage: WorkStage, lease_id: int) -> list[Batch]:
         """Put the next work of a stage under a lease: a batch of new work, and small ones of earlier failures."""
         with self._engine.connect() as connection:
-            batches = queue.take(connection, self._context.leaves, stage, lease_id, _BATCH_DOCUMENTS[stage])
+            batches = self._context.tables(connection).work.take(stage, lease_id, _BATCH_DOCUMENTS[stage])
             connection.commit()
         return batches
 
@@ -81,7 +81,7 @@ class Runner:
             return
 
         reason = f"{type(error).__name__}: {error}"
-        failed, set_aside = queue.fail(connection, context.leaves, batch, reason)
+        failed, set_aside = context.tables(connection).work.fail(batch, reason)
         if batch.stage == "sign" and set_aside:
             steps.store_signatures(connection, context, set_aside, steps.sign_documents(context, []))
         connection.commit()
@@ -129,7 +129,7 @@ class Runner:
                 self._wait_for_other_workers(connection, lease_id)
 
     def _has_unfinished_work(self, connection: Connection, stage: WorkStage, before: datetime) -> bool:
-        is_unfinished = queue.has_unfinished_work(connection, self._context.leaves, stage, before)
+        is_unfinished = self._context.tables(connection).work.has_unfinished(stage, before)
         connection.commit()
         return is_unfinished
 

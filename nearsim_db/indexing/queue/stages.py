@@ -17,7 +17,6 @@ from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.generations import generation_rows
-from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import WHOLE, Batch
 
 _CANDIDATES_PER_BATCH = 16_384
@@ -30,8 +29,9 @@ StageWork = Callable[[Connection, Context, Batch], Batch | None]
 
 def _compare(connection: Connection, context: Context, batch: Batch) -> None:
     """Queue every document whose signature is missing or outdated."""
-    queue.finish(connection, context.leaves, batch)
-    queue.queue_pending(connection, context.leaves, context.collection_id)
+    work = context.tables(connection).work
+    work.finish(batch)
+    work.add_outdated(context.collection_id)
     connection.commit()
 
 
@@ -40,10 +40,10 @@ def sign(connection: Connection, context: Context, batch: Batch) -> Batch | None
 
     Returns the batch in the stage search, if there is something to search.
     """
-    collection_id = context.collection_id
+    collection_id, tables = context.collection_id, context.tables(connection)
 
     # Read and encode those whose signature is missing or outdated.
-    is_signed = context.tables(connection).signatures.find_retained(collection_id, batch.doc_ids)
+    is_signed = tables.signatures.find_retained(collection_id, batch.doc_ids)
     unsigned = [doc_id for doc_id in is_signed if not is_signed[doc_id]]
     with closing(
         documents.stream_documents(connection, collection_id, unsigned, vectors=context.encoder.takes_vectors)
@@ -57,9 +57,9 @@ def sign(connection: Connection, context: Context, batch: Batch) -> Batch | None
 
     # Store those that are still under the lease: none if it was lost, and none that was purged.
     changed = [doc_id for doc_id in batch.doc_ids if not is_signed.get(doc_id)]
-    leased = np.intersect1d(queue.lock(connection, context.leaves, batch), changed)
+    leased = np.intersect1d(tables.work.lock(batch), changed)
     if not len(leased):
-        queue.finish(connection, context.leaves, batch)
+        tables.work.finish(batch)
         connection.commit()
         return None
     stored = rows.take(np.isin(rows.doc_ids, leased))
@@ -70,7 +70,7 @@ def sign(connection: Connection, context: Context, batch: Batch) -> Batch | None
     outdated = documents.find_changed(
         connection, context.leaves, collection_id, stored.doc_ids, stored.revisions
     )
-    queue.queue_work(connection, context.leaves, "sign", outdated)
+    tables.work.add("sign", outdated)
     connection.commit()
     return searching
 
@@ -81,8 +81,9 @@ def _search(connection: Connection, context: Context, batch: Batch) -> None:
     verified = _verify(connection, context, found.linked)
 
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
-    queue.finish(connection, context.leaves, batch)
-    queue.queue_work(connection, context.leaves, "anchor", found.anchors)
+    work = context.tables(connection).work
+    work.finish(batch)
+    work.add("anchor", found.anchors)
     _store_pairs(connection, context, verified)
 
 
@@ -97,10 +98,9 @@ def _search_full_buckets(connection: Connection, context: Context, batch: Batch)
             reached[anchor] = int(candidates[-1, 1])
 
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
-    leased = queue.finish(connection, context.leaves, batch)
-    queue.continue_anchors(
-        connection, context.leaves, {anchor: reached[anchor] for anchor in leased if anchor in reached}
-    )
+    work = context.tables(connection).work
+    leased = work.finish(batch)
+    work.continue_anchors({anchor: reached[anchor] for anchor in leased if anchor in reached})
     _store_pairs(connection, context, verified)
 
 
@@ -139,17 +139,18 @@ def _requeue_stale(connection: Connection, context: Context) -> None:
 
     A signed document that was deleted is queued for removal; one that is no longer signed is already removed.
     """
-    signed = context.tables(connection).signatures.read_signed(sorted(context.found.stale))
+    tables = context.tables(connection)
+    signed = tables.signatures.read_signed(sorted(context.found.stale))
     existing = documents.find_existing(connection, context.collection_id, sorted(signed))
-    queue.queue_work(connection, context.leaves, "search", sorted(existing), _RETRY_SECONDS)
-    queue.queue_work(connection, context.leaves, "sign", sorted(signed.keys() - existing), _RETRY_SECONDS)
+    tables.work.add("search", sorted(existing), _RETRY_SECONDS)
+    tables.work.add("sign", sorted(signed.keys() - existing), _RETRY_SECONDS)
     attachments.queue_text_checks(connection, sorted(existing))
 
 
 def _update_clusters(connection: Connection, context: Context, batch: Batch) -> None:
     """Recompute the clusters around documents, or all of them."""
     take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
-    leased = queue.finish(connection, context.leaves, batch)
+    leased = context.tables(connection).work.finish(batch)
     if WHOLE in leased:
         steps.rebuild_clusters(connection, context)
     elif leased:

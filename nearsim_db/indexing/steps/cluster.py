@@ -17,7 +17,6 @@ from nearsim_db.similarity.clustering import NO_EDGES, connected_components, fin
 from nearsim_db.store.clusters.clusters import Members, Ties
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.work import queue
 
 _FIRST_BATCH = 64
 _REBUILD_MINUTES = 60  # between two statements, of a rebuild with tens of millions of members
@@ -54,7 +53,7 @@ def extend_clusters(connection: Connection, context: Context, edges: Ints) -> No
     remaining = np.unique(edges)
     if _are_extended(context):
         remaining = _ClusterUpdate(connection, context).add(edges)
-    queue.queue_work(connection, context.leaves, "link", remaining)
+    context.tables(connection).work.add("link", remaining)
 
 
 def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:

@@ -18,7 +18,6 @@ from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch
 
 Encoding = Sequence[Future[Encoded]]  # of runs of documents, in their order
@@ -144,8 +143,9 @@ def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID
     searching = _exchange_bands(
         connection, context, removed, removed.take(np.zeros(len(removed.doc_ids), bool))
     )
-    queue.queue_work(connection, context.leaves, "search", sorted(searching))
-    queue.queue_work(connection, context.leaves, "link", removed.doc_ids)
+    work = context.tables(connection).work
+    work.add("search", sorted(searching))
+    work.add("link", removed.doc_ids)
 
 
 def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows: SignatureRows) -> _Plan:
@@ -196,7 +196,7 @@ def _find_heads(
 
 
 def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch | None) -> Batch | None:
-    leaves, fresh = context.leaves, plan.fresh
+    fresh = plan.fresh
     tables = context.tables(connection)
     tables.signatures.update_revisions(plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
     old = _read_heads(connection, context, plan.changing)
@@ -208,15 +208,15 @@ def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch |
     added = Signatures(fresh.doc_ids[own], fresh.sketches[own], ())
     searching = sorted(_exchange_bands(connection, context, lost, gained.joined(added)))
     if batch is None:
-        queue.queue_work(connection, leaves, "search", searching)
+        tables.work.add("search", searching)
     else:
-        batch = queue.continue_with_search(connection, leaves, batch, searching)
+        batch = tables.work.continue_with_search(batch, searching)
     twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     # A pin becomes a tie once both of its documents are signed.
     pinned = tables.clusters.find_pinned(context.collection_id, fresh.doc_ids)
     touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
-    queue.queue_work(connection, leaves, "link", touched)
+    tables.work.add("link", touched)
     return batch
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from nearsim_db.store.signatures.lookups import LookupQueries
     from nearsim_db.store.signatures.neighbours import BucketQueries
     from nearsim_db.store.signatures.signatures import SignatureTable
+    from nearsim_db.store.work.build_slices import BuildSlices
+    from nearsim_db.store.work.queue import WorkQueue
 
 
 class GenerationTables(GenerationStatements):
@@ -64,3 +66,17 @@ class GenerationTables(GenerationStatements):
         from nearsim_db.store.clusters.clusters import ClusterTable
 
         return ClusterTable(self.connection, self.leaves)
+
+    @property
+    def work(self) -> "WorkQueue":
+        """The work queue: adding, taking, finishing, failing."""
+        from nearsim_db.store.work.queue import WorkQueue
+
+        return WorkQueue(self.connection, self.leaves)
+
+    @property
+    def slices(self) -> "BuildSlices":
+        """The slices of its build: planning, taking, finishing."""
+        from nearsim_db.store.work.build_slices import BuildSlices
+
+        return BuildSlices(self.connection, self.leaves)

@@ -15,7 +15,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
-from nearsim_db.store.driver.statements import Leaves, run, statement
+from nearsim_db.store.driver.statements import GenerationStatements, run, statement
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.arrays import Ints
@@ -85,28 +85,6 @@ def dispatch(
     return Dispatched(changes, bool(whole), batches)
 
 
-def discard_indexed_changes(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:
-    """Delete the captured writes that a build has indexed already; return their number."""
-    take_transaction_lock(connection, Lock.CHANGES, 0)
-    return run(connection, "discard_indexed_changes", leaves, collection_id=collection_id).count
-
-
-def discard_indexed_work(
-    connection: Connection,
-    leaves: Leaves,
-    collection_id: CollectionId,
-    after: int,
-    batch: int,
-) -> int | None:
-    """Delete work to sign documents with a current signature among the next ones after a doc_id; return the last.
-
-    No dispatcher may run meanwhile; see `await_dispatchers`.
-    """
-    parameters = {"collection_id": collection_id, "after": after, "batch": batch}
-    last: int | None = run(connection, "discard_indexed_work", leaves, **parameters).value()
-    return last
-
-
 def vacuum_changes(connection: Connection) -> None:
     """Vacuum the table of captured changes; the connection must be in autocommit."""
     autocommitting(connection).execute(statement("vacuum_changes"))
@@ -117,23 +95,6 @@ def await_dispatchers(connection: Connection) -> None:
     take_transaction_lock(connection, Lock.DISPATCH, 0)
 
 
-def queue_pending(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> None:
-    """Queue documents whose index rows are outdated; expired ones are to be removed."""
-    run(connection, "queue_outdated", leaves, collection_id=collection_id)
-
-
-def queue_work(
-    connection: Connection,
-    leaves: Leaves,
-    stage: WorkStage,
-    doc_ids: "Sequence[int] | Ints",
-    delay_seconds: float = 0.0,
-) -> None:
-    """Queue documents for a stage, due after a delay."""
-    if len(doc_ids):
-        run(connection, "queue_work", leaves, stage=stage, doc_ids=packed_ids(doc_ids), delay=delay_seconds)
-
-
 def find_work(
     connection: Connection, collection_id: CollectionId | None
 ) -> list[tuple[GenerationId, WorkStage]]:
@@ -142,76 +103,10 @@ def find_work(
     return [(generation_id, stage) for generation_id, stage in rows]
 
 
-def take(connection: Connection, leaves: Leaves, stage: WorkStage, lease_id: int, most: int) -> list[Batch]:
-    """Put the next work of a stage under a lease: a batch of new work, and small batches of earlier failures."""
-    parameters = {"stage": stage, "lease_id": lease_id}
-    batches = run(connection, "take_work", leaves, **parameters, batch=most).all(Batch)
-    for least, most_attempts, share in _RETAKEN:
-        again = {"least": least, "most": most_attempts, "batch": max(1, most // share)}
-        batches += run(connection, "take_retries", leaves, **parameters, **again).all(Batch)
-    return batches
-
-
-def lock(connection: Connection, leaves: Leaves, batch: Batch) -> list[int]:
-    """Lock a batch until the transaction ends; return its documents, none if the lease was lost.
-
-    Those that were purged are no longer in it.
-    """
-    rows = run(connection, "lock_batch", leaves, stage=batch.stage, batch_id=batch.batch_id).rows()
-    return cast(list[int], rows[0][0]) if rows else []
-
-
-def continue_with_search(
-    connection: Connection, leaves: Leaves, batch: Batch, doc_ids: "Sequence[int] | Ints"
-) -> Batch | None:
-    """Have a locked batch of signed documents search for these; without any it is finished."""
-    if not len(doc_ids):
-        finish(connection, leaves, batch)
-        return None
-    searching = Batch(batch.batch_id, "search", sorted(map(int, doc_ids)))
-    run(connection, "continue_batch", leaves, batch_id=batch.batch_id, doc_ids=packed_ids(searching.doc_ids))
-    return searching
-
-
-def continue_anchors(connection: Connection, leaves: Leaves, reached: Mapping[int, int]) -> None:
-    """Queue anchors to search on from the member reached, or from the start if they were queued again meanwhile."""
-    if reached:
-        parameters = {"doc_ids": packed_ids(list(reached)), "reached": packed_ids(list(reached.values()))}
-        run(connection, "continue_anchors", leaves, **parameters)
-
-
-def finish(connection: Connection, leaves: Leaves, batch: Batch) -> list[int]:
-    """Remove a batch in the transaction that stores its result; return what `lock` does."""
-    rows = run(connection, "finish_batch", leaves, stage=batch.stage, batch_id=batch.batch_id).rows()
-    return cast(list[int], rows[0][0]) if rows else []
-
-
-def fail(connection: Connection, leaves: Leaves, batch: Batch, error: str) -> tuple[list[int], list[int]]:
-    """Turn a batch that failed into work of its documents; return those to be retried, and those set aside.
-
-    Each retry is due after a longer delay. Documents that were queued again meanwhile are new work.
-    """
-    parameters = {"stage": batch.stage, "batch_id": batch.batch_id, "error": error}
-    rows = run(connection, "fail_batch", leaves, **parameters, delays=list(DELAYS_SECONDS)).rows()
-    retried = [doc_id for doc_id, is_aside in rows if not is_aside]
-    return retried, [doc_id for doc_id, is_aside in rows if is_aside]
-
-
 def server_time(connection: Connection) -> datetime:
     """Return the time of the server's clock."""
     now: datetime = run(connection, "SELECT clock_timestamp()").value()
     return now
-
-
-def has_unfinished_work(connection: Connection, leaves: Leaves, stage: WorkStage, before: datetime) -> bool:
-    """Whether work of a stage, queued before a time of the server's clock, is unfinished."""
-    return bool(run(connection, "has_unfinished_work", leaves, stage=stage, before=before).value())
-
-
-def has_work(connection: Connection, leaves: Leaves) -> bool:
-    """Whether a generation has work, other than what was set aside, once changes taken by others are queued."""
-    await_dispatchers(connection)
-    return bool(run(connection, "has_work", leaves).value())
 
 
 def vacuum_work(connection: Connection) -> None:
@@ -219,7 +114,101 @@ def vacuum_work(connection: Connection) -> None:
     autocommitting(connection).execute(statement("vacuum_work"))
 
 
-def count_work(connection: Connection, leaves: Leaves) -> tuple[int, int]:
-    """Return the length of a generation's queue, and the number of documents set aside."""
-    queued, set_aside = run(connection, "count_work", leaves).row()
-    return queued, set_aside
+class WorkQueue(GenerationStatements):
+    """The work of a generation."""
+
+    __slots__ = ()
+
+    def discard_indexed_changes(self, collection_id: CollectionId) -> int:
+        """Delete the captured writes that a build has indexed already; return their number."""
+        take_transaction_lock(self.connection, Lock.CHANGES, 0)
+        return self.run("discard_indexed_changes", collection_id=collection_id).count
+
+    def discard_indexed_work(
+        self,
+        collection_id: CollectionId,
+        after: int,
+        batch: int,
+    ) -> int | None:
+        """Delete work to sign documents with a current signature among the next ones after a doc_id; return the last.
+
+        No dispatcher may run meanwhile; see `await_dispatchers`.
+        """
+        parameters = {"collection_id": collection_id, "after": after, "batch": batch}
+        last: int | None = self.run("discard_indexed_work", **parameters).value()
+        return last
+
+    def add_outdated(self, collection_id: CollectionId) -> None:
+        """Queue documents whose index rows are outdated; expired ones are to be removed."""
+        self.run("queue_outdated", collection_id=collection_id)
+
+    def add(
+        self,
+        stage: WorkStage,
+        doc_ids: "Sequence[int] | Ints",
+        delay_seconds: float = 0.0,
+    ) -> None:
+        """Queue documents for a stage, due after a delay."""
+        if len(doc_ids):
+            self.run("queue_work", stage=stage, doc_ids=packed_ids(doc_ids), delay=delay_seconds)
+
+    def take(self, stage: WorkStage, lease_id: int, most: int) -> list[Batch]:
+        """Put the next work of a stage under a lease: a batch of new work, and small batches of earlier failures."""
+        parameters = {"stage": stage, "lease_id": lease_id}
+        batches = self.run("take_work", **parameters, batch=most).all(Batch)
+        for least, most_attempts, share in _RETAKEN:
+            again = {"least": least, "most": most_attempts, "batch": max(1, most // share)}
+            batches += self.run("take_retries", **parameters, **again).all(Batch)
+        return batches
+
+    def lock(self, batch: Batch) -> list[int]:
+        """Lock a batch until the transaction ends; return its documents, none if the lease was lost.
+
+        Those that were purged are no longer in it.
+        """
+        rows = self.run("lock_batch", stage=batch.stage, batch_id=batch.batch_id).rows()
+        return cast(list[int], rows[0][0]) if rows else []
+
+    def continue_with_search(self, batch: Batch, doc_ids: "Sequence[int] | Ints") -> Batch | None:
+        """Have a locked batch of signed documents search for these; without any it is finished."""
+        if not len(doc_ids):
+            self.finish(batch)
+            return None
+        searching = Batch(batch.batch_id, "search", sorted(map(int, doc_ids)))
+        self.run("continue_batch", batch_id=batch.batch_id, doc_ids=packed_ids(searching.doc_ids))
+        return searching
+
+    def continue_anchors(self, reached: Mapping[int, int]) -> None:
+        """Queue anchors to search on from the member reached, or from the start if they were queued again meanwhile."""
+        if reached:
+            parameters = {"doc_ids": packed_ids(list(reached)), "reached": packed_ids(list(reached.values()))}
+            self.run("continue_anchors", **parameters)
+
+    def finish(self, batch: Batch) -> list[int]:
+        """Remove a batch in the transaction that stores its result; return what `lock` does."""
+        rows = self.run("finish_batch", stage=batch.stage, batch_id=batch.batch_id).rows()
+        return cast(list[int], rows[0][0]) if rows else []
+
+    def fail(self, batch: Batch, error: str) -> tuple[list[int], list[int]]:
+        """Turn a batch that failed into work of its documents; return those to be retried, and those set aside.
+
+        Each retry is due after a longer delay. Documents that were queued again meanwhile are new work.
+        """
+        parameters = {"stage": batch.stage, "batch_id": batch.batch_id, "error": error}
+        rows = self.run("fail_batch", **parameters, delays=list(DELAYS_SECONDS)).rows()
+        retried = [doc_id for doc_id, is_aside in rows if not is_aside]
+        return retried, [doc_id for doc_id, is_aside in rows if is_aside]
+
+    def has_unfinished(self, stage: WorkStage, before: datetime) -> bool:
+        """Whether work of a stage, queued before a time of the server's clock, is unfinished."""
+        return bool(self.run("has_unfinished_work", stage=stage, before=before).value())
+
+    def has_any(self) -> bool:
+        """Whether a generation has work, other than what was set aside, once changes taken by others are queued."""
+        await_dispatchers(self.connection)
+        return bool(self.run("has_work").value())
+
+    def count(self) -> tuple[int, int]:
+        """Return the length of a generation's queue, and the number of documents set aside."""
+        queued, set_aside = self.run("count_work").row()
+        return queued, set_aside

@@ -13,7 +13,6 @@ from nearsim_db.indexing import build_plan, slice_taker
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver import statements
 from nearsim_db.store.work import backlog
-from nearsim_db.store.work import build_slices as stored_slices
 from tests.builders.filled import address_of
 from tests.builders.purged_secret import doc_id_of, traces_of_id
 from tests.builders.reindex_world import (
@@ -65,7 +64,7 @@ def test_documents_changed_during_verification_are_searched_again(
         with pytest.raises((BuildStoppedError, Killed)):
             Reindex(database, "default", progress=progress).start(settings=LOWER)
         with database.transaction() as connection:
-            known = stored_slices.read_progress(connection, coming(database).leaves, "pairs")
+            known = coming(database).tables(connection).slices.read_progress("pairs")
         assert (coming(database).stage, 0 < known.unfinished < known.slices) == ("pairs", True)
         with database.transaction() as connection:
             back = "UPDATE nearsim.document SET body = %(was)s WHERE external_id = 'd0'"

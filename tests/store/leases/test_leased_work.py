@@ -15,7 +15,7 @@ from nearsim_db.store.documents import purges
 from nearsim_db.store.driver import Connection, statements
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import backlog, leases, queue
-from nearsim_db.store.work.queue import Batch
+from nearsim_db.store.work.queue import Batch, WorkQueue
 from tests.builders.leased_work import BODIES, context_of, insert, read, run, signed, take, write
 from tests.builders.workers import BLOCKED, application, wait_until
 
@@ -100,8 +100,8 @@ def test_work_to_search_takes_the_place_of_work_to_sign(
     insert(index, *BODIES, "")
     (batch,) = dispatch_leased(index.database.engine, lease_id, [leaves.generation_id])[1].values()
     queued_at = read(index, "SELECT queued_at FROM nearsim.work")
-    queue.queue_work(connection, leaves, "sign", [3])  # written again meanwhile
-    queue.queue_work(connection, leaves, "search", [1])
+    WorkQueue(connection, leaves).add("sign", [3])  # written again meanwhile
+    WorkQueue(connection, leaves).add("search", [1])
     connection.commit()
     searching = runner_of(index).run(batch)
     assert searching is not None and searching.doc_ids == [1, 3]
@@ -168,7 +168,7 @@ def test_closed_lease_releases_batches_without_counting_an_attempt(
     connection.commit()
     insert(index, *BODIES)
     dispatch_leased(index.database.engine, one, [leaves.generation_id])
-    queue.queue_work(connection, leaves, "sign", [2])
+    WorkQueue(connection, leaves).add("sign", [2])
     assert take(connection, leaves, two) == [[2]]
     leases.close_lease(connection, one)
     connection.commit()
@@ -244,8 +244,8 @@ def test_documents_of_a_batch_are_listed_and_counted(
     assert read(index, "SELECT nearsim.document_state(generation_id, 2) FROM nearsim.generation") == [
         ("waits to be indexed",)
     ]
-    assert queue.count_work(connection, leaves) == (3, 0)
-    assert queue.has_unfinished_work(connection, leaves, "sign", queue.server_time(connection))
+    assert WorkQueue(connection, leaves).count() == (3, 0)
+    assert WorkQueue(connection, leaves).has_unfinished("sign", queue.server_time(connection))
     listed = backlog.stream_work(connection, None, None, failed=False)
     assert [(item.stage, item.state, item.worker) for item in listed] == [("sign", "being done", "one")] * 3
 

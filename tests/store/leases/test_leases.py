@@ -13,6 +13,7 @@ from nearsim_db.store.driver import Connection, statements
 from nearsim_db.store.driver.locks import Lock, release_lock, take_transaction_lock
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.work import leases, queue
+from nearsim_db.store.work.queue import WorkQueue
 from tests.builders.leased_work import BODIES, context_of, edit, read, run, signed, take, take_batch, write
 
 
@@ -50,14 +51,14 @@ def test_finish_returns_only_work_still_leased(
     connection.commit()
     assert leases.release_lost_work(other) == 3
     two = leases.open_lease(other, "two")
-    (held,) = queue.take(other, leaves, "sign", two, 16)
+    (held,) = WorkQueue(other, leaves).take("sign", two, 16)
     assert held.doc_ids == [1]  # each may be what the first one died of
     other.commit()
-    assert queue.lock(connection, leaves, lost) == []
-    assert queue.finish(connection, leaves, lost) == []
-    assert queue.fail(connection, leaves, lost, "late") == ([], [])
+    assert WorkQueue(connection, leaves).lock(lost) == []
+    assert WorkQueue(connection, leaves).finish(lost) == []
+    assert WorkQueue(connection, leaves).fail(lost, "late") == ([], [])
     connection.commit()
-    assert queue.finish(other, leaves, held) == [1]
+    assert WorkQueue(other, leaves).finish(held) == [1]
 
 
 def test_lease_of_a_running_worker_is_not_released(
@@ -69,7 +70,7 @@ def test_lease_of_a_running_worker_is_not_released(
     connection.commit()
     assert leases.release_lost_work(other) == 0
     other.commit()
-    assert queue.finish(connection, leaves, batch) == [1, 2, 3]
+    assert WorkQueue(connection, leaves).finish(batch) == [1, 2, 3]
 
 
 def test_changes_during_work_are_queued_again(index: Index, leaves: Leaves, connection: Connection) -> None:
@@ -79,12 +80,12 @@ def test_changes_during_work_are_queued_again(index: Index, leaves: Leaves, conn
     connection.commit()
     run(index, "UPDATE nearsim.document SET body = 'edited meanwhile' WHERE doc_id = 2")
     dispatch_changes(index.database.engine)
-    assert queue.finish(connection, leaves, batch) == [1, 2, 3]
+    assert WorkQueue(connection, leaves).finish(batch) == [1, 2, 3]
     connection.commit()
     again = take_batch(connection, leaves, lease_id)
     assert again.doc_ids == [2]
-    assert queue.finish(connection, leaves, again) == [2]
-    assert queue.count_work(connection, leaves) == (0, 0)
+    assert WorkQueue(connection, leaves).finish(again) == [2]
+    assert WorkQueue(connection, leaves).count() == (0, 0)
 
 
 def test_dispatcher_loses_no_change_whatever_the_state_of_work(
@@ -101,7 +102,7 @@ def test_dispatcher_loses_no_change_whatever_the_state_of_work(
     edit(index, "another")
     single = "SELECT doc_id, attempts, error, set_aside_at FROM nearsim.work WHERE doc_id > 0 ORDER BY 1"
     assert read(index, single) == [(1, 0, None, None), (2, 0, None, None), (3, 0, None, None)]
-    assert queue.finish(connection, leaves, held) == [3]
+    assert WorkQueue(connection, leaves).finish(held) == [3]
     assert take(connection, leaves, lease_id) == [[1, 2, 3]]
 
 
@@ -112,14 +113,17 @@ def test_failed_work_backs_off_and_is_set_aside_with_its_error(
     lease_id = leases.open_lease(connection, "one")
     waits = []
     for _ in queue.DELAYS_SECONDS:
-        assert queue.fail(connection, leaves, take_batch(connection, leaves, lease_id), "bad") == ([1], [])
+        assert WorkQueue(connection, leaves).fail(take_batch(connection, leaves, lease_id), "bad") == (
+            [1],
+            [],
+        )
         wait = "SELECT round(extract(epoch FROM due_at - clock_timestamp())) FROM nearsim.work"
         waits.append(float(statements.run(connection, wait).value()))
         connection.execute("UPDATE nearsim.work SET due_at = clock_timestamp()")
     assert waits == list(queue.DELAYS_SECONDS)
-    assert queue.fail(connection, leaves, take_batch(connection, leaves, lease_id), "worse") == ([], [1])
+    assert WorkQueue(connection, leaves).fail(take_batch(connection, leaves, lease_id), "worse") == ([], [1])
     assert take(connection, leaves, lease_id) == []
-    assert queue.count_work(connection, leaves) == (0, 1)
+    assert WorkQueue(connection, leaves).count() == (0, 1)
     assert statements.run(connection, "SELECT error FROM nearsim.work").value() == "worse"
 
 
@@ -142,12 +146,12 @@ def test_releasing_and_queueing_lock_work_in_the_same_order(
     connection.commit()
     write(index, "something new")
     pid = statements.run(connection, "SELECT pg_backend_pid()").value()
-    queue.queue_work(other, leaves, "sign", [1])
+    WorkQueue(other, leaves).add("sign", [1])
     closing = threading.Thread(target=leases.close_lease, args=(connection, lease_id))
     closing.start()
     while not read(index, "SELECT WHERE pg_blocking_pids(%(pid)s) <> '{}'", pid=pid):
         pass
-    queue.queue_work(other, leaves, "sign", [2, 3])
+    WorkQueue(other, leaves).add("sign", [2, 3])
     other.commit()
     closing.join()
     connection.commit()
@@ -195,11 +199,11 @@ def test_frozen_worker_does_not_block_others(
 ) -> None:
     write(index, *BODIES)
     frozen = leases.open_lease(connection, "frozen")
-    (first,) = queue.take(connection, leaves, "sign", frozen, 1)
+    (first,) = WorkQueue(connection, leaves).take("sign", frozen, 1)
     take(connection, leaves, frozen)
     connection.execute("UPDATE nearsim_index.lease SET beat_at = beat_at - interval '1 hour'")
     connection.commit()
-    assert queue.finish(connection, leaves, first) == [1]
+    assert WorkQueue(connection, leaves).finish(first) == [1]
     other.execute("SET lock_timeout = '100ms'")
     assert leases.release_lost_work(other) == 2
     assert read(index, "SELECT count(*) FROM nearsim_index.lease") == [(1,)]
