@@ -47,12 +47,11 @@ class Labels:
         """Whether any record has a value of the field."""
         return any(self._values)
 
-    def add(self, value: object, *, is_against: bool) -> None:
-        """Add a record with its value of the field."""
-        self.count += 1
-        self.against += is_against
-        if self.comparison.across is not None:
-            self._values.append(_MISSING if value is None else _code(value))
+    def add(self, count: int, values: Sequence[object], *, is_against: bool) -> None:
+        """Add so many records of one corpus, with their values of the field if there is one."""
+        self.count += count
+        self.against += count if is_against else 0
+        self._values.extend(_MISSING if value is None else _code(value) for value in values)
 
     def finish(self) -> None:
         """Complete the arrays."""

@@ -19,8 +19,8 @@ from nearsim_db.deduplication.files import (
     copy_records,
     write_lines,
 )
-from nearsim_db.deduplication.ranks import Ranks
 from nearsim_db.deduplication.reading import DedupeInput
+from nearsim_db.deduplication.records import Ranks
 from nearsim_db.deduplication.repeated_passages import Cut, PassageCutter, WindowIndex, without
 from nearsim_db.errors import InputError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
@@ -55,15 +55,15 @@ class CutRecords:
     def __len__(self) -> int:
         return len(self.ranks)
 
-    def add(self, document: Document, value: object = None) -> None:
-        """Cut the text of a document, without its title."""
-        number = len(self)
-        self.ranks.add(document)
-        cuts, left = self._cutter.cut(document.body or "", number)
-        if cuts:
-            self.cuts[number] = cuts
-            if not left.strip():
-                self.emptied.add(number)
+    def add(self, documents: Sequence[Document], values: Sequence[object] = ()) -> None:
+        """Cut the texts of documents, without their titles."""
+        for number, document in enumerate(documents, len(self)):
+            cuts, left = self._cutter.cut(document.body or "", number)
+            if cuts:
+                self.cuts[number] = cuts
+                if not left.strip():
+                    self.emptied.add(number)
+        self.ranks.add(documents)
 
     def finish(self) -> None:
         """Do nothing: a record is complete when it is added."""

@@ -2,27 +2,31 @@
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from nearsim_db.deduplication.comparison import Comparison, Labels
-from nearsim_db.deduplication.ranks import Ranks
+from nearsim_db.deduplication.records import Ranks
 from nearsim_db.errors import InputError, none_usable
-from nearsim_db.readers import Fields, RejectWriter, VectorLengthCheck
+from nearsim_db.readers import Fields, RejectWriter
 from nearsim_db.readers.contract import ID
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.rejects import RejectReasons, stopped
 from nearsim_db.readers.values import column_of
 from nearsim_db.readers.vector_files import VectorFile
+from nearsim_db.readers.vectors import VectorLengths
 from nearsim_db.records import Document, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.arrays import Ints, Mask
 from nearsim_db.similarity.recipe import refuse_unusable_keep
 
 REPORT_EVERY = 1_000
+_BATCH_RECORDS = 500
+_BATCH_CHARACTERS = 2_000_000  # of texts, or numbers of vectors
 
 Item = TypeVar("Item")
 
@@ -43,17 +47,35 @@ class Added(Protocol):
     def keep(self) -> str: ...
     @property
     def ranks(self) -> Ranks: ...
-    def add(self, document: Document, value: object = None, /) -> None: ...
+    def add(self, documents: Sequence[Document], values: Sequence[object] = (), /) -> None: ...
     def finish(self) -> None: ...
+
+
+class _Origin(NamedTuple):
+    """Where a record is: its part, its position in it, and its number in its file from 1."""
+
+    part: "_Part"
+    position: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An input, or the other corpus: its fields, and the positions of the documents that were read from it.
+
+    Positions are lines if it is read `by_line`, otherwise numbers of records from 0.
+    """
+
+    fields: Fields
+    by_line: bool = False
+    positions: "array[int]" = field(default_factory=lambda: array("q"))
 
 
 class DedupeInput:
     """Reads all records once; `summary`, and where the documents are in their inputs, are complete then.
 
-    `empty_others` are the numbers from 0 of the sources of another corpus without any record.
-
     `parts` are the parts of the source, each with whether the positions of its records are their lines, not the numbers
-    of records from 0.
+    of records from 0. `empty_others` are the numbers from 0 of the sources of another corpus without any record.
     """
 
     def __init__(
@@ -66,42 +88,15 @@ class DedupeInput:
     ) -> None:
         self.reasons: RejectReasons = RejectReasons()
         self.summary: IngestSummary = IngestSummary()
-        self._beside = beside
-        self._positions, self._others = [array("q") for _ in parts], array("q")
-        self._current: array[int] | None = None
-        self._position = self._ordinal = 0
-        self._fields = source.fields
         self.labels: Labels = Labels(comparison)
         self.against_read: int = 0
         self.against_rejected: int = 0
         self.empty_others: list[int] = []
-        records = chain(self._of_others(against), beside.joined(self._noted(source, parts)))
-        self._records = VectorLengthCheck(self.reasons.counted(records))
-
-    def _of_others(self, against: Sequence[Records]) -> Iterator[ReadDocument | Reject]:
-        """Yield the records of another corpus."""
-        own = self._fields
-        for number, source in enumerate(against):
-            self._fields, before = source.fields, self.against_read
-            yield from self._numbered(source)
-            if self.against_read == before:
-                self.empty_others.append(number)
-        self._fields = own
-
-    def _noted(self, source: Records, parts: Sequence[tuple[Path, bool]]) -> Iterator[ReadDocument | Reject]:
-        """Yield the records of a source, each before the next one is read, and note where it is."""
-        for (path, by_line), positions in zip(parts, self._positions, strict=True):
-            self._current = positions
-            for position, record in enumerate(self._numbered(source.read(path))):
-                self._position = record.line if by_line else position
-                yield record
-
-    def _numbered(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
-        """Yield records, each with its number in its file from 1 in `_ordinal`."""
-        file = None
-        for one in records:
-            file, self._ordinal = one.file, self._ordinal + 1 if one.file == file else 1
-            yield one
+        self._source, self._against, self._beside = source, against, beside
+        self._parts = [(path, _Part(source.fields, by_line)) for path, by_line in parts]
+        self._others = _Part(source.fields)
+        self._origins: list[_Origin] = []  # of the records that were read last
+        self._vectors = VectorLengths()
 
     def read(
         self,
@@ -113,40 +108,110 @@ class DedupeInput:
         strict: bool,
     ) -> None:
         """Encode all documents, and write the rejects."""
-        summary, self.summary.first_rejects = self.summary, rejects.first
-        across = self.labels.comparison.across
-        for read, one in enumerate(self._records, 1):
-            self._count(one)
-            if isinstance(one, Reject):
-                rejects.write(one)
-            if strict:
-                _refuse(one)
-            if isinstance(one, Reject):
-                continue
-            if self._current is None:
-                self._others.append(self.against_read - 1)
-            else:
-                self._current.append(self._position)
-            if places is not None:
-                places.add(one, self._ordinal)
-            value = None if across is None else column_of(one, across, self._fields)
-            self.labels.add(value, is_against=self._current is None)
-            column = records.ranks.column
-            records.add(one.document, None if column is None else column_of(one, column, self._fields))
-            if read % REPORT_EVERY == 0:
-                progress("read", read, None)
+        self.summary.first_rejects = rejects.first
+        reported = 0
+        own = self._beside.joined(chain.from_iterable(starmap(self._own_records, self._parts)))
+        for is_against, source in ((True, self._other_records()), (False, own)):
+            for batch in _batches(source):
+                self._count(batch, is_against=is_against)
+                for one in batch:
+                    if isinstance(one, Reject):
+                        rejects.write(one)
+                    if strict:
+                        _refuse(one)
+                self._add(batch, records, places, is_against=is_against)
+                if (read := self.against_read + self.summary.read) >= reported + REPORT_EVERY:
+                    progress("read", reported := read, None)
         records.finish()
         self.labels.finish()
-        total = self.against_read + summary.read
+        total = self.against_read + self.summary.read
         progress("read", total, total)
+        self._refuse_unused(records)
+
+    def _other_records(self) -> Iterator[ReadDocument | Reject]:
+        """Yield the records of another corpus, whose positions are numbers of all of its records."""
+        read = 0
+        for number, source in enumerate(self._against):
+            before = read
+            for record in self._noted(source, replace(self._others, fields=source.fields), read):
+                read += 1
+                yield record
+            if read == before:
+                self.empty_others.append(number)
+
+    def _own_records(self, path: Path, part: _Part) -> Iterator[ReadDocument | Reject]:
+        return self._noted(self._source.read(path), part, 0)
+
+    def _noted(
+        self, records: Iterable[ReadDocument | Reject], part: _Part, first: int
+    ) -> Iterator[ReadDocument | Reject]:
+        """Yield records, and note where each is."""
+        file, ordinal, note = None, 0, self._origins.append
+        for position, record in enumerate(records, first):
+            ordinal = ordinal + 1 if record.file == file else 1
+            file = record.file
+            note(_Origin(part, record.line if part.by_line else position, ordinal))
+            yield record
+
+    def _count(self, batch: Sequence[ReadDocument | Reject], *, is_against: bool) -> None:
+        documents = [one for one in batch if isinstance(one, ReadDocument)]
+        rejected = len(batch) - len(documents)
+        self.reasons.count(batch)
+        self._vectors.count(one.document for one in documents)
+        if is_against:
+            self.against_read += len(batch)
+            self.against_rejected += rejected
+            return
+
+        summary = self.summary
+        summary.read += len(batch)
+        summary.rejected += rejected
+        summary.unreadable_dates += sum([one.unreadable_date is not None for one in documents])
+        summary.replaced_characters += sum([one.replaced for one in documents])
+
+    def _add(
+        self,
+        batch: Sequence[ReadDocument | Reject],
+        records: Added,
+        places: RecordPlaces | None,
+        *,
+        is_against: bool,
+    ) -> None:
+        """Add the documents of a batch to the records, and where they are."""
+        kept = [
+            (one, origin)
+            for one, origin in zip(batch, self._origins, strict=False)  # a file of vectors may end earlier
+            if isinstance(one, ReadDocument)
+        ]
+        self._origins.clear()
+        if not kept:
+            return
+
+        for one, origin in kept:
+            origin.part.positions.append(origin.position)
+            if places is not None:
+                places.add(one, origin.ordinal)
+        across, column = self.labels.comparison.across, records.ranks.column
+        self.labels.add(
+            len(kept),
+            [] if across is None else [column_of(one, across, origin.part.fields) for one, origin in kept],
+            is_against=is_against,
+        )
+        records.add(
+            [one.document for one, _ in kept],
+            () if column is None else [column_of(one, column, origin.part.fields) for one, origin in kept],
+        )
+
+    def _refuse_unused(self, records: Added) -> None:
+        """Raise InputError if no document has what records are compared across, or what the keep policy ranks by."""
+        across = self.labels.comparison.across
         if across is not None and self.labels.count and not self.labels.has_values:
             raise InputError(
                 f"no record has '{across}', across which pairs count; name another field with "
-                f"{self._fields.arguments.across}"
+                f"{self._source.fields.arguments.across}"
             )
-
         if self.labels.count:
-            names = self._fields.arguments
+            names = self._source.fields.arguments
             remedies = {
                 "source": f"name the field that holds it with {names.source}",
                 "latest": f"name the field that holds it with {names.published_at}",
@@ -164,22 +229,11 @@ class DedupeInput:
         summary = self.summary
         if summary.read and summary.rejected == summary.read:
             raise InputError(f"{none_usable(summary.read)} ({self.reasons.frequent()})")
-        if summary.read and self.reasons.all_are_numbered and self._fields.id != ID:
+        if summary.read and self.reasons.all_are_numbered and self._source.fields.id != ID:
+            names = self._source.fields
             raise InputError(
-                f"no record has the id '{self._fields.id}'; name another field with {self._fields.arguments.id}"
+                f"no record has the id '{names.id}'; name another field with {names.arguments.id}"
             )
-
-    def _count(self, one: ReadDocument | Reject) -> None:
-        summary, is_reject = self.summary, isinstance(one, Reject)
-        if self._current is None:
-            self.against_read += 1
-            self.against_rejected += is_reject
-            return
-        summary.read += 1
-        summary.rejected += is_reject
-        if isinstance(one, ReadDocument):
-            summary.unreadable_dates += one.unreadable_date is not None
-            summary.replaced_characters += one.replaced
 
     @property
     def rejected(self) -> int:
@@ -202,29 +256,30 @@ class DedupeInput:
 
     def warnings(self) -> list[str]:
         """Return warnings about dates and vectors."""
-        return [*self.reasons.of_dates(), *self._beside.warnings, *self._records.warnings()]
+        return [*self.reasons.of_dates(), *self._beside.warnings, *self._vectors.warnings()]
 
     @property
     def rows(self) -> list[int]:
         """The positions of all documents in their parts, after those of the other corpus."""
-        return [row for part in (self._others, *self._positions) for row in part]
+        parts = (self._others, *(part for _, part in self._parts))
+        return [position for part in parts for position in part.positions]
 
     def kept(self, removed: Mask) -> dict[int, Ints]:
         """Return the positions of the records that are not removed, by input."""
-        first, found = self.labels.against, {}
-        for part, positions in enumerate(self._positions):
-            inside = removed[first : first + len(positions)]
-            found[part] = np.frombuffer(positions, np.int64)[~inside]
-            first += len(positions)
-        return {part: kept for part, kept in found.items() if len(kept)}
+        first, kept = self.labels.against, {}
+        for number, (_, part) in enumerate(self._parts):
+            inside = removed[first : first + len(part.positions)]
+            kept[number] = np.frombuffer(part.positions, np.int64)[~inside]
+            first += len(part.positions)
+        return {number: positions for number, positions in kept.items() if len(positions)}
 
-    def placed(self, found: Mapping[int, Item]) -> list[dict[int, Item]]:
+    def placed(self, items: Mapping[int, Item]) -> list[dict[int, Item]]:
         """Return what some documents have by their positions, for each input."""
         first, placed = self.labels.against, []
-        for positions in self._positions:
-            numbers = enumerate(positions, first)
-            placed.append({position: found[number] for number, position in numbers if number in found})
-            first += len(positions)
+        for _, part in self._parts:
+            numbers = enumerate(part.positions, first)
+            placed.append({position: items[number] for number, position in numbers if number in items})
+            first += len(part.positions)
         return placed
 
 
@@ -233,3 +288,24 @@ def _refuse(one: ReadDocument | Reject) -> None:
     reason = one.reason if isinstance(one, Reject) else one.unreadable_date
     if reason is not None:
         raise stopped(one, reason)
+
+
+def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocument | Reject]]:
+    """Yield records in lists; those before an error too, which is raised then."""
+    batch: list[ReadDocument | Reject] = []
+    size = 0
+    try:
+        for record in records:
+            batch.append(record)
+            if isinstance(record, ReadDocument):
+                document = record.document
+                size += len(document.body or "")
+                size += 0 if document.vector is None else len(document.vector)
+            if len(batch) >= _BATCH_RECORDS or size >= _BATCH_CHARACTERS:
+                yield batch
+                batch, size = [], 0
+    except InputError:
+        yield batch
+        raise
+    if batch:
+        yield batch

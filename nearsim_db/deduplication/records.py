@@ -1,11 +1,17 @@
-"""The records of files, encoded: sketches and features in temporary files, a few numbers of each in memory."""
+"""The records of files, encoded by a pool of threads: sketches and features in temporary files, few numbers in memory.
+
+The thread that reads adds batches of documents; a pool of threads encodes them; one thread writes them in their order.
+At most `_MAX_WAITING_CHARACTERS` of text wait at once.
+"""
 
 from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import inf, isnan, nan
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Self, cast
 
@@ -13,12 +19,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.deduplication.ranks import Ranks
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.feature_file import FeatureFile
 from nearsim_db.readers.output import full_disk
 from nearsim_db.records import Document
-from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Sketches
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
@@ -29,6 +34,12 @@ from nearsim_db.similarity.recipe.sections import Shingle
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.store.settings import encoding_from_environment
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_MAX_WAITING_CHARACTERS = 16_000_000
+_DOCUMENTS_AT_ONCE = 500  # read again to be counted or encoded anew
+_SAMPLED = 20  # documents, of which one is in the sample of texts
 
 
 class WholeTexts(Encoder):
@@ -49,43 +60,115 @@ class WholeTexts(Encoder):
     def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
         texts = self._normaliser.canonical(cast(Sequence[str], contents))
         data, bounds = texts.data.data, list(pairwise(texts.offsets.tolist()))
-        digests = b"".join([self._digest(data[begin:end]) for begin, end in bounds])
+        digests = b"".join([self.digest_bytes(data[begin:end]) for begin, end in bounds])
         return Encoded(
             (np.diff(texts.offsets) > 0).astype(np.int32),
             np.frombuffer(digests, "V16"),
             np.zeros((len(bounds), 0), self.family.dtype),
             np.zeros(len(bounds), np.uint64),
-            tuple(np.zeros(0, np.uint64) for _ in bounds) if keep_features else (),
+            np.zeros(0, np.uint64),
+            np.zeros(len(bounds) if keep_features else 0, np.int64),
         )
 
 
-_BATCH_DOCUMENTS = 500
-_BATCH_CHARACTERS = 2_000_000
-_SAMPLED = 20  # documents, of which one is in the sample of texts
+class Ranks:
+    """What a keep policy ranks documents by: source, length, date, `column`. A document without a date is dated now."""
+
+    def __init__(self, policy: str, names: Sequence[str]) -> None:
+        self.policy = policy
+        self.column: str | None = names[0] if policy == "highest" else None
+        self._places = {name: at for at, name in reversed(list(enumerate(names)))}
+        self._now = _microseconds(datetime.now(UTC))
+        self._dates = array("q")
+        self._keys = array("d")  # by which the policy ranks first, the smallest best
+
+    def __len__(self) -> int:
+        return len(self._dates)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether any document has a number in the column."""
+        return any(key != inf for key in self._keys)
+
+    def add(self, documents: Sequence[Document], values: Sequence[object] = ()) -> None:
+        """Add documents, with their values of the column if there is one."""
+        now = self._now
+        dates = [now if (date := one.published_at) is None else _microseconds(date) for one in documents]
+        self._dates.extend(dates)
+        match self.policy:
+            case "source":
+                others = len(self._places)
+                self._keys.extend(self._places.get(one.source or "", others) for one in documents)
+            case "longest":
+                self._keys.extend(-len(one.title or "") - len(one.body or "") for one in documents)
+            case "latest":
+                self._keys.extend(-date for date in dates)
+            case "highest":
+                numbers = map(_number, values)
+                self._keys.extend(inf if number is None else -number for number in numbers)
+
+    def rank_by(self, values: Floats) -> None:
+        """Rank first by values of the documents, the largest best."""
+        self._keys = array("d", (-values).tobytes())
+
+    def are_older(self, first: int, age_seconds: int) -> list[bool]:
+        """Return whether each document from the number `first` on is older than an age."""
+        earliest = self._now - age_seconds * 1_000_000
+        return [date < earliest for date in self._dates[first:]]
+
+    def order(self, numbers: Ints) -> Ints:
+        """Return documents, best first; ties go to the earlier date, then to the first, or to the last for latest."""
+        dates = np.frombuffer(self._dates, np.int64)[numbers]
+        keys = np.frombuffer(self._keys, np.float64)[numbers] if self._keys else np.zeros(len(numbers))
+        places = -numbers if self.policy == "latest" else numbers
+        return numbers[np.lexsort((places, dates, keys))]
+
+    def earlier_first(self, one: int, other: int) -> tuple[int, int]:
+        """Return two documents, the earlier one first if both have dates that differ, otherwise in their order."""
+        first, second = self._dates[one], self._dates[other]
+        if self._now not in (first, second) and first != second:
+            return (one, other) if first < second else (other, one)
+        return (one, other) if one < other else (other, one)
+
+
+def _number(value: object) -> float | None:
+    """Return a number, also one that is written as text; None for anything else."""
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) else nan
+    except (ValueError, OverflowError):
+        return None
+    return None if isnan(number) else number
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 class EncodedRecords:
     """Documents numbered from 0, each with its digest, sketch and features, and what the keep policy ranks it by.
 
-    Batches are encoded in the threads of `pool` while the next ones are read. Use it in a `with` block; after `finish`
-    the arrays are complete: `counts` of features, `digests` void of 16 bytes, `numbers` uint64.
+    Use it in a `with` block; after `finish` the arrays are complete: `counts` of features int32, `digests` void of 16
+    bytes, `numbers` uint64. `pool` is there for further work.
     """
 
     def __init__(self, encoder: Encoder, threads: int) -> None:
         self.encoder = encoder
-        self.pool: ThreadPoolExecutor = ThreadPoolExecutor(threads, thread_name_prefix="nearsim")
-        self._most_waiting = 2 * threads
-        self._temporary = ExitStack()
-        self._file = FeatureFile(encoder)
-        self._waiting: deque[tuple[int, list[Content], Future[Encoded]]] = deque()
-        self._begun: list[Content] = []
-        self._characters = 0
-        self._counts, self._digests, self._numbers = array("i"), bytearray(), array("Q")
         self.keep: str = encoder.profile.recipe.cluster.keep
         self.ranks: Ranks = Ranks(*keep_policy(self.keep))
         self._retained = encoder.profile.recipe.retain.seconds
         self.texts: TextSample = TextSample()
         self.heads: HeadSample = HeadSample()
+
+        self.pool: ThreadPoolExecutor = ThreadPoolExecutor(threads, thread_name_prefix="nearsim")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="nearsim-writer")
+        self._waiting: deque[tuple[int, Future[None]]] = (
+            deque()
+        )  # characters of batches that are not written yet
+        self._waiting_characters = 0
+
+        self._temporary = ExitStack()
+        self._file = FeatureFile(encoder)
+        self._counts, self._digests, self._numbers = array("i"), bytearray(), array("Q")
 
     @classmethod
     def under(cls, recipe: Recipe, threads: int | None, *, exact: bool, plain_characters: int = 0) -> Self:
@@ -101,7 +184,8 @@ class EncodedRecords:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.pool.shutdown()
+        self.pool.shutdown(cancel_futures=True)
+        self._writer.shutdown(cancel_futures=True)
         self._file.close()
         with full_disk():  # closing writes what is in the buffers of the files
             self._temporary.close()
@@ -113,50 +197,51 @@ class EncodedRecords:
         """Return a temporary file that is closed with the records."""
         return self._temporary.enter_context(TemporaryFile(prefix="nearsim-"))
 
-    def add(self, document: Document, value: object = None) -> None:
-        """Add a document; waits while too many are in memory. Raises NearsimError if the disk is full.
+    def add(self, documents: Sequence[Document], values: Sequence[object] = ()) -> None:
+        """Add a batch of documents; waits while too many are in memory. Raises NearsimError if the disk is full.
 
-        `value` is that of the column that the keep policy ranks by.
+        `values` are those of the column that the keep policy ranks by, if there is one.
         """
-        number = len(self)
-        self.ranks.add(document, value)
-        content: Content = None
-        if not self.ranks.is_older(number, self._retained):
-            content = self.encoder.content_of(document.title, document.body, document.vector)
-            if number % _SAMPLED == 0:
-                self.texts.add([document.body or document.title or ""])
-        elif not self.encoder.takes_vectors:
-            content = ""
-        self._begun.append(content)
-        self._characters += 0 if content is None else len(content)
-        if len(self._begun) >= _BATCH_DOCUMENTS or self._characters >= _BATCH_CHARACTERS:
-            self._submit()
+        first = len(self)
+        self.ranks.add(documents, values)
+        contents: list[Content] = self.encoder.contents_of(documents)
+        is_older = [False] * len(documents)
+        if self._retained is not None:
+            is_older = self.ranks.are_older(first, self._retained)
+            absent = None if self.encoder.takes_vectors else ""
+            contents = [absent if old else one for one, old in zip(contents, is_older, strict=True)]
+        sampled = [at for at in range(-first % _SAMPLED, len(documents), _SAMPLED) if not is_older[at]]
+        self.texts.add(documents[at].body or documents[at].title or "" for at in sampled)
 
-    def _submit(self) -> None:
-        contents, first = self._begun, len(self) - len(self._begun)
         encoded = self.pool.submit(self.encoder.encode, contents, keep_features=True)
-        self._waiting.append((first, contents, encoded))
-        self._begun, self._characters = [], 0
-        if len(self._waiting) > self._most_waiting:
-            self._store(*self._waiting.popleft())
+        written = self._writer.submit(self._write, first, contents, encoded)
+        characters = sum([len(one) for one in contents if one is not None])
+        self._waiting.append((characters, written))
+        self._waiting_characters += characters
+        while self._waiting_characters > _MAX_WAITING_CHARACTERS:
+            self._await_batch()
 
-    def _store(self, first: int, contents: Sequence[Content], waiting: Future[Encoded]) -> None:
+    def _await_batch(self) -> None:
+        """Wait until the first of the batches that wait is written."""
+        characters, written = self._waiting.popleft()
+        written.result()
+        self._waiting_characters -= characters
+
+    def _write(self, first: int, contents: Sequence[Content], waiting: Future[Encoded]) -> None:
+        """Write a batch; called in one thread, in the order of the batches."""
         encoded = waiting.result()
         with full_disk():
-            self._file.add(encoded.sketches, encoded.features)
-        self._sample(first, contents, encoded)
+            self._file.add(encoded.sketches, encoded.items, encoded.sizes)
         self._counts.frombytes(encoded.counts.tobytes())
         self._digests += encoded.digests.tobytes()
         self._numbers.frombytes(encoded.numbers.tobytes())
-
-    def _sample(self, first: int, contents: Sequence[Content], encoded: Encoded) -> None:
         if self.encoder.takes_vectors:
             return
+
         chosen = np.flatnonzero(encoded.counts)
-        nothing = np.zeros(len(chosen), np.int64)
         rows = SignatureRows(
             first + chosen,
-            nothing,
+            np.zeros(len(chosen), np.int64),
             encoded.counts[chosen],
             encoded.digests[chosen],
             encoded.sketches[:0],
@@ -166,10 +251,8 @@ class EncodedRecords:
 
     def finish(self) -> None:
         """Complete the arrays."""
-        if self._begun:
-            self._submit()
         while self._waiting:
-            self._store(*self._waiting.popleft())
+            self._await_batch()
         self.counts: NDArray[np.int32] = np.frombuffer(self._counts, np.int32)
         self.digests: NDArray[np.void] = np.frombuffer(self._digests, "V16")
         self.numbers: Hashes = np.frombuffer(self._numbers, np.uint64)
@@ -184,8 +267,8 @@ class EncodedRecords:
         sample = np.linspace(0, count, min(count, SAMPLE_SIZE), endpoint=False).astype(np.int64)
 
         def read() -> Iterator[list[Hashes]]:
-            for at in range(0, len(sample), _BATCH_DOCUMENTS):
-                features = self.read_features(sample[at : at + _BATCH_DOCUMENTS])
+            for at in range(0, len(sample), _DOCUMENTS_AT_ONCE):
+                features = self.read_features(sample[at : at + _DOCUMENTS_AT_ONCE])
                 yield [one["id"] if encoder.metric.weighted else one for one in features]
 
         if not encoder.has_sketches:
@@ -198,14 +281,14 @@ class EncodedRecords:
         before = self._file
         with full_disk():
             self._file = FeatureFile(self.encoder)
-        for at in range(0, len(self), _BATCH_DOCUMENTS):
-            rows = slice(at, min(at + _BATCH_DOCUMENTS, len(self)))
+        for at in range(0, len(self), _DOCUMENTS_AT_ONCE):
+            rows = slice(at, min(at + _DOCUMENTS_AT_ONCE, len(self)))
             items, offsets = before.read_flat_features(np.arange(rows.start, rows.stop))
             features = self.encoder.features_again(items, offsets, self.numbers[rows])
             encoded = self.encoder.encode_features(features, keep_features=True)
             self.counts[rows], self.digests[rows] = encoded.counts, encoded.digests
             with full_disk():
-                self._file.add(encoded.sketches, encoded.features)
+                self._file.add(encoded.sketches, encoded.items, encoded.sizes)
         self._file.finish()
         before.close()
 

@@ -6,7 +6,6 @@
 import mmap
 import os
 from array import array
-from collections.abc import Sequence
 from contextlib import ExitStack
 from io import RawIOBase
 from itertools import pairwise
@@ -50,14 +49,14 @@ class FeatureFile:
         """Return an unbuffered temporary file that is closed with this one."""
         return self._temporary.enter_context(TemporaryFile(prefix="nearsim-", buffering=0))
 
-    def add(self, sketches: Sketches, features: Sequence[NDArray[Any]]) -> None:
-        """Add n documents: sketches (n, k) or n arrays of different sizes, and the features of each."""
+    def add(self, sketches: Sketches, items: NDArray[Any], sizes: Ints) -> None:
+        """Add n documents: sketches (n, k) or n arrays of different sizes; all features, and how many each has."""
         if self._has_sketches and self._family.ordered:
             self._uneven_sketches.append(sketches)
         elif self._has_sketches:
             self._sketches.write(sketches)
-        self._features.write(np.concatenate(features) if len(features) else np.zeros(0, self._features.dtype))
-        self._sizes.extend(map(len, features))
+        self._features.write(items)
+        self._sizes.frombytes(sizes.astype(np.int64).tobytes())
 
     def finish(self) -> None:
         """Prepare for reading."""

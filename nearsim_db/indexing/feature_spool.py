@@ -60,10 +60,12 @@ class FeatureSpool:
                 return False
 
             no_features = [np.zeros(0, np.uint64)] * len(rows.doc_ids)
+            kept = features if self._has_features else no_features
             try:
                 self._file.add(
                     rows.sketches if self._has_sketches else rows.sketches[:0],
-                    features if self._has_features else no_features,
+                    np.concatenate(kept) if len(kept) else np.zeros(0, np.uint64),
+                    np.fromiter(map(len, kept), np.int64, len(kept)),
                 )
             except OSError:  # the disk is full; what was added before can be read
                 self._is_open = self.takes_features = False

@@ -71,13 +71,15 @@ class DocumentMaker:
                 f"{self._missing_text} in {self._file}; {self._text_remedy} (columns: {_listed(names)})"
             )
 
-    def make(self, record: Mapping[str, object], line: int, is_clean: bool = False) -> ReadDocument | Reject:
-        """Make a document from a record; `is_clean` if no string has a NUL or lone surrogate.
+    def make(
+        self, record: Mapping[str, object], line: int, is_encodable: bool = False
+    ) -> ReadDocument | Reject:
+        """Make a document from a record; `is_encodable` if it is known that no string has a lone surrogate.
 
         Keys that no field names become attributes; so do a source or url that is not a string, a date that cannot
         be read, and 'body' if 'text' is the body.
         """
-        if is_clean and self._texts is not None and len(record) == 3:
+        if is_encodable and self._texts is not None and len(record) == 3:
             id_name, title_name, body_name = self._texts
             get = record.get
             plain_id, title, body = get(id_name), get(title_name), get(body_name)
@@ -86,6 +88,9 @@ class DocumentMaker:
                 and 0 < len(plain_id) <= ACCEPTED_ID_CHARACTERS
                 and isinstance(title, str)
                 and isinstance(body, str)
+                and "\0" not in body
+                and "\0" not in title
+                and "\0" not in plain_id
             ):
                 self._has_ids = self._has_ids is not False
                 return ReadDocument(Document(plain_id, title, body), self._file, line)

@@ -38,9 +38,9 @@ def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
                 if not line.isspace():
                     yield Reject(name, number, "not a JSON object with an id")
             else:
-                record, is_clean = parse_line(line, file, fields.vector)
+                record, is_encodable = parse_line(line, file, fields.vector)
                 if isinstance(record, dict):
-                    yield maker.make(record, number, is_clean)
+                    yield maker.make(record, number, is_encodable)
                 elif not line.isspace():
                     yield Reject(name, number, record)
 
@@ -49,7 +49,7 @@ def parse_line(line: bytes, file: InputFile, vector: str) -> tuple[dict[str, Any
     """Parse a line with orjson, or with the standard parser where it is needed; the reason if it is no object.
 
     orjson is faster; the standard parser accepts lone surrogates, undecodable bytes and integers of any size. Also
-    return whether no string has a NUL or lone surrogate.
+    return whether it is known that no string has a lone surrogate.
     """
     if len(line) > 2 * file.most_values and _count_values(line, file.most_values) > file.most_values:
         return file.too_many, False
@@ -63,7 +63,7 @@ def parse_line(line: bytes, file: InputFile, vector: str) -> tuple[dict[str, Any
         return _NOT_AN_OBJECT, False
     if _may_be_rounded(record, vector):
         return _parse_leniently(line), False
-    return record, b"\\" not in line or b"\\u0000" not in line
+    return record, True
 
 
 def _count_values(line: bytes, most: int) -> int:
@@ -111,7 +111,9 @@ def fault(error: json.JSONDecodeError) -> str:
 
 def _may_be_rounded(record: dict[str, object], vector: str) -> bool:
     """Whether a float outside the vector may be an integer beyond 64 bits, which orjson rounds."""
-    pending = [value for name, value in record.items() if type(value) is not str and name != vector]
+    if {str}.issuperset(map(type, record.values())):
+        return False
+    pending = [value for name, value in record.items() if name != vector]
     while pending:
         value = pending.pop()
         if isinstance(value, float):

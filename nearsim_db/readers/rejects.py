@@ -37,14 +37,17 @@ class FieldUse:
         self._undated = 0
         self._dates: Counter[str] = Counter()
 
-    def note(self, document: Document) -> None:
-        """Note the fields of a document."""
-        self.has_source = self.has_source or bool(document.source and document.source.strip())
-        self.has_date = self.has_date or document.published_at is not None
-        if self.has_date or self._undated == _UNDATED_READ:
+    def note(self, documents: Sequence[Document]) -> None:
+        """Note the fields of documents."""
+        self.has_source = self.has_source or any(one.source and one.source.strip() for one in documents)
+        if self.has_date:
             return
-        self._undated += 1
-        self._dates.update(name for name, value in document.attributes.items() if _is_date(name, value))
+        for document in documents[: _UNDATED_READ - self._undated]:
+            if document.published_at is not None:
+                break
+            self._undated += 1
+            self._dates.update(name for name, value in document.attributes.items() if _is_date(name, value))
+        self.has_date = any(one.published_at is not None for one in documents)
 
     def hints(self) -> list[str]:
         """Return a hint if no document has a publication date and another field holds dates."""
@@ -88,18 +91,25 @@ class RejectReasons:
     def counted(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
         """Yield records, counting them."""
         for record in records:
-            self._read += 1
-            if isinstance(record, ReadDocument):
-                self.fields.note(record.document)
-                self._numbered += record.is_numbered
-                if record.unreadable_date is not None:
-                    self._undated += 1
-                    self._first_date = self._first_date or f"{place_of(record)}: {record.unreadable_date}"
-            else:
-                self._rejected += 1
-                if len(self._reasons) < _MOST_REASONS or record.reason in self._reasons:
-                    self._reasons[record.reason] += 1
+            self.count((record,))
             yield record
+
+    def count(self, records: Sequence[ReadDocument | Reject]) -> None:
+        """Count some records."""
+        documents = [one for one in records if isinstance(one, ReadDocument)]
+        self._read += len(records)
+        self.fields.note([one.document for one in documents])
+        self._numbered += sum([one.is_numbered for one in documents])
+        for undated in [one for one in documents if one.unreadable_date is not None]:
+            self._undated += 1
+            self._first_date = self._first_date or f"{place_of(undated)}: {undated.unreadable_date}"
+
+        if len(documents) == len(records):
+            return
+        for reason in [one.reason for one in records if isinstance(one, Reject)]:
+            self._rejected += 1
+            if len(self._reasons) < _MOST_REASONS or reason in self._reasons:
+                self._reasons[reason] += 1
 
     def frequent(self) -> str:
         """Return the most frequent reasons with their numbers, as "2: not JSON; 1: 'id' is empty"."""

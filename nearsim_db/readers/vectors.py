@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import InputError, count_of
 from nearsim_db.readers.values import kind, shown
-from nearsim_db.records import ReadDocument, Reject
+from nearsim_db.records import Document, ReadDocument, Reject
 
 _LENGTHS_SHOWN = 5
 _FEW = 16  # numbers that are converted faster without NumPy
@@ -72,18 +72,16 @@ def _reason(numbers: NDArray[np.generic], rounded: NDArray[np.float32], name: st
     return f"{name} has {number:g} at position {index + 1}, {reason}"
 
 
-class VectorLengthCheck:
-    """Passes records through and counts the lengths of their vectors."""
+class VectorLengths:
+    """Counts the lengths of the vectors of documents."""
 
-    def __init__(self, records: Iterable[ReadDocument | Reject]) -> None:
-        self._records = records
+    def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
 
-    def __iter__(self) -> Iterator[ReadDocument | Reject]:
-        for record in self._records:
-            if isinstance(record, ReadDocument) and record.document.vector is not None:
-                self._counts[len(record.document.vector)] += 1
-            yield record
+    def count(self, documents: Iterable[Document]) -> None:
+        """Count the vectors of some documents."""
+        vectors = [one.vector for one in documents if one.vector is not None]
+        self._counts.update(map(len, vectors))
 
     def warnings(self) -> list[str]:
         """Return a warning if there were several lengths."""
@@ -98,3 +96,17 @@ class VectorLengthCheck:
             f"the vectors have different lengths: {shown}{more}; shorter ones are compared as if padded with zeros, "
             "which is rarely intended, as the vectors of one model have one length"
         ]
+
+
+class VectorLengthCheck(VectorLengths):
+    """Passes records through and counts the lengths of their vectors."""
+
+    def __init__(self, records: Iterable[ReadDocument | Reject]) -> None:
+        super().__init__()
+        self._records = records
+
+    def __iter__(self) -> Iterator[ReadDocument | Reject]:
+        for record in self._records:
+            if isinstance(record, ReadDocument) and record.document.vector is not None:
+                self.count((record.document,))
+            yield record

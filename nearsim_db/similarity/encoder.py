@@ -10,8 +10,19 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.records import Document
 from nearsim_db.similarity import backend as backends
-from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Keys, Mask, Ragged, Sketches
+from nearsim_db.similarity.arrays import (
+    FeatureSets,
+    Floats,
+    Hashes,
+    Ints,
+    Keys,
+    Mask,
+    Ragged,
+    Sketches,
+    offsets_of,
+)
 from nearsim_db.similarity.batches import LABEL_BYTES, Columns, own_digest
 from nearsim_db.similarity.common_shingles import (
     NOTHING_COUNTED,
@@ -26,6 +37,7 @@ from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import field_across
 from nearsim_db.similarity.runs import longest_runs, share_runs
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
+from nearsim_db.similarity.sketch.kernels import sketch_kernels
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
 from nearsim_db.similarity.text.kernels import text_kernels
@@ -33,7 +45,6 @@ from nearsim_db.similarity.text.kernels import text_kernels
 # The ids of a chunk fit the cache of one core; eight times as many are 40 % slower. A word has four characters or more.
 _CHUNK_IDS = 1 << 16
 _CHARACTERS_PER_WORD = 4
-_HASHED_AT_ONCE = 2_047  # bytes; for more, hashlib gives up the interpreter's lock, and waits for it
 _CHARACTERS_PER_PAIR = 100  # that NumPy encodes in the time that it takes to compare two stories
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]
@@ -84,15 +95,21 @@ class Encoded(Columns):
     """An encoded batch for the store. Of n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n,
     k).
 
-    A document with count 0 has no features: its digest and sketch are meaningless. `features` has an item for each
-    document, if they were asked for, all in the memory of one array.
+    A document with count 0 has no features: its digest and sketch are meaningless. If features were asked for, `items`
+    has those of all documents one after the other, and `sizes`, int64 of n, how many each has; both are empty if not.
     """
 
     counts: NDArray[np.int32]
     digests: NDArray[np.void]
     sketches: Sketches
     numbers: Hashes
-    features: tuple[NDArray[Any], ...] = ()
+    items: NDArray[Any]
+    sizes: Ints
+
+    @property
+    def features(self) -> list[NDArray[Any]]:
+        """The features of each document, if they were asked for, all in the memory of one array."""
+        return [self.items[begin:end] for begin, end in pairwise(offsets_of(self.sizes).tolist())]
 
 
 class Encoder:
@@ -125,8 +142,7 @@ class Encoder:
         has_words = not self.takes_vectors and profile.recipe.shingle.scheme != "char"
         self._chunk_size = _CHUNK_IDS * (_CHARACTERS_PER_WORD if has_words else 1)
         self._banding = profile.banding
-        # Copied for each document, which takes less time than to hash the key again.
-        self._empty_digest = hashlib.blake2b(digest_size=16, key=bytes.fromhex(profile.fingerprint))
+        self._digest_key = bytes.fromhex(profile.fingerprint)
 
     def _count(self, characters: int) -> None:
         """Start numba once as much has been encoded without it as its start takes."""
@@ -142,6 +158,18 @@ class Encoder:
     def content_of(self, title: str | None, body: str | None, vector: Vector | None) -> Content:
         """Return the part of a document that is encoded."""
         return vector if self.takes_vectors else self.text_of(title, body)
+
+    def contents_of(self, documents: Sequence[Document]) -> list[Content]:
+        """Return the parts of documents of a reader, which has cleaned their texts, that are encoded."""
+        if self.takes_vectors:
+            return [one.vector for one in documents]
+        if self._places == [0, 1]:
+            between = self._between
+            return [
+                f"{one.title}{between}{one.body}" if one.title and one.body else one.title or one.body or ""
+                for one in documents
+            ]
+        return [self.text_of(one.title, one.body) for one in documents]
 
     def encode(self, contents: Sequence[Content], *, keep_features: bool = False) -> Encoded:
         """Return counts, digests and sketches of a batch, with `keep_features` the features too."""
@@ -300,7 +328,7 @@ class Encoder:
 
     def digest(self, features: NDArray[Any]) -> bytes:
         """Return a 128-bit digest of the features of one document under this profile."""
-        return self._digest(features.view(np.uint8).data)
+        return self.digest_bytes(features.view(np.uint8).data)
 
     def is_digest(self, digest: UUID, features: NDArray[Any], doc_id: int) -> bool:
         """Whether a stored digest is of these features of a document."""
@@ -309,11 +337,9 @@ class Encoder:
             own_digest(found, doc_id, digest.bytes[-LABEL_BYTES:]) if self.across else found
         )
 
-    def _digest(self, content: memoryview) -> bytes:
-        digest = self._empty_digest.copy()
-        for at in range(0, len(content), _HASHED_AT_ONCE):
-            digest.update(content[at : at + _HASHED_AT_ONCE])
-        return digest.digest()
+    def digest_bytes(self, content: memoryview) -> bytes:
+        """Return a 128-bit digest of any content of one document under this profile."""
+        return hashlib.blake2b(content, digest_size=16, key=self._digest_key).digest()
 
     def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
         return self.encode_features(self.features(contents), keep_features=keep_features)
@@ -322,11 +348,11 @@ class Encoder:
         """Return counts, digests and sketches of a batch of features, with `keep_features` these too."""
         counts = np.diff(features.offsets).astype(np.int32)
         items, offsets = features.items()
-        content, size = items.view(np.uint8).data, items.itemsize
-        bounds = list(pairwise(offsets.tolist()))
-        digests = b"".join([self._digest(content[begin * size : end * size]) for begin, end in bounds])
-        kept = tuple([items[begin:end] for begin, end in bounds]) if keep_features else ()
-        return Encoded(counts, np.frombuffer(digests, "V16"), self.sketch(features), features.numbers, kept)
+        words = items.view(np.uint64)
+        word_offsets = offsets * (items.itemsize // words.itemsize)
+        digests = sketch_kernels(self.backend).digests(words, word_offsets, self._digest_key)
+        kept = (items, np.diff(offsets)) if keep_features else (items[:0], offsets[:0])
+        return Encoded(counts, digests, self.sketch(features), features.numbers, *kept)
 
 
 def _chunks(contents: Sequence[Content], most: int) -> Iterator[Sequence[Content]]:

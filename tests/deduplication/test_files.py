@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import pytest
 
-from nearsim_db.deduplication import records
+from nearsim_db.deduplication import reading, records
 from nearsim_db.deduplication.files import Outputs, dedupe
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers import Source, places
@@ -96,7 +96,7 @@ def test_a_full_disk_ends_it(
 def test_threads_leave_the_same_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str) -> None:
     path = write_stories(tmp_path / "in.jsonl", {f"d{at}": words(at) for at in range(400)})
     recipe = override(Recipe(), [*RECIPE, f"cluster.keep={keep}"])
-    monkeypatch.setattr(records, "_BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr(reading, "_BATCH_RECORDS", 20)
     survivors = [run(path, recipe, threads) for threads in (1, 3)]
     assert survivors[0] == survivors[1]
     assert len(survivors[0]) == 200

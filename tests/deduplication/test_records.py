@@ -36,7 +36,7 @@ def test_features_and_sketches_are_those_of_each_document(
     recipe = from_mapping({"sketch": {"family": family}})
     with EncodedRecords.under(recipe, 2, exact=False) as records:
         for number, text in enumerate(texts):
-            records.add(Document(str(number), None, text))
+            records.add([Document(str(number), None, text)])
         records.finish()
         for numbers in ([], [1_199], [5, 6, 7, 9, 800, 801, 1_199], [801, 5, 6, 6]):
             chosen = np.array(numbers, np.int64)
@@ -53,7 +53,7 @@ def test_large_files_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     with EncodedRecords.under(Recipe(), 1, exact=False) as records:
         for number in range(DOCUMENTS):
             words = (f"w{number * WORDS + place}" for place in range(WORDS))
-            records.add(Document(str(number), None, " ".join(words)))
+            records.add([Document(str(number), None, " ".join(words))])
         records.finish()
         before = mapped_bytes()
         for number in range(DOCUMENTS):

@@ -27,7 +27,7 @@ def records(monkeypatch: pytest.MonkeyPatch) -> Iterator[EncodedRecords]:
     monkeypatch.setattr(sorted_pairs, "_PAIRS_AT_ONCE", 7)
     with EncodedRecords.under(Recipe(), 1, exact=False) as records:
         for number in range(DOCUMENTS):
-            records.add(Document(str(number), None, "a text"))
+            records.add([Document(str(number), None, "a text")])
         records.finish()
         yield records
 

@@ -1,5 +1,6 @@
 """Encoding: counts, digests, sketches and features of batches, for every division into chunks; weighted families."""
 
+import hashlib
 import math
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.profile import WIDTH_PER_THRESHOLD, make_family, resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.similarity.sketch import same_bucket
+from nearsim_db.similarity.sketch.kernels import sketch_kernels
 from tests.builders.plain_text import Rules, any_text, poly64, shingles
 from tests.builders.selection import every_backend, examples
 
@@ -83,6 +85,8 @@ def test_chunks_do_not_change_the_result(backend: str, scheme: str) -> None:
             np.concatenate([one.digests for one in single]),
             np.concatenate([one.sketches for one in single]),
             np.concatenate([one.numbers for one in single]),
+            whole.items,
+            whole.sizes,
         ),
     )
 
@@ -97,6 +101,17 @@ def test_threads_share_an_encoder(backend: str) -> None:
         together = list(pool.map(encode.encode, batches))
     for one, other in zip(alone, together, strict=True):
         assert_equal(one, other)
+
+
+@every_backend
+def test_digests_are_those_of_blake2b(backend: backends.Backend) -> None:
+    sizes = np.array([0, 1, 15, 16, 17, 0, 31, 32, 33, 300, 0])
+    words, key = np.random.default_rng(1).integers(0, 2**64, int(sizes.sum()), np.uint64), bytes(range(1, 33))
+    found = sketch_kernels(backend).digests(words, np.concatenate(([0], np.cumsum(sizes))), key)
+    parts = np.split(words, np.cumsum(sizes)[:-1])
+    assert [one.tobytes() for one in found] == [
+        hashlib.blake2b(part.tobytes(), digest_size=16, key=key).digest() for part in parts
+    ]
 
 
 def test_digests_depend_on_the_profile() -> None:

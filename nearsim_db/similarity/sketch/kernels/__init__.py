@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         minimum_prime32 = staticmethod(plain.minimum_prime32)
         minimum_java32 = staticmethod(plain.minimum_java32)
         projections = staticmethod(plain.projections)
+        digests = staticmethod(plain.digests)
         mixed_bands = staticmethod(plain.mixed_bands)
         intersections = staticmethod(plain.intersections)
         shared_bits = staticmethod(plain.shared_bits)

@@ -22,6 +22,7 @@ from nearsim_db.similarity.sketch.kernels.compiled_comparison import longest_run
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import merged as merged
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import shared_bits as shared_bits
 from nearsim_db.similarity.sketch.kernels.compiled_comparison import smallest as smallest
+from nearsim_db.similarity.sketch.kernels.compiled_digests import digests as digests
 from nearsim_db.similarity.sketch.kernels.compiled_weighted import dart_minhash as dart_minhash
 from nearsim_db.similarity.sketch.kernels.compiled_weighted import projections as projections
 
