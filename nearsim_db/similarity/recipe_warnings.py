@@ -230,13 +230,18 @@ _MIN_DOCUMENTS_FOR_DUPLICATES, _MIN_DOCUMENTS_FOR_CLUSTERS = 100, 1_000
 _MAX_CLUSTER_SHARE = 0.05
 
 
+def has_excessive_duplicates(documents: int, duplicates: int, largest_cluster: int) -> bool:
+    """Whether most documents are duplicates of others, or one cluster has more than 5 % of them."""
+    is_most = documents >= _MIN_DOCUMENTS_FOR_DUPLICATES and 2 * duplicates > documents
+    is_large = documents >= _MIN_DOCUMENTS_FOR_CLUSTERS and largest_cluster > _MAX_CLUSTER_SHARE * documents
+    return is_most or is_large
+
+
 def of_duplicates(
     recipe: Recipe, documents: int, duplicates: int, largest_cluster: int, noun: str = "document"
 ) -> list[str]:
     """Return a warning if most documents are duplicates of others, or one cluster has many of them."""
-    is_most = documents >= _MIN_DOCUMENTS_FOR_DUPLICATES and 2 * duplicates > documents
-    is_large = documents >= _MIN_DOCUMENTS_FOR_CLUSTERS and largest_cluster > _MAX_CLUSTER_SHARE * documents
-    if not is_most and not is_large:
+    if not has_excessive_duplicates(documents, duplicates, largest_cluster):
         return []
     cluster = f", and the largest cluster has {largest_cluster:,}" if largest_cluster else ""
     rules = recipe.cluster

@@ -10,9 +10,9 @@ from nearsim_db.analysis.tuning.corpus import Corpus
 from nearsim_db.analysis.tuning.distinct_sets import distinct_sets
 from nearsim_db.analysis.tuning.labels import Labels
 from nearsim_db.analysis.tuning.pair_sample import PairSample
-from nearsim_db.analysis.tuning.proposal import Tuning, TuningOptions, commented
+from nearsim_db.analysis.tuning.proposal import TuningOptions, commented
 from nearsim_db.analysis.tuning.sampling import Sample, draw
-from nearsim_db.analysis.tuning.tuning import tune
+from nearsim_db.analysis.tuning.tuning import Tuning, tune
 from nearsim_db.errors import InputError, RecipeError
 from nearsim_db.records import Document, ReadDocument
 from nearsim_db.similarity import presets

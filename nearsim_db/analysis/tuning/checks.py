@@ -1,7 +1,7 @@
 """Checks of a corpus and a proposal, with the statistics of shingle sets and hashes behind them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct
 from nearsim_db.analysis.tuning.labels import LabelScores
-from nearsim_db.analysis.tuning.shingling import ALIKE_F1, Shingling, unit_of
+from nearsim_db.analysis.tuning.shingling import EQUAL_F1, Shingling, unit_of
+from nearsim_db.analysis.tuning.threshold_choice import ClustersAt
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.arrays import Hashes
 from nearsim_db.similarity.k_rule import KRule, Verdict
@@ -22,21 +23,21 @@ from nearsim_db.similarity.recipe_warnings import MANY_CANDIDATES, NOTABLE_SHARE
 from nearsim_db.similarity.sketch import Family
 from nearsim_db.similarity.text import ID_BITS
 
-_FEWEST_EXPECTED = 5
+_MIN_EXPECTED_IDS = 5  # in a bucket, as the chi-squared test requires
 _BUCKETS = (1009, 101, 13)
-_UNLIKELY = 0.001
+_MIN_P_VALUE = 0.001
 _FUNCTION_BUCKETS = 13
-_MOST_IDS, _MOST_VALUES = 100_000, 16_000_000
-_ALL_COUNTED = 4_000_000
-_CROWDED = 1e-3
-_LOST_BY_LIMIT = 0.005
-_ENOUGH_LABELS = 50
+_MAX_TESTED_IDS, _MAX_TESTED_VALUES = 100_000, 16_000_000
+_MAX_COUNTED_IDS = 4_000_000
+_MAX_IDS_PER_VALUE = 1e-3  # distinct shingles for each value of a hash
+_MAX_LOST_BY_LIMIT = 0.005
+_MIN_LABELS = 50
 _UNITS = {"char": "characters", "word": "words", "sentence": "sentences"}
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A finding with its verdict, and advice where it is not ok."""
+    """A finding with its verdict, and advice if it is not ok."""
 
     name: str
     verdict: Verdict
@@ -67,7 +68,7 @@ class Uniformity:
 def uniformity(ids: Hashes) -> Uniformity | None:
     """Test distinct ids by their remainders; None if there are too few."""
     for buckets in _BUCKETS:
-        if len(ids) >= _FEWEST_EXPECTED * buckets:
+        if len(ids) >= _MIN_EXPECTED_IDS * buckets:
             return _pearson(ids, buckets)
     return None
 
@@ -75,21 +76,23 @@ def uniformity(ids: Hashes) -> Uniformity | None:
 def function_uniformity(family: Family, ids: Hashes) -> list[Uniformity]:
     """Test the values that each function of a minhash family gives up to 100,000 of distinct ids, over 13 buckets.
 
-    Empty if there are too few ids. The remainders of negative values are those of the floor, 0..12.
+    Empty if there are too few ids. Remainders of negative values are 0..12, too.
     """
-    most = min(_MOST_IDS, _MOST_VALUES // family.k)
-    chosen = ids[:: -(-len(ids) // most) or 1]
-    if len(chosen) < _FEWEST_EXPECTED * _FUNCTION_BUCKETS:
+    max_ids = min(_MAX_TESTED_IDS, _MAX_TESTED_VALUES // family.k)
+    tested = ids[:: -(-len(ids) // max_ids) or 1]
+    if len(tested) < _MIN_EXPECTED_IDS * _FUNCTION_BUCKETS:
         return []
-    values = family.sketch(chosen, np.arange(len(chosen) + 1))  # sets of one id: the least value is its own
-    return [_pearson(one, _FUNCTION_BUCKETS) for one in values.T]
+
+    # The sketch of a set of one id has the values of this id.
+    sketches = family.sketch(tested, np.arange(len(tested) + 1))
+    return [_pearson(values, _FUNCTION_BUCKETS) for values in sketches.T]
 
 
 def _pearson(values: NDArray[Any], buckets: int) -> Uniformity:
-    seen = np.bincount((values % values.dtype.type(buckets)).astype(np.int64), minlength=buckets)
+    counts = np.bincount((values % values.dtype.type(buckets)).astype(np.int64), minlength=buckets)
     expected = len(values) / buckets
-    squared = float(((seen - expected) ** 2).sum() / expected)
-    return Uniformity(len(values), buckets, squared, chi_squared_tail(squared, buckets - 1))
+    chi_squared = float(((counts - expected) ** 2).sum() / expected)
+    return Uniformity(len(values), buckets, chi_squared, chi_squared_tail(chi_squared, buckets - 1))
 
 
 def chi_squared_tail(value: float, degrees: int) -> float:
@@ -100,22 +103,23 @@ def chi_squared_tail(value: float, degrees: int) -> float:
 
 
 def different_ids(sets: DistinctSets, times: float) -> tuple[Hashes, float]:
-    """Return the distinct ids, or those of a fraction of their range, and their number in a corpus `times` as large.
+    """Return distinct ids, all or those in a fraction of their range, and how many a corpus `times` as large has.
 
-    The growth follows Heaps' law, with the exponent measured on the first half of the sets.
+    The number grows by Heaps' law, with the exponent measured on the first half of the sets.
     """
-    part = 1
-    while len(sets.ids) // part > _ALL_COUNTED:
-        part *= 2
-    found = _different(sets.ids, sets.bits, part)
-    before = _different(sets.ids[: sets.offsets[len(sets) // 2]], sets.bits, part)
-    exponent = min(max(math.log2(max(len(found), 1) / max(len(before), 1)), 0.0), 1.0)
-    return found, len(found) * part * float(times**exponent)
+    parts = 1
+    while len(sets.ids) // parts > _MAX_COUNTED_IDS:
+        parts *= 2
+
+    ids = _different(sets.ids, sets.bits, parts)
+    half = _different(sets.ids[: sets.offsets[len(sets) // 2]], sets.bits, parts)
+    exponent = min(max(math.log2(max(len(ids), 1) / max(len(half), 1)), 0.0), 1.0)
+    return ids, len(ids) * parts * float(times**exponent)
 
 
-def _different(ids: Hashes, bits: int, part: int) -> Hashes:
-    """Return the distinct ids in the first of `part` equal parts of their range, ascending."""
-    return distinct(ids if part == 1 else ids[ids < np.uint64((1 << bits) // part)])
+def _different(ids: Hashes, bits: int, parts: int) -> Hashes:
+    """Return the distinct ids in the first of `parts` equal parts of their range, ascending."""
+    return distinct(ids if parts == 1 else ids[ids < np.uint64((1 << bits) // parts)])
 
 
 def check_k_rule(rule: KRule, unit: str) -> Check:
@@ -129,34 +133,35 @@ def check_k_rule(rule: KRule, unit: str) -> Check:
     )
 
 
-def check_uniformity(found: Uniformity | None, base: str) -> Check:
+def check_uniformity(test: Uniformity | None, base: str) -> Check:
     """Check the chi-squared test of the hash."""
-    if found is None:
+    if test is None:
         return Check("hash", "ok", "too few distinct shingles to test the uniformity of the hash")
     return Check.of(
         "hash",
-        "ok" if found.p_value >= _UNLIKELY else "warning",
-        f"{base} spreads {found.ids:,} shingles over {found.buckets:,} buckets with chi-squared "
-        f"{found.chi_squared:,.1f}, {found.degrees_of_freedom:,} degrees of freedom, p = {found.p_value:.3f}",
+        "ok" if test.p_value >= _MIN_P_VALUE else "warning",
+        f"{base} spreads {test.ids:,} shingles over {test.buckets:,} buckets with chi-squared "
+        f"{test.chi_squared:,.1f}, {test.degrees_of_freedom:,} degrees of freedom, p = {test.p_value:.3f}",
         "the hash is not uniform on these shingles; use hash.base = poly64",
     )
 
 
-def check_functions(found: list[Uniformity]) -> Check:
+def check_functions(tests: Sequence[Uniformity]) -> Check:
     """Check the functions a x + b, with the p-value of the least uniform multiplied by their number (Bonferroni)."""
-    if not found:
+    if not tests:
         return Check(
             "functions", "ok", "too few distinct shingles to test the uniformity of the functions a x + b"
         )
-    place, worst = min(enumerate(found), key=lambda one: one[1].p_value)
-    uneven = sum(one.p_value * len(found) < _UNLIKELY for one in found)
+
+    number, worst = min(enumerate(tests), key=lambda numbered: numbered[1].p_value)
+    uneven = sum(test.p_value * len(tests) < _MIN_P_VALUE for test in tests)
     return Check.of(
         "functions",
         "warning" if uneven else "ok",
-        f"{len(found):,} functions a x + b spread {worst.ids:,} shingles over {worst.buckets} buckets; "
-        f"the least uniform is function {place}, with chi-squared {worst.chi_squared:,.1f}, "
-        f"{worst.degrees_of_freedom} degrees of freedom, p = {min(1.0, worst.p_value * len(found)):.3f} among "
-        f"{len(found):,}{f'; not uniform: {uneven:,}' if uneven else ''}",
+        f"{len(tests):,} functions a x + b spread {worst.ids:,} shingles over {worst.buckets} buckets; "
+        f"the least uniform is function {number}, with chi-squared {worst.chi_squared:,.1f}, "
+        f"{worst.degrees_of_freedom} degrees of freedom, p = {min(1.0, worst.p_value * len(tests)):.3f} among "
+        f"{len(tests):,}{f'; not uniform: {uneven:,}' if uneven else ''}",
         "estimates will be off: use another sketch.seed, other sketch.coefficients, or sketch.functions = prime32",
     )
 
@@ -167,19 +172,23 @@ def check_hash_width(base: str, different: float) -> Check:
     collisions = magnitude(different**2 / 2 ** (bits + 1))
     return Check.of(
         "hash size",
-        "ok" if different / 2**bits < _CROWDED else "warning",
+        "ok" if different / 2**bits < _MAX_IDS_PER_VALUE else "warning",
         f"{bits} bits for about {different:,.0f} distinct shingles: {collisions} collisions expected",
         "use hash.base = poly64, which has 64 bits",
     )
 
 
 def _check_share(
-    name: str, share: float, finding: str, advice: str, notable: float = NOTABLE_SHARE, bad: float = 0.5
+    name: str,
+    share: float,
+    finding: str,
+    advice: str,
+    warning_from: float = NOTABLE_SHARE,
+    problem_from: float = 0.5,
 ) -> Check:
-    """Check a share that should be small: notable from one limit, bad from another."""
-    return Check.of(
-        name, "ok" if share < notable else "warning" if share < bad else "problem", finding, advice
-    )
+    """Check a share that should be small."""
+    verdict: Verdict = "ok" if share < warning_from else "warning" if share < problem_from else "problem"
+    return Check.of(name, verdict, finding, advice)
 
 
 def magnitude(value: float) -> str:
@@ -204,7 +213,6 @@ def of_shingles(corpus: Corpus, chosen: Shingling, recipe: Recipe) -> Sequence[C
 def of_texts(corpus: Corpus, chosen: Shingling, unspaced: float) -> Sequence[Check]:
     """Check whether the texts suit the shingling; `unspaced` is the share in scripts without spaces."""
     featureless, twins = corpus.sets.featureless, corpus.sets.twins
-    empty = featureless / corpus.sampled
     return [
         _check_share(
             "scripts",
@@ -220,8 +228,9 @@ def of_texts(corpus: Corpus, chosen: Shingling, unspaced: float) -> Sequence[Che
         ),
         _check_share(
             "no features",
-            empty,
-            f"{empty:.1%} of the documents ({featureless:,} of the sample) have no features and match nothing",
+            featureless / corpus.sampled,
+            f"{featureless / corpus.sampled:.1%} of the documents ({featureless:,} of the sample) have no features and "
+            "match nothing",
             "check --body-field and the texts",
         ),
         Check(
@@ -259,12 +268,12 @@ def of_labels(scores: LabelScores) -> Check:
             f"{scores.accept_all.precision:.3f}",
             "the threshold is not taken from the labels; compare other fields or features, or label other pairs",
         )
-    if min(scores.duplicates, scores.distinct) >= _ENOUGH_LABELS:
+    if min(scores.duplicates, scores.distinct) >= _MIN_LABELS:
         return Check("labels", "ok", finding)
     return Check(
         "labels",
         "warning",
-        f"{finding}; with fewer than {_ENOUGH_LABELS} of either kind the threshold is uncertain",
+        f"{finding}; with fewer than {_MIN_LABELS} of either kind the threshold is uncertain",
         "label more pairs near the intended threshold",
     )
 
@@ -287,10 +296,10 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
             1 - kept,
             keeps if limit else "no bucket limit",
             "clusters stay whole; to find every pair in large groups raise the limit, or set 0 for none",
-            _LOST_BY_LIMIT,
+            _MAX_LOST_BY_LIMIT,
             0.9,
         ),
-        *(Check("recipe", "warning", one) for one in recipe_warnings.of_profile(profile)),
+        *(Check("recipe", "warning", message) for message in recipe_warnings.of_profile(profile)),
     ]
 
 
@@ -299,7 +308,29 @@ def of_fields(best: tuple[float, str, str], fields: Sequence[str], together: flo
     f1, field, shingles = best
     return Check.of(
         "fields",
-        "warning" if f1 > together + ALIKE_F1 else "ok",
+        "warning" if f1 > together + EQUAL_F1 else "ok",
         f"F1 {f1:.3f} of the labelled pairs by {field} alone ({shingles}), {together:.3f} by {' and '.join(fields)}",
         f"to compare that field only: --set 'fields=[\"{field}\"]'",
+    )
+
+
+def of_clusters(
+    clusters: Sequence[ClustersAt], threshold: float, recipe: Recipe, documents: int
+) -> Iterator[Check]:
+    """Check whether de-duplication at a threshold would remove most of a sample, or put much of it into one cluster."""
+    row = next((row for row in clusters if row.threshold == threshold), None)
+    if row is None:
+        return
+    part = (
+        ""
+        if row.documents >= documents
+        else f" of a sample of {row.documents:,}; of all documents it is more"
+    )
+    yield Check.of(
+        "clusters",
+        "warning" if row.is_excessive else "ok",
+        f"de-duplication would remove {row.removed:.1%} of the documents, and the largest cluster has "
+        f"{row.largest_cluster:.2%}{part}",
+        f"if they are no copies, set a stricter match.threshold (now {threshold:g}), cluster.linkage = average (now "
+        f"{recipe.cluster.linkage}) or cluster.numbers_differ = keep-apart (now {recipe.cluster.numbers_differ})",
     )

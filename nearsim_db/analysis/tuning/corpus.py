@@ -12,7 +12,7 @@ from nearsim_db.similarity.candidates import begins
 from nearsim_db.similarity.encoder import Encoder, Features
 from nearsim_db.similarity.profile import Profile, make_family
 
-_POINTS = 200
+_CURVE_POINTS = 200
 _SKETCHED_AT_ONCE = 2_000
 
 
@@ -20,8 +20,8 @@ _SKETCHED_AT_ONCE = 2_000
 class Forecast:
     """Expected results of a banding. Recalls are in 0..1; `pairs` counts different texts at or above the threshold.
 
-    `recall_at` is the recall of a pair at the threshold, `recall` that of all pairs from there on: the S-curve weighted
-    by the histogram. `candidates` are candidate pairs per distinct document, without a bucket limit.
+    `recall_at` is the recall of a pair at the threshold; `recall` is the recall of all pairs from there on, the S-curve
+    weighted by the histogram. `candidates` are candidate pairs per distinct document, without a bucket limit.
     """
 
     threshold: float
@@ -54,8 +54,8 @@ class Corpus:
         share, members = self.sampled / self.documents, self.sets.members
         if share == 1:
             return np.ones(len(members))
-        chances = np.where(members == 1, 1.0, members / share)
-        return np.asarray(1 / (1 - (1 - share) ** chances), np.float64)
+        occurrences = np.where(members == 1, 1.0, members / share)
+        return np.asarray(1 / (1 - (1 - share) ** occurrences), np.float64)
 
     @cached_property
     def weight(self) -> Floats:
@@ -72,9 +72,9 @@ class Corpus:
         """Estimate recall, candidates and size for a profile."""
         probability = _probabilities(profile, self.pairs.similarity)
         weight, threshold = self.weight, profile.recipe.match.threshold
-        similar = self.pairs.similarity >= threshold - 1e-12
-        wanted = float(weight[similar].sum())
-        recall = float((weight * probability)[similar].sum()) / wanted if wanted else profile.expected_recall
+        is_similar = self.pairs.similarity >= threshold - 1e-12
+        pairs = float(weight[is_similar].sum())
+        recall = float((weight * probability)[is_similar].sum()) / pairs if pairs else profile.expected_recall
         candidates = float((weight * probability).sum()) / max(float(self.grown.sum()), 1.0)
         return Forecast(
             threshold,
@@ -84,7 +84,7 @@ class Corpus:
             profile.rows,
             profile.expected_recall,
             recall,
-            wanted,
+            pairs,
             candidates,
             profile.bytes_per_document(),
         )
@@ -95,19 +95,20 @@ class Corpus:
         Buckets are assumed to grow in proportion to the corpus.
         """
         limit = profile.recipe.match.bucket_limit * self.sampled / self.documents
-        similar = self.pairs.similarity >= profile.recipe.match.threshold - 1e-12
-        left, right = self.pairs.left[similar], self.pairs.right[similar]
+        is_similar = self.pairs.similarity >= profile.recipe.match.threshold - 1e-12
+        left, right = self.pairs.left[is_similar], self.pairs.right[is_similar]
         if not limit or not len(left):
             return 1.0
-        found, linked = _linked(_keys(profile, self.sets), left, right, max(limit, 1.0))
-        weight = self.pairs.weight[similar]
-        total = float(weight[found].sum())
+
+        sharing, linked = _linked(band_keys(profile, self.sets), left, right, max(limit, 1.0))
+        weight = self.pairs.weight[is_similar]
+        total = float(weight[sharing].sum())
         return float(weight[linked].sum()) / total if total else 1.0
 
 
 def _probabilities(profile: Profile, similarity: Floats) -> Floats:
     """Interpolate the S-curve between points that are denser towards 0, where most pairs are."""
-    points = (np.arange(_POINTS + 1) / _POINTS) ** 2
+    points = (np.arange(_CURVE_POINTS + 1) / _CURVE_POINTS) ** 2
     family = make_family(profile.recipe, "numpy")
     curve = [
         profile.amplification.probability(family.collision_probability(point)) for point in points.tolist()
@@ -115,7 +116,8 @@ def _probabilities(profile: Profile, similarity: Floats) -> Floats:
     return np.asarray(np.interp(similarity, points, curve), np.float64)
 
 
-def _keys(profile: Profile, sets: DistinctSets) -> Hashes:
+def band_keys(profile: Profile, sets: DistinctSets) -> Hashes:
+    """Return the bucket hashes of sets, (n, bands)."""
     encoder = Encoder(profile)
     keys = []
     for begin in range(0, len(sets), _SKETCHED_AT_ONCE):
@@ -128,14 +130,14 @@ def _keys(profile: Profile, sets: DistinctSets) -> Hashes:
 
 def _linked(keys: Hashes, left: Ints, right: Ints, limit: float) -> tuple[Mask, Mask]:
     """Return which pairs share a bucket, and which share one where either is among the first `limit`."""
-    found = np.zeros(len(left), bool)
+    sharing = np.zeros(len(left), bool)
     linked = np.zeros(len(left), bool)
-    for band in range(keys.shape[1]):
-        own = keys[:, band]
-        order = np.argsort(own, kind="stable")
-        place_in_bucket = np.empty(len(own), np.int64)
-        place_in_bucket[order] = np.arange(len(own)) - begins(own[order])
-        shared = own[left] == own[right]
-        found |= shared
-        linked |= shared & (np.minimum(place_in_bucket[left], place_in_bucket[right]) < limit)
-    return found, linked
+    for hashes in keys.T:
+        order = np.argsort(hashes, kind="stable")
+        place_in_bucket = np.empty(len(hashes), np.int64)
+        place_in_bucket[order] = np.arange(len(hashes)) - begins(hashes[order])
+
+        shares_band = hashes[left] == hashes[right]
+        sharing |= shares_band
+        linked |= shares_band & (np.minimum(place_in_bucket[left], place_in_bucket[right]) < limit)
+    return sharing, linked

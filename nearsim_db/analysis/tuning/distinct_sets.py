@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, are_fresh
+from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import intersections
 from nearsim_db.similarity.text import ID_BITS
@@ -23,14 +24,14 @@ _CHARACTERS_AT_ONCE = 1 << 20
 class DistinctSets:
     """The distinct feature sets of n documents: set i is `ids[offsets[i]:offsets[i + 1]]`, sorted, never empty.
 
-    `set_of` is int64 of n: the place of each document's set, -1 for one without features. Ids have `bits` bits.
+    `set_of` is int64 of n: the number of each document's set, -1 for a document without features. Ids have `bits` bits.
     """
 
     ids: Hashes
     offsets: Ints
     set_of: Ints
     bits: int
-    backend: str
+    backend: Backend
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -72,24 +73,26 @@ def distinct_sets(
     encoder: Encoder, texts: Sequence[str], threads: int = 1, progress: Progress = silent
 ) -> DistinctSets:
     """Extract the features of texts, keeping each distinct set once."""
-    places: dict[bytes, int] = {}
+    numbers: dict[bytes, int] = {}
     set_of = np.full(len(texts), -1, np.int64)
-    kept: list[Hashes] = []
+    sets: list[Hashes] = []
     row = 0
+
     with ThreadPoolExecutor(threads) as pool:
         for features in pool.map(encoder.features, _batches(texts)):
             for begin, end in pairwise(features.offsets.tolist()):
                 ids = features.ids[begin:end]
                 if len(ids):
-                    place = places.setdefault(encoder.digest(ids), len(places))
-                    set_of[row] = place
-                    if place == len(kept):
-                        kept.append(ids)
+                    number = numbers.setdefault(encoder.digest(ids), len(numbers))
+                    set_of[row] = number
+                    if number == len(sets):
+                        sets.append(ids)
                 row += 1
             progress("shingle", row, len(texts))
-    offsets = np.zeros(len(kept) + 1, np.int64)
-    np.cumsum([len(ids) for ids in kept], out=offsets[1:])
-    flat = np.concatenate(kept) if kept else np.zeros(0, np.uint64)
+
+    offsets = np.zeros(len(sets) + 1, np.int64)
+    np.cumsum([len(ids) for ids in sets], out=offsets[1:])
+    flat = np.concatenate(sets) if sets else np.zeros(0, np.uint64)
     bits = ID_BITS[encoder.profile.recipe.hash.base]
     return DistinctSets(flat, offsets, set_of, bits, encoder.backend)
 
@@ -101,11 +104,12 @@ def distinct(values: NDArray[_Value]) -> NDArray[_Value]:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    begin, size = 0, 0
+    """Yield consecutive texts of about a million characters together."""
+    begin, characters = 0, 0
     for end, text in enumerate(texts):
-        if size and size + len(text) > _CHARACTERS_AT_ONCE:
+        if characters and characters + len(text) > _CHARACTERS_AT_ONCE:
             yield texts[begin:end]
-            begin, size = end, 0
-        size += len(text)
+            begin, characters = end, 0
+        characters += len(text)
     if begin < len(texts):
         yield texts[begin:]

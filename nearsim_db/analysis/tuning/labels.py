@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,8 @@ _MEANINGS = {
     **dict.fromkeys(("1", "yes", "y", "true", "t", "duplicate", "near-duplicate"), True),
     **dict.fromkeys(("0", "no", "n", "false", "f", "distinct"), False),
 }
-_KEPT_REASONS = 5
-_SHOWN = 12
+_MAX_REASONS = 5
+_SHOWN_POINTS = 12
 
 
 @dataclass(slots=True)
@@ -34,17 +34,18 @@ class Labels:
     @property
     def ids(self) -> set[str]:
         """External ids of all labelled documents."""
-        return {one for left, right, _ in self.pairs for one in (left, right)}
+        return {external_id for left, right, _ in self.pairs for external_id in (left, right)}
 
-    def keep_known(self, known: Mapping[str, object]) -> None:
-        """Remove and count the pairs that name an unknown document."""
-        kept = [pair for pair in self.pairs if pair[0] in known and pair[1] in known]
-        self.unknown += len(self.pairs) - len(kept)
+    def keep_known(self, documents: Mapping[str, object]) -> None:
+        """Remove and count the pairs that name another document than these, by external id."""
+        usable = [pair for pair in self.pairs if pair[0] in documents and pair[1] in documents]
+        self.unknown += len(self.pairs) - len(usable)
+
         for left, right, _ in self.pairs:
-            for one in (left, right):
-                if one not in known and len(self.reasons) < _KEPT_REASONS:
-                    self.reasons.append(f"there is no document {one!r}")
-        self.pairs = kept
+            for external_id in (left, right):
+                if external_id not in documents and len(self.reasons) < _MAX_REASONS:
+                    self.reasons.append(f"there is no document {external_id!r}")
+        self.pairs = usable
 
 
 def read_labels(path: Path) -> Labels:
@@ -67,13 +68,13 @@ def read_labels(path: Path) -> Labels:
 
 
 def write_labels(path: Path, pairs: Iterable[tuple[str, str, bool]]) -> None:
-    """Write labelled pairs as `read_labels` reads them; the file is complete or as it was."""
-    written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\n")
+    """Write labelled pairs as `read_labels` reads them; the file is complete or unchanged."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
     writer.writerow(_COLUMNS)
     writer.writerows((left, right, int(is_same)) for left, right, is_same in pairs)
     with open_output(path) as stream:
-        stream.write(written.getvalue().encode())
+        stream.write(table.getvalue().encode())
 
 
 def _cells(line: str) -> list[str]:
@@ -85,13 +86,13 @@ def _read(lines: Iterable[str], places: Sequence[int]) -> Labels:
     """Read the lines after the header; `places` are the column indexes."""
     labels = Labels()
     for number, line in enumerate(lines, 2):
-        found = _pair(line, places)
-        if not isinstance(found, str):
-            labels.pairs.append(found)
+        pair = _pair(line, places)
+        if not isinstance(pair, str):
+            labels.pairs.append(pair)
             continue
         labels.bad += 1
-        if len(labels.reasons) < _KEPT_REASONS:
-            labels.reasons.append(f"line {number:,}: {found}")
+        if len(labels.reasons) < _MAX_REASONS:
+            labels.reasons.append(f"line {number:,}: {pair}")
     return labels
 
 
@@ -103,11 +104,13 @@ def _pair(line: str, places: Sequence[int]) -> tuple[str, str, bool] | str:
         return f"invalid CSV: {error}"
     if not any(cells):
         return "empty line"
+
     left, right, label = (cells[at] if at < len(cells) else "" for at in places)
     if not left or not right:
         return "an id is missing"
     if left == right:
         return "both ids are the same"
+
     meaning = _MEANINGS.get(label.casefold())
     if meaning is None:
         return f"the label {label!r} is neither 1/0, yes/no, true/false nor duplicate/distinct"
@@ -134,17 +137,17 @@ class Band:
     precision: float
 
 
-_LEAST_YOUDEN = 0.1
-_DEVIATIONS = 1.96  # of the area under the curve, 95 % of the cases
+_MIN_YOUDEN_INDEX = 0.1
+_DEVIATIONS = 1.96  # of the area under the curve, in 95 % of the cases
 
 
 @dataclass(slots=True)
 class LabelScores:
     """Scores of labelled pairs: precision and recall by threshold, the best point, and the numbers of pairs.
 
-    `best` has the highest F1 or, if a precision is asked for, the highest recall with it. `auc` is the probability that
-    a duplicate pair is more similar than a distinct one, ties counting half; `accept_all` what calling every pair a
-    duplicate would give; `at` what a given threshold gives, None without one.
+    `best` has the highest F1 or, if a precision is asked for, the highest recall with this precision. `auc` is the
+    probability that a duplicate pair is more similar than a distinct one, ties counting half. `accept_all` is the point
+    of calling every pair a duplicate, `at` the point of the proposed threshold.
     """
 
     duplicates: int
@@ -161,6 +164,11 @@ class LabelScores:
         share = self.duplicates / (self.duplicates + self.distinct)
         return Point(0.0, share, 1.0, 2 * share / (1 + share))
 
+    def point_at(self, threshold: float) -> Point:
+        """Return precision, recall and F1 of the labels from a threshold on."""
+        called = [point for point in self.points if point.threshold >= threshold - 1e-12]
+        return replace(called[-1], threshold=threshold) if called else Point(threshold, 0.0, 0.0, 0.0)
+
     @property
     def separate(self) -> bool:
         """Whether similarities tell the labels apart: the area under the curve is above 1/2 beyond its standard error
@@ -170,9 +178,11 @@ class LabelScores:
         above, below = auc / (2 - auc), 2 * auc * auc / (1 + auc)
         variance = auc * (1 - auc) + (duplicates - 1) * (above - auc**2) + (distinct - 1) * (below - auc**2)
         error = math.sqrt(max(variance, 0) / (duplicates * distinct))
+        is_above_chance = auc - _DEVIATIONS * error > 0.5
+
         hits = self.best.recall * duplicates
-        false = hits / self.best.precision - hits if self.best.precision else 0.0
-        return auc - _DEVIATIONS * error > 0.5 and self.best.recall - false / distinct >= _LEAST_YOUDEN
+        false_positives = hits / self.best.precision - hits if self.best.precision else 0.0
+        return is_above_chance and self.best.recall - false_positives / distinct >= _MIN_YOUDEN_INDEX
 
 
 def score(
@@ -181,20 +191,27 @@ def score(
     """Score labelled pairs of both kinds, float64 and bool of m; see `LabelScores`."""
     points = precision_recall(similarity, duplicate)
     chosen = best(points) if precision is None else reaching(points, precision)
-    at = None
-    if threshold is not None:
-        called = similarity >= threshold - 1e-12
-        at = scored(int((called & duplicate).sum()), int(called.sum()), int(duplicate.sum()), threshold)
-    positive = int(duplicate.sum())
-    nothing = Point(1.0, 0.0, 0.0, 0.0)
-    return LabelScores(
-        *(positive, len(duplicate) - positive, points, chosen or nothing),
-        *(area_under_curve(similarity, duplicate), by_band(similarity, duplicate), at),
+    duplicates = int(duplicate.sum())
+    scores = LabelScores(
+        duplicates,
+        len(duplicate) - duplicates,
+        points,
+        chosen or Point(1.0, 0.0, 0.0, 0.0),
+        area_under_curve(similarity, duplicate),
+        by_band(similarity, duplicate),
     )
+    if threshold is not None:
+        scores.at = scores.point_at(threshold)
+    return scores
+
+
+def f1_of(precision: float, recall: float) -> float:
+    """Return the harmonic mean of precision and recall, 0 if both are 0."""
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
 def scored(hits: int, called: int, duplicates: int, threshold: float) -> Point:
-    """Return the point of `called` pairs, of which `hits` are among the duplicates; 0 where nothing is counted."""
+    """Return the point of `called` pairs, of which `hits` are among the duplicates; shares of nothing are 0."""
     return Point(
         threshold,
         hits / called if called else 0.0,
@@ -205,53 +222,50 @@ def scored(hits: int, called: int, duplicates: int, threshold: float) -> Point:
 
 def area_under_curve(similarity: Floats, duplicate: Mask) -> float:
     """Return the probability that a duplicate pair is more similar than a distinct one, ties counting half."""
-    own, others = np.sort(similarity[duplicate]), np.sort(similarity[~duplicate])
-    if not len(own) or not len(others):
+    duplicates, distinct = np.sort(similarity[duplicate]), np.sort(similarity[~duplicate])
+    if not len(duplicates) or not len(distinct):
         return 0.5
-    below = np.searchsorted(others, own, "left") + np.searchsorted(others, own, "right")
-    return float(below.sum() / 2 / (len(own) * len(others)))
+    below = np.searchsorted(distinct, duplicates, "left") + np.searchsorted(distinct, duplicates, "right")
+    return float(below.sum() / 2 / (len(duplicates) * len(distinct)))
 
 
 def by_band(similarity: Floats, duplicate: Mask) -> list[Band]:
-    """Return the labelled pairs by tenths of similarity, those without pairs left out."""
-    tenth = np.minimum(np.floor(similarity * 10 + 1e-9), 9).astype(np.int64)
+    """Return the labelled pairs by tenths of similarity, without empty tenths."""
+    tenths = np.minimum(np.floor(similarity * 10 + 1e-9), 9).astype(np.int64)
     return [
-        Band(at / 10, (at + 1) / 10, int(inside.sum()), float(duplicate[inside].mean()))
-        for at in range(10)
-        if (inside := tenth == at).any()
+        Band(tenth / 10, (tenth + 1) / 10, int(inside.sum()), float(duplicate[inside].mean()))
+        for tenth in range(10)
+        if (inside := tenths == tenth).any()
     ]
 
 
 def reaching(points: list[Point], precision: float) -> Point | None:
-    """Return the point of the lowest threshold, so of the highest recall, that has a precision; None if none has."""
-    return min(
-        (one for one in points if one.precision >= precision), key=lambda one: one.threshold, default=None
-    )
+    """Return the point with a precision and the lowest threshold, so the highest recall; None if there is none."""
+    precise = [point for point in points if point.precision >= precision]
+    return min(precise, key=lambda point: point.threshold, default=None)
 
 
 def precision_recall(similarity: Floats, duplicate: Mask) -> list[Point]:
     """Return a point per distinct similarity above 0, highest first; the arrays are float64 and bool of m."""
     order = np.argsort(-similarity, kind="stable")
-    ordered, right = similarity[order], np.cumsum(duplicate[order])
-    last = np.append(ordered[1:] != ordered[:-1], True) if len(ordered) else np.zeros(0, bool)
-    total = int(duplicate.sum())
-    points = []
-    for place in np.flatnonzero(last & (ordered > 0)).tolist():
-        hits, called = int(right[place]), place + 1
-        recall = hits / total if total else 0.0
-        points.append(Point(float(ordered[place]), hits / called, recall, 2 * hits / (called + total)))
-    return points
+    descending, hits = similarity[order], np.cumsum(duplicate[order])
+    is_last = np.append(descending[1:] != descending[:-1], True) if len(descending) else np.zeros(0, bool)
+    duplicates = int(duplicate.sum())
+    return [
+        scored(int(hits[place]), place + 1, duplicates, float(descending[place]))
+        for place in np.flatnonzero(is_last & (descending > 0)).tolist()
+    ]
 
 
 def best(points: list[Point]) -> Point | None:
     """Return the point with the highest F1, and of equal ones the highest threshold; None without points."""
-    return max(points, key=lambda one: (one.f1, one.threshold), default=None)
+    return max(points, key=lambda point: (point.f1, point.threshold), default=None)
 
 
-def separating(points: list[Point], chosen: Point) -> float:
-    """Round the chosen threshold down to as few decimals as possible without changing how any pair is classified."""
-    lower = max((one.threshold for one in points if one.threshold < chosen.threshold), default=0.0)
-    for digits in range(1, 6):
+def separating(points: Sequence[Point], chosen: Point) -> float:
+    """Round the chosen threshold down to two decimals, or to as many as are needed to classify all pairs as before."""
+    lower = max((point.threshold for point in points if point.threshold < chosen.threshold), default=0.0)
+    for digits in range(2, 6):
         scale = 10.0**digits
         rounded = math.floor(chosen.threshold * scale + 1e-9) / scale
         if lower < rounded <= chosen.threshold:
@@ -259,9 +273,9 @@ def separating(points: list[Point], chosen: Point) -> float:
     return chosen.threshold
 
 
-def thin_out(points: list[Point], wanted: Point | None) -> list[Point]:
-    """Return about a dozen points along the curve, including `wanted`, lowest threshold first."""
-    if len(points) <= _SHOWN:
+def thin_out(points: list[Point], chosen: Point | None) -> list[Point]:
+    """Return about a dozen points along the curve, including the chosen one, lowest threshold first."""
+    if len(points) <= _SHOWN_POINTS:
         return points[::-1]
-    places = {round(at) for at in np.linspace(0, len(points) - 1, _SHOWN)}
-    return [one for place, one in enumerate(points) if place in places or one == wanted][::-1]
+    places = {round(place) for place in np.linspace(0, len(points) - 1, _SHOWN_POINTS)}
+    return [point for place, point in enumerate(points) if place in places or point == chosen][::-1]

@@ -13,7 +13,7 @@ from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.tuning import known_labels
 from nearsim_db.errors import InputError
 from nearsim_db.records import Progress, silent
-from nearsim_db.similarity.arrays import Floats, Ints
+from nearsim_db.similarity.arrays import Floats, Ints, are_fresh
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.passages import PassageFinder, find_passages, grams
 from nearsim_db.similarity.profile import resolve
@@ -23,18 +23,19 @@ from nearsim_db.similarity.text.tokens import Tokens
 
 LENGTHS = (8, 10, 13, 16, 20, 25, 32, 40)
 GAPS = (0, 5, 10, 20, 30, 50, 80)
-_FEWEST_PAIRS = 10
-_CONTINUED = 0.5  # of the pairs that share a run, in which it is longer than by chance
-_COVERED = 0.98
+_MIN_PAIRS = 10
+_MIN_CONTINUED = 0.5  # share of the pairs with a common run whose run is longer than by chance
+_MIN_COVERED = 0.98
 _PAIRS_EXAMINED = 300
 
 
 @dataclass(frozen=True, slots=True)
 class LengthScore:
-    """What runs of `passage` equal words tell of the sample.
+    """How common runs of `passage` equal words are in the sample.
 
-    `documents` is the share of documents that have such a run in common with another one, `continued` the share of
-    pairs that share a run of twice the length too, None without pairs; `fingerprints` are those of a document.
+    `documents` is the share of documents that have such a run in common with another document. Of the pairs with a
+    common run, `continued` is the share with a common run of twice the length, None without pairs. `fingerprints` is
+    the mean number of fingerprints of a document.
     """
 
     passage: int
@@ -45,7 +46,10 @@ class LengthScore:
 
 @dataclass(frozen=True, slots=True)
 class PassageTuning:
-    """A proposed recipe with the scores of lengths and gaps; of a gap the equal words in passages, by the most."""
+    """A proposed recipe with the scores of lengths and gaps.
+
+    `gaps` has each gap with the equal words in passages, as a share of those with the best gap.
+    """
 
     sample: Sample
     lengths: list[LengthScore]
@@ -70,102 +74,116 @@ def tune_passages(
     encoder = Encoder(resolve(recipe))
     finder = PassageFinder(recipe, encoder.backend)
     texts = [finder.tokens(text) for text in sample.texts]
-    if sum(len(one) > 0 for one in texts) < 2:
+    if sum(len(tokens) > 0 for tokens in texts) < 2:
         raise InputError(
             f"{len(texts):,} documents were sampled; tune compares pairs of texts: give at least two"
         )
+
     rng = np.random.default_rng(options.seed)
-    scored, lengths = {}, [one for one in sorted({*LENGTHS, finder.rules.length}) if one >= finder.rules.k]
+    lengths = [length for length in sorted({*LENGTHS, finder.rules.length}) if length >= finder.rules.k]
+    scored = {}
     for done, length in enumerate(lengths, 1):
         scored[length] = _score_length(texts, length, recipe, rng)
         progress("judge", done, len(lengths))
+
     reasons: dict[str, str] = {}
-    passage = _chosen_length(scored, finder.rules.length, options, reasons)
+    passage = _choose_length(scored, finder.rules.length, options, reasons)
     pairs = scored[passage][1]
-    gaps = _score_gaps(texts, _drawn(pairs, rng), finder, passage)
-    gap = _chosen_gap(gaps, finder.rules.gap, options, reasons)
-    known = None if labelled is None else known_labels(sample, labelled)
-    scores = None if known is None else _score_labels(encoder, sample, known, options)
-    threshold = _chosen_threshold(encoder, sample.texts, pairs, recipe, scores, options, reasons)
+    gaps = _score_gaps(texts, _draw(pairs, rng), finder, passage)
+    gap = _choose_gap(gaps, finder.rules.gap, options, reasons)
+
+    usable_labels = None if labelled is None else known_labels(sample, labelled)
+    label_scores = None if usable_labels is None else _score_labels(encoder, sample, usable_labels, options)
+    threshold = _choose_threshold(encoder, sample.texts, pairs, recipe, label_scores, options, reasons)
+
     settings = [f"match.passage={passage}", f"match.passage_gap={gap}", f"match.threshold={threshold!r}"]
-    found = [one for one, _ in scored.values()]
-    return PassageTuning(sample, found, gaps, override(recipe, settings), reasons, known, scores)
+    length_scores = [score for score, _ in scored.values()]
+    proposed = override(recipe, settings)
+    return PassageTuning(sample, length_scores, gaps, proposed, reasons, usable_labels, label_scores)
 
 
 def _score_length(
     texts: Sequence[Tokens], length: int, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[LengthScore, Ints]:
     """Score a length; also return pairs that share a run, each document with the first that has the run."""
-    windows = [np.unique(grams(one.ids, length)) for one in texts]
-    flat = np.concatenate(windows)
-    rows = np.repeat(np.arange(len(windows)), [len(one) for one in windows])
-    order = np.argsort(flat, kind="stable")
-    flat, rows = flat[order], rows[order]
-    first = np.flatnonzero(np.append(True, flat[1:] != flat[:-1])[: len(flat)])
-    firsts = np.repeat(rows[first], np.diff(first, append=len(flat)))
-    linked = firsts != rows
-    pairs = np.unique(np.stack((firsts[linked], rows[linked]), axis=1), axis=0)
-    drawn = _drawn(pairs, rng)
-    longer = [_share_run(texts[one], texts[other], 2 * length) for one, other in drawn.tolist()]
-    shingles = np.array([max(0, len(one) - recipe.words_around) for one in texts])
-    fewest = recipe.match.min_fingerprints or 1
+    windows = [np.unique(grams(tokens.ids, length)) for tokens in texts]
+    runs = np.concatenate(windows)
+    rows = np.repeat(np.arange(len(windows)), [len(ids) for ids in windows])
+    order = np.argsort(runs, kind="stable")
+    runs, rows = runs[order], rows[order]
+
+    begins = np.flatnonzero(are_fresh(runs))
+    firsts = np.repeat(rows[begins], np.diff(begins, append=len(runs)))
+    is_pair = firsts != rows
+    pairs = np.unique(np.stack((firsts[is_pair], rows[is_pair]), axis=1), axis=0)
+    continued = [
+        _share_run(texts[left], texts[right], 2 * length) for left, right in _draw(pairs, rng).tolist()
+    ]
+
+    shingles = np.array([max(0, len(tokens) - recipe.words_around) for tokens in texts])
+    min_fingerprints = recipe.match.min_fingerprints or 1
     score = LengthScore(
         length,
         len(np.unique(pairs)) / len(texts),
-        float(np.mean(longer)) if longer else None,
-        float(np.mean(expected_fingerprints(shingles, length - recipe.words_around, fewest))),
+        float(np.mean(continued)) if continued else None,
+        float(np.mean(expected_fingerprints(shingles, length - recipe.words_around, min_fingerprints))),
     )
     return score, pairs
 
 
-def _share_run(one: Tokens, other: Tokens, length: int) -> bool:
-    return bool(np.isin(grams(one.ids, length), grams(other.ids, length)).any())
+def _share_run(left: Tokens, right: Tokens, length: int) -> bool:
+    return bool(np.isin(grams(left.ids, length), grams(right.ids, length)).any())
 
 
-def _drawn(pairs: Ints, rng: np.random.Generator) -> Ints:
+def _draw(pairs: Ints, rng: np.random.Generator) -> Ints:
     return rng.permutation(pairs)[:_PAIRS_EXAMINED]
 
 
-def _chosen_length(
-    scored: dict[int, tuple[LengthScore, Ints]], own: int, options: TuningOptions, reasons: dict[str, str]
+def _choose_length(
+    scored: dict[int, tuple[LengthScore, Ints]],
+    recipe_length: int,
+    options: TuningOptions,
+    reasons: dict[str, str],
 ) -> int:
-    """Return the shortest run that most pairs which share it continue, and give the reason."""
+    """Return the shortest run that half of the pairs which share it continue, and note the reason."""
     if "passage" in options.kept:
         reasons["match.passage"] = "given"
-        return own
+        return recipe_length
+
     for length, (score, pairs) in scored.items():
-        if len(pairs) >= _FEWEST_PAIRS and (score.continued or 0.0) >= _CONTINUED:
+        if len(pairs) >= _MIN_PAIRS and (score.continued or 0.0) >= _MIN_CONTINUED:
             reasons["match.passage"] = (
                 f"the shortest run that is no mere phrase: {score.continued:.0%} of the pairs that share {length} "
                 f"equal words share {2 * length}; {score.documents:.1%} of the documents have such a run"
             )
             return length
     reasons["match.passage"] = "the recipe's own, as few documents share long runs"
-    return own
+    return recipe_length
 
 
 def _score_gaps(
     texts: Sequence[Tokens], pairs: Ints, finder: PassageFinder, passage: int
 ) -> list[tuple[int, float]]:
-    """Return for each gap the equal words in the passages of some pairs, as a share of the most."""
-    equal = []
+    """Return for each gap the equal words in the passages of some pairs, as a share of those with the best gap."""
+    equal_words = []
     for gap in GAPS:
         rules = replace(finder.rules, gap=gap, length=passage)
-        found = (find_passages(texts[one], texts[other], rules) for one, other in pairs.tolist())
-        equal.append(sum(passage.equal for own in found for passage in own))
-    return [(gap, count / max(*equal, 1)) for gap, count in zip(GAPS, equal, strict=True)]
+        by_pair = (find_passages(texts[left], texts[right], rules) for left, right in pairs.tolist())
+        equal_words.append(sum(passage.equal for passages in by_pair for passage in passages))
+    return [(gap, count / max(*equal_words, 1)) for gap, count in zip(GAPS, equal_words, strict=True)]
 
 
-def _chosen_gap(
-    gaps: Sequence[tuple[int, float]], own: int, options: TuningOptions, reasons: dict[str, str]
+def _choose_gap(
+    gaps: Sequence[tuple[int, float]], recipe_gap: int, options: TuningOptions, reasons: dict[str, str]
 ) -> int:
-    enough = [(gap, share) for gap, share in gaps if share >= _COVERED]
-    if "passage_gap" in options.kept or not enough:
+    """Return the smallest gap with which passages have nearly all equal words, and note the reason."""
+    sufficient = [(gap, share) for gap, share in gaps if share >= _MIN_COVERED]
+    if "passage_gap" in options.kept or not sufficient:
         reasons["match.passage_gap"] = (
-            "given" if enough else "the recipe's own, as no two documents share a passage"
+            "given" if sufficient else "the recipe's own, as no two documents share a passage"
         )
-        return own
-    gap, share = enough[0]
+        return recipe_gap
+    gap, share = sufficient[0]
     reasons["match.passage_gap"] = f"passages have {share:.1%} of the equal words that they have with any gap"
     return gap
 
@@ -181,16 +199,18 @@ def _score_labels(encoder: Encoder, sample: Sample, labelled: Labels, options: T
 
 def _containments(encoder: Encoder, texts: Sequence[str], pairs: Ints) -> Floats:
     """Return the containment of pairs of texts, 0 if either has no features."""
-    used, places = np.unique(pairs, return_inverse=True)
-    encoded = encoder.encode([texts[row] for row in used.tolist()], keep_features=True)
+    rows, places = np.unique(pairs, return_inverse=True)
+    encoded = encoder.encode([texts[row] for row in rows.tolist()], keep_features=True)
     left, right = places.reshape(-1, 2).T
-    some = (encoded.counts[left] > 0) & (encoded.counts[right] > 0)
-    found = np.zeros(len(pairs))
-    found[some] = encoder.compare(encoded.features, left[some], right[some]).similarity
-    return found
+    have_features = (encoded.counts[left] > 0) & (encoded.counts[right] > 0)
+    containment = np.zeros(len(pairs))
+    containment[have_features] = encoder.compare(
+        encoded.features, left[have_features], right[have_features]
+    ).similarity
+    return containment
 
 
-def _chosen_threshold(
+def _choose_threshold(
     encoder: Encoder,
     texts: Sequence[str],
     pairs: Ints,
@@ -199,24 +219,27 @@ def _chosen_threshold(
     options: TuningOptions,
     reasons: dict[str, str],
 ) -> float:
-    """Return the threshold given, of the labels, or where the containments of pairs with a passage are fewest."""
+    """Return the threshold given, by labels, or at the valley of containments of pairs with a passage."""
     if options.threshold is not None:
         reasons["match.threshold"] = "given"
         return options.threshold
+
     if scores is not None and scores.best.f1 > 0 and scores.separate:
         reasons["match.threshold"] = f"the best F1 of the labelled pairs, {scores.best.f1:.3f}"
         return labels.separating(scores.points, scores.best)
+
     counts = np.zeros(BINS)
     if len(pairs):
         similarity = _containments(encoder, texts, pairs)
         places = np.minimum((similarity * BINS + 1e-9).astype(np.int64), BINS - 1)
         counts = np.bincount(places, minlength=BINS).astype(np.float64)
-    lowest = valley(Histogram(counts, counts, 0.0)) if len(pairs) >= _FEWEST_PAIRS else None
+    lowest = valley(Histogram(counts, counts, 0.0)) if len(pairs) >= _MIN_PAIRS else None
     if lowest is None or not counts[: int(lowest * BINS)].any():
         reasons["match.threshold"] = (
             "the recipe's own, as containments of pairs with a passage have no clear valley; label some pairs "
             "(--labels)"
         )
         return recipe.match.threshold
+
     reasons["match.threshold"] = f"the valley between quotations and copies, at about {lowest:.2f}"
     return round(lowest, 2)

@@ -13,8 +13,9 @@ from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
 
-MOST_DOCUMENTS = 10_000
-MOST_CHARACTERS = 30_000_000
+MAX_DOCUMENTS = 10_000
+MAX_CHARACTERS = 30_000_000
+MAX_CLUSTERED_DOCUMENTS = 50_000
 _REPORT_EVERY = 1_000
 
 TextOf = Callable[[str | None, str | None], str]
@@ -24,14 +25,22 @@ TextOf = Callable[[str | None, str | None], str]
 class Sample:
     """A uniform sample: `texts` of `documents` read.
 
-    `wanted` are title and body of documents requested by id, sampled or not; `rejected` counts invalid records.
+    `larger`, if not empty, is a larger sample, of which `texts` is a part, to form clusters of: those of a small sample
+    are smaller than those of the corpus. `wanted` are title and body of documents requested by id, sampled or not;
+    `rejected` counts invalid records.
     """
 
     texts: list[str]
     documents: int
     rejected: int = 0
+    larger: list[str] = field(default_factory=list)
     wanted: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     first_rejects: list[Reject] = field(default_factory=list)
+
+    @property
+    def texts_to_cluster(self) -> list[str]:
+        """The larger sample, or `texts` if there is none."""
+        return self.larger or self.texts
 
     @property
     def characters(self) -> int:
@@ -64,15 +73,16 @@ class Reservoir:
             # From now on only lower keys can enter the sample.
             self._limit = -number
 
-    def texts(self) -> list[str]:
-        """Return the sampled texts in input order."""
-        return [text for _, _, text in sorted(self._sampled, key=lambda entry: entry[1])]
+    def texts(self, size: int | None = None) -> list[str]:
+        """Return the sampled texts in input order, or the part that a reservoir of `size` would have."""
+        sampled = self._sampled if size is None else heapq.nlargest(size, self._sampled)
+        return [text for _, _, text in sorted(sampled, key=lambda entry: entry[1])]
 
 
 def draw(
     records: Iterable[ReadDocument | Reject],
     text_of: TextOf,
-    size: int = MOST_DOCUMENTS,
+    size: int = MAX_DOCUMENTS,
     seed: int = 1,
     wanted: Collection[str] = (),
     progress: Progress = silent,
@@ -81,8 +91,9 @@ def draw(
 
     `text_of` returns the text of a title and a body.
     """
-    reservoir = Reservoir(size, MOST_CHARACTERS, seed)
+    reservoir = Reservoir(max(size, MAX_CLUSTERED_DOCUMENTS), MAX_CHARACTERS, seed)
     sample = Sample([], 0)
+
     for record in records:
         if isinstance(record, Reject):
             sample.rejected += 1
@@ -95,8 +106,9 @@ def draw(
             sample.wanted[document.external_id] = document.title, document.body
         if reservoir.seen % _REPORT_EVERY == 0:
             progress("read", reservoir.seen, None)
+
     progress("read", reservoir.seen, None)
-    sample.texts, sample.documents = reservoir.texts(), reservoir.seen
+    sample.texts, sample.larger, sample.documents = reservoir.texts(size), reservoir.texts(), reservoir.seen
     return sample
 
 
@@ -104,7 +116,7 @@ def draw_from_collection(
     database: Database,
     name: str,
     text_of: TextOf,
-    size: int = MOST_DOCUMENTS,
+    size: int = MAX_DOCUMENTS,
     seed: int = 1,
     wanted: Collection[str] = (),
     progress: Progress = silent,
@@ -113,16 +125,28 @@ def draw_from_collection(
     with database.transaction() as connection:
         collection_id = collection_rows.get_collection(connection, name).collection_id
         total = collection_rows.count_documents(connection, collection_id)
-        chosen = documents.sample_documents(connection, collection_id, size, seed)
-        reservoir = Reservoir(size, MOST_CHARACTERS, seed)
-        for one in _read(connection, collection_id, chosen):
-            reservoir.offer(text_of(one.title, one.body))
-            progress("read", reservoir.seen, len(chosen))
+        doc_ids = documents.sample_documents(connection, collection_id, size, seed)
+        reservoir = Reservoir(size, MAX_CHARACTERS, seed)
+        for stored in _read(connection, collection_id, doc_ids):
+            reservoir.offer(text_of(stored.title, stored.body))
+            progress("read", reservoir.seen, len(doc_ids))
         sample = Sample(reservoir.texts(), total)
+
+        # As many more as are about as long as the limit of characters.
+        mean = max(sample.characters / max(len(sample.texts), 1), 1.0)
+        room = min(int(MAX_CHARACTERS / mean), MAX_CLUSTERED_DOCUMENTS)
+        if len(sample.texts) == size and room > size:
+            larger = documents.sample_documents(connection, collection_id, room, seed)
+            further = sorted(set(larger) - set(doc_ids))
+            sample.larger = [*sample.texts]
+            for stored in _read(connection, collection_id, further):
+                sample.larger.append(text_of(stored.title, stored.body))
+                progress("read", len(sample.larger), len(larger))
+
         by_id = documents.read_doc_ids(connection, collection_id, sorted(wanted)) if wanted else {}
         external_ids = {doc_id: external_id for external_id, doc_id in by_id.items()}
-        for one in _read(connection, collection_id, sorted(external_ids)):
-            sample.wanted[external_ids[one.doc_id]] = one.title, one.body
+        for stored in _read(connection, collection_id, sorted(external_ids)):
+            sample.wanted[external_ids[stored.doc_id]] = stored.title, stored.body
     return sample
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
 from nearsim_db.analysis.tuning.pair_sample import PairSample, sample_pairs
+from nearsim_db.analysis.tuning.proposal import TuningOptions
 from nearsim_db.records import Progress
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.arrays import Floats, Ints
@@ -19,21 +20,24 @@ from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
 _SIZES = {"word": range(1, 6), "char": range(3, 10), "bag": range(1, 2)}
 _RECORDS = presets.load("records")
-_RECORD_WORDS = 60  # the most of a typical document
-_RECORD_DISTINCT = 0.75  # the least share of a document's words that are distinct
-_FEWEST_RECORDS = 100
-FEWEST_NEAR = 10
-_ALIKE = 0.03  # gaps this close are equal: another sample could rank them differently
-ALIKE_F1 = 0.005
-_WORDS_COST_LESS = 0.1  # a fifth of the shingles: characters must widen the gap by this much
-_QUIET = 0.2
+_MAX_RECORD_WORDS = 60  # of a typical document
+_MIN_DISTINCT_WORDS = 0.75  # share of a document's words
+_MIN_RECORDS = 100
+_MIN_NEAR_PAIRS = 10
+# Gaps and F1 that differ by less are equal: another sample could rank them differently.
+_EQUAL_GAPS = 0.03
+EQUAL_F1 = 0.005
+_MIN_GAIN_OF_CHARACTERS = 0.1  # of the gap: they give five times as many shingles as words
+_MAX_QUIET_SIMILARITY = 0.2  # of random pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Shingling:
-    """A shingling with its scores: similarities of near and random pairs, and the k rule.
+    """A shingling with its scores.
 
-    `near` is the lower quartile of near pairs, `random` the 99.9th percentile of random pairs.
+    `near` is the lower quartile of the similarities of near pairs, `random` the 99.9th percentile of random pairs.
+    `shingles` are those of a typical document, `short` is the share of documents of one shingle or less. With labels,
+    `best_f1` is their best F1, `weighted_f1` the best one with precision weighted by the pairs of the corpus.
     """
 
     scheme: str
@@ -44,6 +48,7 @@ class Shingling:
     rule: KRule
     short: float
     best_f1: float | None = None
+    weighted_f1: float | None = None
 
     @property
     def gap(self) -> float:
@@ -71,33 +76,45 @@ def with_shingles(recipe: Recipe, scheme: str, k: int) -> Recipe:
     return override(recipe, settings)
 
 
-def candidates(recipe: Recipe, kept: frozenset[str]) -> list[tuple[str, int]]:
-    """Return the schemes and sizes to compare, including the recipe's own; keys in `kept` stay the recipe's."""
-    own = (recipe.shingle.scheme, recipe.shingle.k)
-    if kept == {"scheme", "k"}:
-        return [own]
-    schemes = [own[0]] if "scheme" in kept else [one for one in _SIZES if one != "bag" or own[0] != "bag"]
-    found = [
-        (scheme, k) for scheme in schemes for k in ([own[1]] if "k" in kept else _SIZES.get(scheme, [own[1]]))
+def candidates(recipe: Recipe, options: TuningOptions) -> list[tuple[str, int]]:
+    """Return the schemes and sizes to compare, including the recipe's; keys in `options.kept` are not varied."""
+    recipe_scheme, recipe_k = recipe.shingle.scheme, recipe.shingle.k
+    recipe_shingles: tuple[str, int] = recipe_scheme, recipe_k
+    if options.fixes_shingles:
+        return [recipe_shingles]
+
+    if "scheme" in options.kept:
+        schemes: list[str] = [recipe_scheme]
+    else:
+        schemes = [scheme for scheme in _SIZES if scheme != "bag" or recipe_scheme != "bag"]
+    compared = [
+        (scheme, k)
+        for scheme in schemes
+        for k in ([recipe_k] if "k" in options.kept else _SIZES.get(scheme, [recipe_k]))
     ]
-    return found if own in found else [*found, own]
+    return compared if recipe_shingles in compared else [*compared, recipe_shingles]
 
 
-def records_start(recipe: Recipe, words: Units, kept: frozenset[str]) -> Recipe | None:
-    """Return the recipe with shingles, threshold and linkage of the preset records if the texts look like records.
+def are_records(words: Units) -> bool:
+    """Whether texts look like records: they are short, and few of their words recur within a text."""
+    return (
+        len(words.lengths) >= _MIN_RECORDS
+        and words.distinct >= _MIN_DISTINCT_WORDS
+        and 0 < words.typical_length <= _MAX_RECORD_WORDS
+    )
 
-    Those are short, and few of their words recur within a text. None for others, and if the shingles were chosen.
-    """
+
+def are_default(recipe: Recipe, options: TuningOptions) -> bool:
+    """Whether the recipe has the default shingles, and the user fixed neither scheme nor size."""
     default = Recipe().shingle
-    is_chosen = kept or (recipe.shingle.scheme, recipe.shingle.k) != (default.scheme, default.k)
-    if is_chosen or len(words.lengths) < _FEWEST_RECORDS or words.distinct < _RECORD_DISTINCT:
-        return None
-    if not 0 < words.typical_length <= _RECORD_WORDS:
-        return None
-    shingle = _RECORDS.shingle
-    started = with_shingles(recipe, shingle.scheme, shingle.k)
-    rules = [f"match.threshold={_RECORDS.match.threshold!r}", f"cluster.linkage={_RECORDS.cluster.linkage}"]
-    return override(started, rules)
+    is_fixed = "scheme" in options.kept or "k" in options.kept
+    return not is_fixed and (recipe.shingle.scheme, recipe.shingle.k) == (default.scheme, default.k)
+
+
+def with_records_preset(recipe: Recipe) -> Recipe:
+    """Return the recipe with shingles and threshold of the preset records."""
+    shingled = with_shingles(recipe, _RECORDS.shingle.scheme, _RECORDS.shingle.k)
+    return override(shingled, [f"match.threshold={_RECORDS.match.threshold!r}"])
 
 
 def unit_of(scheme: str) -> str:
@@ -106,66 +123,88 @@ def unit_of(scheme: str) -> str:
 
 
 def choose(
-    scored: Sequence[Shingling], near_pairs: int, unspaced: float, own: tuple[str, int]
+    scored: Sequence[Shingling], near_pairs: int, unspaced: float, recipe_shingles: tuple[str, int]
 ) -> tuple[Shingling, str]:
-    """Return the best shingling, and the reason."""
+    """Return the best shingling, and the reason; `recipe_shingles` are scheme and size of the starting recipe."""
     if len(scored) == 1:
         return scored[0], "given"
-    if scored[0].best_f1 is not None:
-        most = max(one.best_f1 or 0.0 for one in scored)
-        best = _widest([one for one in scored if (one.best_f1 or 0.0) >= most - ALIKE_F1], own)
-        return best, f"the highest F1 on the labelled pairs, {best.best_f1:.3f}"
-    verdicts: tuple[Verdict, ...] = ("ok", "warning", "problem")
-    # Single words, bags and characters are listed for comparison only: they ignore order.
-    ordered = [one for one in scored if one.scheme != "bag" or one.scheme == own[0]]
-    longer = [one for one in ordered if (one.scheme, one.k) not in (("word", 1), ("char", 1))] or scored
-    sound = next(found for v in verdicts if (found := [one for one in longer if one.rule.verdict == v]))
-    words = [one for one in sound if one.scheme == "word" and one.short < NOTABLE_SHARE]
+    if scored[0].weighted_f1 is not None:
+        highest = max(shingles.weighted_f1 or 0.0 for shingles in scored)
+        alike = [shingles for shingles in scored if (shingles.weighted_f1 or 0.0) >= highest - EQUAL_F1]
+        best = _widest(alike, recipe_shingles)
+        return best, f"the highest F1 on the labelled pairs, {best.weighted_f1:.3f}"
+
+    sound = _sound(scored, recipe_shingles[0])
+    words = [shingles for shingles in sound if shingles.scheme == "word" and shingles.short < NOTABLE_SHARE]
     if unspaced >= NOTABLE_SHARE:
         words = []
-    characters = [one for one in sound if one.scheme == "char"]
-    if near_pairs < FEWEST_NEAR:
-        return _without_near_pairs(words or characters or sound, own)
-    others = [one for one in sound if one.scheme not in ("word", "char")]
-    found = [_widest(group, own) for group in (words, characters) if group] or [_widest(others or sound, own)]
-    best = found[0]
-    if len(found) == 2 and found[1].gap > found[0].gap + _WORDS_COST_LESS:
-        best = found[1]
-    return best, _reason(best, found, bool(words), unspaced)
+    characters = [shingles for shingles in sound if shingles.scheme == "char"]
+    if near_pairs < _MIN_NEAR_PAIRS:
+        return _without_near_pairs(words or characters or sound, recipe_shingles)
+
+    others = [shingles for shingles in sound if shingles.scheme not in ("word", "char")]
+    groups = [group for group in (words, characters) if group] or [others or sound]
+    widest = [_widest(group, recipe_shingles) for group in groups]
+    best = widest[0]
+    if len(widest) == 2 and widest[1].gap > widest[0].gap + _MIN_GAIN_OF_CHARACTERS:
+        best = widest[1]
+    return best, _reason(best, widest, bool(words), unspaced)
 
 
-def _widest(group: Sequence[Shingling], own: tuple[str, int]) -> Shingling:
-    """Return the recipe's own shingling if its gap is among the widest, otherwise the shortest of those."""
-    most = max(one.gap for one in group)
-    widest = [one for one in group if one.gap >= most - _ALIKE]
-    return min(widest, key=lambda one: ((one.scheme, one.k) != own, one.k))
+def _sound(scored: Sequence[Shingling], recipe_scheme: str) -> list[Shingling]:
+    """Return the shinglings with the best verdict of the k rule, without those that are listed for comparison only."""
+    # Single words, bags and characters ignore order.
+    ordered = [shingles for shingles in scored if shingles.scheme != "bag" or recipe_scheme == "bag"]
+    single = ("word", 1), ("char", 1)
+    longer = [shingles for shingles in ordered if (shingles.scheme, shingles.k) not in single] or scored
+
+    verdicts: tuple[Verdict, ...] = ("ok", "warning", "problem")
+    by_verdict = ([shingles for shingles in longer if shingles.rule.verdict == one] for one in verdicts)
+    return next(group for group in by_verdict if group)
 
 
-def _without_near_pairs(group: Sequence[Shingling], own: tuple[str, int]) -> tuple[Shingling, str]:
-    kept = [one for one in group if (one.scheme, one.k) == own]
-    quiet = [one for one in group if one.random <= _QUIET and one.rule.verdict == "ok"]
-    best = (kept or sorted(quiet or group, key=lambda one: one.k if quiet else one.random))[0]
-    why = "the recipe's own" if kept else "the shortest that random pairs rarely share"
-    return best, f"{why}; there are too few near pairs to score"
+def _widest(group: Sequence[Shingling], recipe_shingles: tuple[str, int]) -> Shingling:
+    """Return the recipe's shingling if its gap is among the widest, otherwise the shortest with such a gap."""
+    gap = max(shingles.gap for shingles in group)
+    widest = [shingles for shingles in group if shingles.gap >= gap - _EQUAL_GAPS]
+    return min(widest, key=lambda shingles: ((shingles.scheme, shingles.k) != recipe_shingles, shingles.k))
 
 
-def _reason(best: Shingling, found: Sequence[Shingling], words: bool, unspaced: float) -> str:
+def _without_near_pairs(
+    group: Sequence[Shingling], recipe_shingles: tuple[str, int]
+) -> tuple[Shingling, str]:
+    """Return the recipe's shingling if it is in the group, otherwise the shortest that random pairs rarely share."""
+    reason = "there are too few near pairs to score"
+    for shingles in group:
+        if (shingles.scheme, shingles.k) == recipe_shingles:
+            return shingles, f"the recipe's own; {reason}"
+
+    quiet = [
+        shingles
+        for shingles in group
+        if shingles.random <= _MAX_QUIET_SIMILARITY and shingles.rule.verdict == "ok"
+    ]
+    best = min(quiet or group, key=lambda shingles: shingles.k if quiet else shingles.random)
+    return best, f"the shortest that random pairs rarely share; {reason}"
+
+
+def _reason(best: Shingling, widest: Sequence[Shingling], has_words: bool, unspaced: float) -> str:
     scores = f"near pairs from {best.near:.2f}, random ones up to {best.random:.2f}"
-    if best.scheme == "char" and not words:
-        why = "the script has no spaces" if unspaced >= NOTABLE_SHARE else "the texts are too short for words"
-        return f"{scores}; {why}"
-    if best.scheme == "word" and len(found) == 2:
-        other = found[1]
+    if best.scheme == "char" and not has_words:
+        no_spaces = unspaced >= NOTABLE_SHARE
+        return f"{scores}; {'the script has no spaces' if no_spaces else 'the texts are too short for words'}"
+    if best.scheme == "word" and len(widest) == 2:
+        other = widest[1]
         return f"{scores}; {other.name} give a gap of {other.gap:.2f} instead of {best.gap:.2f}, with more shingles"
     return scores
 
 
-CHARACTERS_SCORED = 1_500_000
+MAX_CHARACTERS_SCORED = 1_500_000
 # Near pairs are those above the first of these similarities that has enough pairs.
-_NEAR = (0.8, 0.7, 0.6)
-_ENOUGH = 30
-_RANDOM = 0.5
-_RANDOM_PAIRS, _NEAR_PAIRS = 12_000, 600
+_NEAR_SIMILARITIES = (0.8, 0.7, 0.6)
+_ENOUGH_NEAR_PAIRS = 30
+_MAX_RANDOM_SIMILARITY = 0.5
+_RANDOM_PAIRS, _MAX_NEAR_PAIRS = 12_000, 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +227,14 @@ def find_reference_pairs(
     """Draw near and random pairs by a neutral scheme: 5 characters, or 3 in scripts without spaces."""
     encoder = Encoder(resolve(with_shingles(recipe, "char", 3 if unspaced else 5)))
     sets = distinct_sets(encoder, texts, threads, progress)
-    pairs = sample_pairs(sets, seed, random_pairs=50_000, near_pairs=300_000)
+
+    pairs = sample_pairs(sets, seed, max_random_pairs=50_000, max_near_pairs=300_000)
     generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune test pairs", 4)))
     mean = max(float(np.mean([len(text) for text in texts])) if texts else 1.0, 1.0)
-    near = _draw_near(pairs, generator, int(min(_NEAR_PAIRS, max(50, CHARACTERS_SCORED / 2 / mean))))
-    random = _draw_random(sets, generator, int(min(500, max(60, CHARACTERS_SCORED / mean))))
+    near = _draw_near(pairs, generator, int(min(_MAX_NEAR_PAIRS, max(50, MAX_CHARACTERS_SCORED / 2 / mean))))
+    random = _draw_random(sets, generator, int(min(500, max(60, MAX_CHARACTERS_SCORED / mean))))
+
+    # Sets are numbered by rows of texts, each by the first text that has it.
     used, places = np.unique(np.concatenate((*near, *random)), return_inverse=True)
     first = np.full(len(sets), -1, np.int64)
     rows = np.flatnonzero(sets.set_of >= 0)[::-1]
@@ -203,28 +245,31 @@ def find_reference_pairs(
     )
 
 
-def _draw_near(pairs: PairSample, generator: np.random.Generator, most: int) -> tuple[Ints, Ints]:
-    level = next((one for one in _NEAR if (pairs.similarity >= one).sum() >= _ENOUGH), _NEAR[-1])
+def _draw_near(pairs: PairSample, generator: np.random.Generator, max_pairs: int) -> tuple[Ints, Ints]:
+    counts = {level: int((pairs.similarity >= level).sum()) for level in _NEAR_SIMILARITIES}
+    level = next(
+        (level for level, count in counts.items() if count >= _ENOUGH_NEAR_PAIRS), _NEAR_SIMILARITIES[-1]
+    )
     near = np.flatnonzero(pairs.similarity >= level)
-    if len(near) > most:
+    if len(near) > max_pairs:
         share = pairs.weight[near] / pairs.weight[near].sum()
-        near = np.sort(generator.choice(near, most, replace=False, p=share))
+        near = np.sort(generator.choice(near, max_pairs, replace=False, p=share))
     return pairs.left[near], pairs.right[near]
 
 
-def _draw_random(sets: DistinctSets, generator: np.random.Generator, most: int) -> tuple[Ints, Ints]:
-    """Draw random pairs within a subset of at most `most` sets, so that few texts are shingled.
+def _draw_random(sets: DistinctSets, generator: np.random.Generator, max_sets: int) -> tuple[Ints, Ints]:
+    """Draw random pairs within a subset of at most `max_sets` sets, so that few texts are shingled.
 
     Pairs with similarity 0.5 or more are dropped.
     """
-    chosen = generator.permutation(len(sets))[:most]
-    if len(chosen) < 2:
+    subset = generator.permutation(len(sets))[:max_sets]
+    if len(subset) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    left, right = generator.integers(0, len(chosen), (2, _RANDOM_PAIRS))
-    different = left != right
-    left, right = chosen[left[different]], chosen[right[different]]
-    random = sets.similarities(left, right) < _RANDOM
-    return left[random], right[random]
+    left, right = generator.integers(0, len(subset), (2, _RANDOM_PAIRS))
+    is_pair = left != right
+    left, right = subset[left[is_pair]], subset[right[is_pair]]
+    is_random = sets.similarities(left, right) < _MAX_RANDOM_SIMILARITY
+    return left[is_random], right[is_random]
 
 
 def score(
@@ -255,22 +300,22 @@ def score(
 
 def similarities(sets: DistinctSets, left: Ints, right: Ints) -> Floats:
     """Return the similarities of pairs of documents; 0 if either has no features."""
-    ends = sets.set_of[left], sets.set_of[right]
-    found = np.zeros(len(left))
-    some = (ends[0] >= 0) & (ends[1] >= 0)
-    found[some] = sets.similarities(ends[0][some], ends[1][some])
-    return found
+    left_set, right_set = sets.set_of[left], sets.set_of[right]
+    have_features = (left_set >= 0) & (right_set >= 0)
+    similarity = np.zeros(len(left))
+    similarity[have_features] = sets.similarities(left_set[have_features], right_set[have_features])
+    return similarity
 
 
-def draw_texts(texts: Sequence[str], seed: int) -> list[str]:
-    """Draw a bounded number of the texts, for counting characters and words."""
+def draw_texts(texts: Sequence[str], seed: int, count: int = 2_000) -> list[str]:
+    """Draw up to `count` of the texts, fewer if they are long."""
     generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune units", 4)))
-    chosen: Ints = generator.permutation(len(texts))[:2_000]
-    found: list[str] = []
-    size = 0
-    for row in chosen.tolist():
-        found.append(texts[row])
-        size += len(texts[row])
-        if size > CHARACTERS_SCORED:
+    rows: Ints = generator.permutation(len(texts))[:count]
+    drawn: list[str] = []
+    characters = 0
+    for row in rows.tolist():
+        drawn.append(texts[row])
+        characters += len(texts[row])
+        if characters > MAX_CHARACTERS_SCORED:
             break
-    return found
+    return drawn

@@ -1,37 +1,89 @@
 """Propose a recipe from a sample of documents."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from nearsim_db.analysis.tuning import checks, labels, proposal, shingling
 from nearsim_db.analysis.tuning.checks import Check
-from nearsim_db.analysis.tuning.corpus import Corpus
+from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
 from nearsim_db.analysis.tuning.labels import Labels, LabelScores
-from nearsim_db.analysis.tuning.pair_sample import histogram, sample_pairs, valley
-from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, TuningOptions, choose_threshold
+from nearsim_db.analysis.tuning.pair_sample import Histogram, histogram, sample_pairs, valley
+from nearsim_db.analysis.tuning.proposal import Proposal, TuningOptions
 from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
-from nearsim_db.errors import InputError, RecipeError
+from nearsim_db.analysis.tuning.threshold_choice import ClustersAt, ThresholdJudge, choose_threshold
+from nearsim_db.analysis.tuning.weighted_labels import WeightedLabels
+from nearsim_db.errors import InputError, NearsimError, RecipeError
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity.arrays import Floats, Mask
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.k_rule import count_units
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 
+# Sampled to weigh labels for one shingling: texts, and pairs of each kind, near and random ones.
+_TEXTS_OF_SHINGLING, _PAIRS_OF_SHINGLING = 10_000, 200_000
+
+
+@dataclass(slots=True)
+class Tuning:
+    """Measurements of a corpus and the proposal based on them; without a proposal, `refusal` is the reason."""
+
+    sample: Sample
+    shinglings: list[Shingling]
+    shingling: Shingling
+    near_pairs: int
+    twins: int
+    sets: int
+    histogram: Histogram
+    valley: float | None
+    threshold: float
+    proposed: Proposal | None
+    refusal: str
+    checks: list[Check]
+    alternatives: list[Forecast]
+    thresholds: list[Forecast]
+    clusters: list[ClustersAt]
+    labels: Labels | None = None
+    label_scores: LabelScores | None = None
+
+    @property
+    def clusters_at_threshold(self) -> ClustersAt | None:
+        """Clusters at the proposed threshold, None if there are no bands for it."""
+        return next((row for row in self.clusters if row.threshold == self.threshold), None)
+
+    def required(self) -> Proposal:
+        """Return the proposal. Raises NearsimError if there is none."""
+        if self.proposed is None:
+            raise NearsimError(f"no recipe is proposed: {self.refusal}")
+        return self.proposed
+
 
 @dataclass(slots=True)
 class _Run:
+    """What the steps of one run share.
+
+    `few_texts` is a small part of the sample, `unspaced` the share of texts in scripts without spaces. `has_preset`
+    tells that the recipe has the shingles and the threshold of the preset records. `max_duplicates` bounds the
+    duplicate pairs of the corpus.
+    """
+
     sample: Sample
     recipe: Recipe
     options: TuningOptions
+    labelled: Labels | None
     threads: int
     progress: Progress
+    few_texts: list[str] = field(default_factory=list)
     unspaced: float = 0.0
-    are_records: bool = False
+    has_preset: bool = False
+    max_duplicates: float = math.inf
+    reasons: dict[str, str] = field(default_factory=dict)
 
 
 def tune(
@@ -42,41 +94,69 @@ def tune(
     threads: int = 1,
     progress: Progress = silent,
 ) -> Tuning:
-    """Propose shingles, threshold and bands for the corpus that a sample was drawn from.
+    """Propose shingles, threshold and bands for the corpus that a sample was drawn from, for records the linkage too.
 
     Starts from `recipe` and keeps its other keys. There is no proposal if no bands reach the recall. Raises RecipeError
     for a recipe whose metric is not Jaccard, InputError if there are too few documents or labels.
     """
-    chosen_options = options or TuningOptions()
     _check(sample, recipe)
-    run = _Run(sample, recipe, chosen_options, threads, progress)
-    texts = shingling.draw_texts(sample.texts, chosen_options.seed)
+    usable_labels = None if labelled is None else known_labels(sample, labelled)
+    run = _Run(sample, recipe, options or TuningOptions(), usable_labels, threads, progress)
+    run.few_texts = shingling.draw_texts(sample.texts, run.options.seed)
     scripts = recipe_warnings.TextSample()
-    scripts.add(texts)
+    scripts.add(run.few_texts)
     run.unspaced = scripts.unspaced / max(scripts.texts, 1)
-    labels_found = None if labelled is None else known_labels(sample, labelled)
-    schemes = shingling.candidates(recipe, chosen_options.kept)
-    units = {
-        one: count_units(recipe, one, texts)
-        for one in {"word", *(shingling.unit_of(one) for one, _ in schemes)}
-    }
-    pairs = shingling.find_reference_pairs(
-        recipe, sample.texts, run.unspaced >= 0.5, chosen_options.seed, threads, progress
+
+    scored, chosen, near_pairs = _choose_shingles(run)
+    recipe = chosen.apply(run.recipe)
+    sets = distinct_sets(Encoder(resolve(recipe)), sample.texts, threads, progress)
+    _check_features(sample, sets)
+    progress("compare", 0, None)
+    pairs = sample_pairs(sets, run.options.seed)
+    corpus = Corpus(sets, pairs, sample.documents, len(sample.texts))
+    spread = histogram(pairs, corpus.weight, corpus.identical_pairs)
+    lowest = valley(spread)
+
+    scores, weighted = _score(run, corpus, recipe)
+    threshold, clusters = _choose_threshold(run, corpus, recipe, lowest, scores, weighted)
+    if scores is not None:
+        scores.at = scores.point_at(threshold)
+    all_checks = [
+        *checks.of_shingles(corpus, chosen, recipe),
+        *checks.of_texts(corpus, chosen, run.unspaced),
+        *(() if scores is None else (checks.of_labels(scores),)),
+        *_check_fields(run, scored, chosen),
+        *checks.of_clusters(clusters, threshold, recipe, sample.documents),
+    ]
+
+    proposed, refusal = None, ""
+    try:
+        proposed = proposal.propose(corpus, recipe, threshold, run.options.recall, run.reasons)
+        all_checks += checks.of_cost(proposed.forecast, proposed.profile, proposed.kept_by_limit)
+    except RecipeError as error:
+        refusal = str(error)
+        all_checks.append(Check("bands", "problem", refusal))
+    basis = recipe if proposed is None else proposed.profile.recipe
+
+    return Tuning(
+        sample=sample,
+        shinglings=scored,
+        shingling=chosen,
+        near_pairs=near_pairs,
+        twins=sets.twins,
+        sets=len(sets),
+        histogram=spread,
+        valley=lowest,
+        threshold=threshold,
+        proposed=proposed,
+        refusal=refusal,
+        checks=all_checks,
+        alternatives=proposal.alternatives(corpus, basis, threshold),
+        thresholds=proposal.thresholds(corpus, basis, run.options.recall, threshold),
+        clusters=clusters,
+        labels=run.labelled,
+        label_scores=scores,
     )
-    scored = list(shingling.score(recipe, schemes, pairs, units, threads, progress))
-    if labels_found is not None:
-        scored = [replace(one, best_f1=_score_labels(run, labels_found, one).best.f1) for one in scored]
-    chosen, why = shingling.choose(
-        scored, pairs.near_pairs, run.unspaced, (recipe.shingle.scheme, recipe.shingle.k)
-    )
-    if labels_found is None and (
-        start := shingling.records_start(recipe, units["word"], chosen_options.kept)
-    ):
-        run.recipe, run.are_records = start, True
-        own = start.shingle.scheme, start.shingle.k
-        chosen = next(one for one in scored if (one.scheme, one.k) == own)
-        why = "the preset records, as the texts are short and few of their words recur, like those of records"
-    return _propose(run, scored, chosen, why, pairs.near_pairs, labels_found)
 
 
 def _check(sample: Sample, recipe: Recipe) -> None:
@@ -111,90 +191,144 @@ def known_labels(sample: Sample, labelled: Labels) -> Labels:
     return labelled
 
 
-def _score_labels(run: _Run, labelled: Labels, one: Shingling, field: str | None = None) -> LabelScores:
-    """Compute precision and recall of the labelled pairs for a shingling, by the recipe's fields or one alone."""
+def _choose_shingles(run: _Run) -> tuple[list[Shingling], Shingling, int]:
+    """Score shinglings, choose one, and start from the preset records for records without labels.
+
+    Also returns the number of near pairs that they were scored on.
+    """
+    recipe, options = run.recipe, run.options
+    schemes = shingling.candidates(recipe, options)
+    unit_names = {"word", *(shingling.unit_of(scheme) for scheme, _ in schemes)}
+    units = {name: count_units(recipe, name, run.few_texts) for name in unit_names}
+    pairs = shingling.find_reference_pairs(
+        recipe, run.sample.texts, run.unspaced >= 0.5, options.seed, run.threads, run.progress
+    )
+    scored = list(shingling.score(recipe, schemes, pairs, units, run.threads, run.progress))
+    if run.labelled is not None:
+        scored = _score_labels(run, run.labelled, scored)
+    chosen, reason = shingling.choose(
+        scored, pairs.near_pairs, run.unspaced, (recipe.shingle.scheme, recipe.shingle.k)
+    )
+
+    # Pairs of records are rarely near enough to score shingles by them.
+    are_records = shingling.are_records(units["word"])
+    if are_records and run.labelled is None and shingling.are_default(recipe, options):
+        run.recipe, run.has_preset = shingling.with_records_preset(recipe), True
+        preset = run.recipe.shingle.scheme, run.recipe.shingle.k
+        chosen = next(shingles for shingles in scored if (shingles.scheme, shingles.k) == preset)
+        reason = (
+            "the preset records, as the texts are short and few of their words recur, like those of records"
+        )
+    if are_records and "linkage" not in options.kept and recipe.cluster.linkage == "connected":
+        run.recipe = override(run.recipe, ["cluster.linkage=average"])
+        run.reasons["cluster.linkage"] = (
+            "the texts look like records, of which chains of pairs connect different ones"
+        )
+    run.reasons["shingle.scheme"] = f"{chosen.name}: {reason}"
+    return scored, chosen, pairs.near_pairs
+
+
+def _label_similarities(run: _Run, labelled: Labels, recipe: Recipe) -> tuple[Floats, Mask]:
+    """Return the similarity of each labelled pair under a recipe, and whether it is a duplicate."""
+    encoder = Encoder(resolve(recipe))
     rows = {name: row for row, name in enumerate(run.sample.wanted)}
-    recipe = one.apply(run.recipe)
-    encoder = Encoder(resolve(recipe if field is None else override(recipe, [f'fields=["{field}"]'])))
     texts = [encoder.text_of(title, body) for title, body in run.sample.wanted.values()]
     sets = distinct_sets(encoder, texts, run.threads)
     left = np.array([rows[pair[0]] for pair in labelled.pairs], np.int64)
     right = np.array([rows[pair[1]] for pair in labelled.pairs], np.int64)
     duplicate = np.array([pair[2] for pair in labelled.pairs], bool)
-    similarity = shingling.similarities(sets, left, right)
-    return labels.score(similarity, duplicate, run.options.precision, run.options.threshold)
+    return shingling.similarities(sets, left, right), duplicate
 
 
-def _propose(
-    run: _Run, scored: list[Shingling], chosen: Shingling, why: str, near_pairs: int, labelled: Labels | None
-) -> Tuning:
-    sample, options = run.sample, run.options
-    recipe = chosen.apply(run.recipe)
-    sets = distinct_sets(Encoder(resolve(recipe)), sample.texts, run.threads, run.progress)
-    _check_features(sample, sets)
-    run.progress("compare", 0, None)
-    pairs = sample_pairs(sets, options.seed)
-    corpus = Corpus(sets, pairs, sample.documents, len(sample.texts))
-    spread = histogram(pairs, corpus.weight, corpus.identical_pairs)
-    label_scores = None if labelled is None else _score_labels(run, labelled, chosen)
-    lowest = valley(spread)
-    threshold, why_threshold = choose_threshold(options, label_scores, lowest, recipe.match.threshold)
-    if run.are_records and options.threshold is None:
-        threshold, why_threshold = recipe.match.threshold, "that of the preset records"
-    reasons = {"shingle.scheme": f"{chosen.name}: {why}", "match.threshold": why_threshold}
-    found = [
-        *checks.of_shingles(corpus, chosen, recipe),
-        *checks.of_texts(corpus, chosen, run.unspaced),
-        *(() if label_scores is None else (checks.of_labels(label_scores),)),
-        *(() if labelled is None else _check_fields(run, labelled, scored, chosen)),
+def _score_labels(run: _Run, labelled: Labels, scored: Sequence[Shingling]) -> list[Shingling]:
+    """Add the best F1 of the labels, as they are and weighted by the pairs of a part of the sample."""
+    texts = shingling.draw_texts(run.sample.texts, run.options.seed, _TEXTS_OF_SHINGLING)
+    scores, weighted = [], []
+    for shingles in scored:
+        recipe = shingles.apply(run.recipe)
+        similarity, duplicate = _label_similarities(run, labelled, recipe)
+        scores.append(labels.score(similarity, duplicate, run.options.precision))
+
+        sets = distinct_sets(Encoder(resolve(recipe)), texts, run.threads)
+        pairs = sample_pairs(sets, run.options.seed, _PAIRS_OF_SHINGLING, _PAIRS_OF_SHINGLING)
+        part = Corpus(sets, pairs, run.sample.documents, len(texts))
+        weighted.append(WeightedLabels(similarity, duplicate, part))
+
+    # Shingles under which duplicates are similar bound their number best.
+    run.max_duplicates = min(weights.max_duplicates for weights in weighted)
+    return [
+        replace(
+            shingles,
+            best_f1=score.best.f1,
+            weighted_f1=weights.bounded_by(run.max_duplicates).best(score.points).f1,
+        )
+        for shingles, score, weights in zip(scored, scores, weighted, strict=True)
     ]
-    proposed, refusal = None, ""
-    try:
-        proposed = _with_bands(corpus, recipe, threshold, options.recall, reasons)
-        found += checks.of_cost(proposed.forecast, proposed.profile, proposed.kept_by_limit)
-    except RecipeError as error:
-        refusal = str(error)
-        found.append(Check("bands", "problem", refusal))
-    start = recipe if proposed is None else proposed.profile.recipe
-    alternatives = proposal.alternatives(corpus, start, threshold)
-    thresholds = proposal.thresholds(corpus, start, options.recall, threshold)
-    return Tuning(
-        sample, scored, chosen, near_pairs, sets.twins, len(sets), spread, lowest, threshold, proposed, refusal, found,
-        alternatives, thresholds, labelled, label_scores,
-    )  # fmt: skip
 
 
-def _check_fields(run: _Run, labelled: Labels, scored: list[Shingling], chosen: Shingling) -> Iterator[Check]:
-    """Yield whether one of several fields alone separates the labels better, with its best shingling."""
-    fields = run.recipe.fields if len(run.recipe.fields) > 1 else ()
-    tried = [
-        (_score_labels(run, labelled, one, field).best.f1, field, one.name)
-        for field in fields
-        for one in scored
-    ]
-    if tried:
-        yield checks.of_fields(max(tried), run.recipe.fields, chosen.best_f1 or 0.0)
+def _score(run: _Run, corpus: Corpus, recipe: Recipe) -> tuple[LabelScores | None, WeightedLabels | None]:
+    """Score the labels, if there are any, with the shingles of a recipe."""
+    if run.labelled is None:
+        return None, None
+    similarity, duplicate = _label_similarities(run, run.labelled, recipe)
+    scores = labels.score(similarity, duplicate, run.options.precision, run.options.threshold)
+    return scores, WeightedLabels(similarity, duplicate, corpus).bounded_by(run.max_duplicates)
+
+
+def _choose_threshold(
+    run: _Run,
+    corpus: Corpus,
+    recipe: Recipe,
+    lowest: float | None,
+    scores: LabelScores | None,
+    weighted: WeightedLabels | None,
+) -> tuple[float, list[ClustersAt]]:
+    """Choose the threshold, a higher one if most documents would be removed, and note the reason.
+
+    Also returns the clusters of the sample at this threshold and at others.
+    """
+    options = run.options
+    threshold, reason = choose_threshold(options, scores, weighted, lowest, recipe.match.threshold)
+    if run.has_preset and options.threshold is None:
+        threshold, reason = recipe.match.threshold, "that of the preset records"
+
+    texts = run.sample.texts_to_cluster
+    sets = corpus.sets
+    if len(texts) > len(run.sample.texts):
+        sets = distinct_sets(Encoder(resolve(recipe)), texts, run.threads, run.progress)
+    run.progress("cluster", 0, None)
+    judge = ThresholdJudge(corpus, recipe, sets, options, weighted, threshold)
+
+    is_free = options.threshold is None and options.precision is None
+    if is_free and judge.is_excessive(threshold):
+        higher = judge.without_excess(recipe.match.threshold)
+        if higher is not None:
+            reason = (
+                f"the lowest at which de-duplication would not remove most of the sample, or put more than 5 % into "
+                f"one cluster, as it would at {threshold:g}, {reason}"
+            )
+            threshold = higher
+    run.reasons["match.threshold"] = reason
+    return threshold, [*judge.table(threshold)]
+
+
+def _check_fields(run: _Run, scored: Sequence[Shingling], chosen: Shingling) -> Iterator[Check]:
+    """Yield whether a single one of several fields separates the labels better, with its best shingling."""
+    if run.labelled is None or len(run.recipe.fields) < 2:
+        return
+    best: list[tuple[float, str, str]] = []
+    for name in run.recipe.fields:
+        for shingles in scored:
+            recipe = override(shingles.apply(run.recipe), [f'fields=["{name}"]'])
+            scores = labels.score(*_label_similarities(run, run.labelled, recipe), run.options.precision)
+            best.append((scores.best.f1, name, shingles.name))
+    yield checks.of_fields(max(best), run.recipe.fields, chosen.best_f1 or 0.0)
 
 
 def _check_features(sample: Sample, sets: DistinctSets) -> None:
-    some = len(sample.texts) - sets.featureless
-    if some < 2:
+    with_features = len(sample.texts) - sets.featureless
+    if with_features < 2:
         raise InputError(
-            f"{some} of the {len(sample.texts):,} documents sampled have features; tune compares pairs of texts: check "
-            "--body-field and the texts; for vectors use nearsim curve"
+            f"{with_features} of the {len(sample.texts):,} documents sampled have features; tune compares pairs of "
+            "texts: check --body-field and the texts; for vectors use nearsim curve"
         )
-
-
-def _with_bands(
-    corpus: Corpus, recipe: Recipe, threshold: float, recall: float, reasons: dict[str, str]
-) -> Proposal:
-    """Choose bands for a threshold, and add the reasons. Raises RecipeError if none reach the recall."""
-    profile, why_sketch = proposal.choose_sketch(corpus, recipe, threshold, recall)
-    forecast = corpus.forecast(profile)
-    kept = corpus.kept_by_limit(profile)
-    why_bands = (
-        f"{forecast.bands} bands of {forecast.rows} rows: {forecast.recall_at:.4f} of the pairs at the threshold and "
-        f"{forecast.recall * kept:.4f} of all pairs from there on are found, for about {forecast.candidates:,.2f} "
-        f"candidate pairs and {forecast.bytes_per_document:,} bytes per document"
-    )
-    return Proposal(profile, forecast, kept, reasons | {"sketch.k": why_sketch, "bands.recall": why_bands})

@@ -9,7 +9,7 @@ from nearsim_db.cli import formats, inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
 
-_KEPT = ("shingle.scheme", "shingle.k", "match.passage", "match.passage_gap")
+_KEPT = ("shingle.scheme", "shingle.k", "match.passage", "match.passage_gap", "cluster.linkage")
 
 
 _Files = Annotated[

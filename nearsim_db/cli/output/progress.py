@@ -37,6 +37,7 @@ STEPS = {
     "shingle": ("shingling", "documents"),
     "judge": ("scoring shingles", "schemes"),
     "compare": ("comparing pairs", ""),
+    "cluster": ("clustering", ""),
     "report": ("reading the index", ""),
     "diff": ("comparing the two indexes", ""),
     "tables": ("reading tables", "tables"),

@@ -11,9 +11,10 @@ from nearsim_db.analysis.tuning.checks import magnitude
 from nearsim_db.analysis.tuning.corpus import Forecast
 from nearsim_db.analysis.tuning.labels import LabelScores, thin_out
 from nearsim_db.analysis.tuning.passages import PassageTuning
-from nearsim_db.analysis.tuning.proposal import Proposal, Tuning, commented
+from nearsim_db.analysis.tuning.proposal import Proposal, commented
 from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
+from nearsim_db.analysis.tuning.tuning import Tuning
 from nearsim_db.cli.options import Outcome
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import values_of
@@ -111,6 +112,9 @@ def _print(found: Tuning, output: Path | None, stream: TextIO) -> None:
     _print_labels(found, stream)
     headline("Thresholds: recall of pairs at the threshold, and of all pairs from there on")
     _print_forecasts(found.thresholds, found, ("at", "pairs"), stream)
+    if found.clusters:
+        headline(_clusters_headline(found))
+        _print_clusters(found, stream)
     if found.alternatives:
         headline(f"Sketch sizes and requested recalls at the threshold {found.threshold:g}")
         _print_forecasts(found.alternatives, found, ("k", "requested"), stream)
@@ -162,7 +166,7 @@ def _print_shinglings(found: Tuning, stream: TextIO) -> None:
             one.gap,
             round(one.shingles),
             f"{magnitude(one.rule.ratio)} {'' if one.rule.verdict == 'ok' else one.rule.verdict}".rstrip(),
-            *([one.best_f1] if labelled else []),
+            *([one.weighted_f1] if labelled else []),
         ]
         for one in found.shinglings
     ]
@@ -186,7 +190,7 @@ def _print_labels(found: Tuning | PassageTuning, stream: TextIO) -> None:
         for one in thin_out(scores.points, scores.best)
     ]
     places = {"precision": 3, "recall": 3, "F1": 3}
-    if scores.at is not None:
+    if scores.at is not None and scores.at.recall != scores.best.recall:
         rows.append(["=", scores.at.threshold, scores.at.precision, scores.at.recall, scores.at.f1])
     tables.print_table(
         ("", "similarity from", "precision", "recall", "F1"), rows, decimals=places, stream=stream
@@ -227,6 +231,29 @@ def _print_forecasts(
     tables.print_table(columns, rows, decimals={"at": 2, "requested": 3, "candidates": 1}, stream=stream)
 
 
+def _clusters_headline(found: Tuning) -> str:
+    sample = max(row.documents for row in found.clusters)
+    return f"Clusters of {sample:,} documents: share removed, and share in the largest cluster"
+
+
+def _print_clusters(found: Tuning, stream: TextIO) -> None:
+    with_labels = found.label_scores is not None
+    rows = [
+        [
+            ">" if row.threshold == found.threshold else " ",
+            row.threshold,
+            row.documents,
+            row.removed,
+            row.largest_cluster,
+            *([row.precision, row.recall] if with_labels else []),
+        ]
+        for row in found.clusters
+    ]
+    columns = ["", "at", "documents", "removed", "largest", *(["precision", "recall"] if with_labels else [])]
+    decimals = {"at": 2, "removed": 4, "largest": 4, "precision": 3, "recall": 3}
+    tables.print_table(columns, rows, decimals=decimals, stream=stream)
+
+
 def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:
     forecast, reasons = made.forecast, made.reasons
     return {
@@ -237,9 +264,24 @@ def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:
         "expected recall": f"{forecast.recall_at:.4f} of pairs at the threshold, {made.promised_recall:.4f} of "
         "all pairs from there on",
         "expected pairs": f"{forecast.pairs:,.0f} of different texts, {found.histogram.identical:,.0f} identical",
+        **_expected_clusters(found),
         "candidates": f"about {forecast.candidates:,.2f} pairs per document",
         "bytes": f"about {forecast.bytes_per_document:,} per document",
     }
+
+
+def _expected_clusters(found: Tuning) -> dict[str, object]:
+    clusters, linkage = found.clusters_at_threshold, found.required().profile.recipe.cluster.linkage
+    if clusters is None:
+        return {"linkage": linkage}
+    expected: dict[str, object] = {
+        "linkage": linkage,
+        "removed": f"{clusters.removed:.1%} of {clusters.documents:,} documents",
+        "largest cluster": f"{clusters.largest_cluster:.2%} of them",
+    }
+    if clusters.precision is not None:
+        expected["precision"] = f"about {clusters.precision:.3f} of the pairs of the corpus, by the labels"
+    return expected
 
 
 def _next_step(output: Path | None) -> str:
@@ -264,6 +306,7 @@ def _document(found: Tuning) -> dict[str, Any]:
             "identical_pairs": spread.identical,
             "valley": found.valley,
         },
+        "clusters": found.clusters,
         "checks": found.checks,
         "shingles": [_shingling_row(one) for one in found.shinglings],
         "proposal": _proposal_document(found),
@@ -278,7 +321,12 @@ def _proposal_document(found: Tuning) -> dict[str, Any] | None:
     made = found.proposed
     if made is None:
         return None
+    clusters = found.clusters_at_threshold
     return asdict(made.forecast) | {
+        "linkage": made.profile.recipe.cluster.linkage,
+        "removed": None if clusters is None else clusters.removed,
+        "largest_cluster": None if clusters is None else clusters.largest_cluster,
+        "precision": None if clusters is None else clusters.precision,
         "shingles": found.shingling.name,
         "promised_recall": made.promised_recall,
         "kept_by_bucket_limit": made.kept_by_limit,
@@ -292,7 +340,7 @@ def _shingling_row(one: Shingling) -> dict[str, Any]:
         "shingles_per_document": one.shingles,
         "k_rule": {"c": one.rule.alphabet, "l": one.rule.length, "ratio": one.rule.ratio}
         | {"verdict": one.rule.verdict},
-        **values_of(one, "short", "best_f1"),
+        **values_of(one, "short", "best_f1", "weighted_f1"),
     }
 
 

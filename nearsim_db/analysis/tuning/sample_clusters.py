@@ -1,0 +1,112 @@
+"""The clusters that de-duplication would make of a sample."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearsim_db.analysis.tuning.corpus import band_keys
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints
+from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
+from nearsim_db.similarity.clustering import NO_EDGES, average_clusters, connected_components, star_clusters
+from nearsim_db.similarity.mixing import random_words
+from nearsim_db.similarity.profile import Profile
+from nearsim_db.similarity.recipe_warnings import has_excessive_duplicates
+
+_MAX_MERGED_IDS = 1_200_000_000  # about two seconds of comparisons
+_MAX_CLUSTERED_PAIRS = 200_000  # about two seconds of average linkage
+
+
+@dataclass(frozen=True, slots=True)
+class SampleClusters:
+    """What de-duplication leaves of a sample.
+
+    `documents` counts the documents with features that were clustered, `removed` those among them that are not the
+    survivor of their cluster, `largest` those of the largest cluster, 0 if there is none.
+    """
+
+    documents: int
+    removed: int
+    largest: int
+
+    @property
+    def removed_share(self) -> float:
+        """Share of the documents that are removed."""
+        return self.removed / self.documents if self.documents else 0.0
+
+    @property
+    def largest_share(self) -> float:
+        """Share of the documents that are in the largest cluster."""
+        return self.largest / self.documents if self.documents else 0.0
+
+    @property
+    def is_excessive(self) -> bool:
+        """Whether most documents are removed, or one cluster has more than 5 % of them."""
+        return has_excessive_duplicates(self.documents, self.removed, self.largest)
+
+
+class PairsToCluster:
+    """The pairs of a sample that an index would find from a threshold on, for clusters at this one or higher ones.
+
+    If there are too many candidates to compare in a few seconds, or too many pairs to cluster, fewer documents, drawn
+    at random, are examined.
+    """
+
+    def __init__(self, sets: DistinctSets, profile: Profile, seed: int) -> None:
+        self._linkage = profile.recipe.cluster.linkage
+        self._members = sets.members
+        generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune clusters", 4)))
+        self._order: Ints = generator.permutation(len(sets))
+
+        limit, keys = profile.recipe.match.bucket_limit, band_keys(profile, sets)
+        self._rows = self._affordable(keys, limit, float(sets.sizes.mean()))
+        keys = keys[self._rows]
+        blocks = [*linked_pairs(keys, limit, find_full_buckets(keys, limit), sets.backend)]
+        nothing = np.zeros(0, np.int64)
+        left, right = (np.concatenate([nothing, *(block[side] for block in blocks)]) for side in (0, 1))
+        left, right = self._rows[left], self._rows[right]
+
+        similarity = sets.similarities(left, right)
+        is_similar = similarity >= profile.recipe.match.threshold - 1e-12
+        self._pairs: Ints = np.stack((left[is_similar], right[is_similar]), axis=1)
+        self._similarity: Floats = similarity[is_similar]
+
+    def _affordable(self, keys: Hashes, limit: int, mean_size: float) -> Ints:
+        """Return the rows of as many sets, drawn at random, as there is time to compare; ascending."""
+        count = len(keys)
+        while count > 1 and _count_links(keys[self._order[:count]], limit) * 2 * mean_size > _MAX_MERGED_IDS:
+            count = count * 2 // 3
+        return np.sort(self._order[:count])
+
+    def cluster(self, threshold: float) -> SampleClusters:
+        """Cluster the sample at a threshold, which is not below that of the pairs, by the recipe's linkage."""
+        is_similar = self._similarity >= threshold - 1e-12
+        pairs, similarities, rows = self._pairs[is_similar], self._similarity[is_similar], self._rows
+        while len(pairs) > _MAX_CLUSTERED_PAIRS:
+            rows = np.sort(self._order[: len(rows) * 2 // 3])
+            inside = np.isin(pairs, rows).all(axis=1)
+            pairs, similarities = pairs[inside], similarities[inside]
+
+        # Clusters are formed of document numbers, which begin with 1.
+        edges = pairs + 1
+        match self._linkage:
+            case "connected":
+                numbers, first = connected_components(edges)
+            case "representative":
+                numbers, first = star_clusters(edges, similarities, NO_EDGES, np.unique(edges))
+            case "average":
+                numbers, first = average_clusters(edges, similarities, NO_EDGES, NO_EDGES, threshold)
+
+        cluster_of = rows + 1
+        cluster_of[np.searchsorted(rows, numbers - 1)] = first
+        sizes = np.bincount(cluster_of, self._members[rows]).astype(np.int64)
+        sizes = sizes[sizes > 0]
+        largest = int(sizes.max(initial=0))
+        return SampleClusters(int(sizes.sum()), int((sizes - 1).sum()), largest if largest > 1 else 0)
+
+
+def _count_links(keys: Hashes, limit: int) -> int:
+    """Count the pairs of sets that share a bucket with an anchor, once a bucket."""
+    sizes = np.unique(keys, return_counts=True)[1]
+    anchors = np.minimum(sizes, limit) if limit else sizes
+    return int((anchors * (anchors - 1) // 2 + (sizes - anchors) * anchors).sum())

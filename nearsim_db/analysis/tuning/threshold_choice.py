@@ -1,0 +1,167 @@
+"""The threshold: by labelled pairs, or between near and random pairs, with the clusters that it makes of a sample."""
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from nearsim_db.analysis.tuning import labels
+from nearsim_db.analysis.tuning.corpus import Corpus
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
+from nearsim_db.analysis.tuning.labels import LabelScores
+from nearsim_db.analysis.tuning.proposal import THRESHOLDS, TuningOptions, choose_sketch
+from nearsim_db.analysis.tuning.sample_clusters import PairsToCluster, SampleClusters
+from nearsim_db.analysis.tuning.weighted_labels import WeightedLabels
+from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.recipe import Recipe
+
+MIN_THRESHOLD, MAX_THRESHOLD = 0.5, 0.95
+MIN_LABELLED_THRESHOLD = 0.1
+_STEPS = 20  # thresholds are proposed in steps of 0.05
+_MAX_RAISED_THRESHOLD = 0.7  # without labels, which would tell what is lost
+_MAX_F1_LOSS = 0.1
+
+
+def choose_threshold(
+    options: TuningOptions,
+    scores: LabelScores | None,
+    weighted: WeightedLabels | None,
+    lowest: float | None,
+    recipe_threshold: float,
+) -> tuple[float, str]:
+    """Return the threshold and the reason; `lowest` is the valley between near and random pairs."""
+    if options.threshold is not None:
+        return options.threshold, "given"
+    if scores is not None and weighted is not None and scores.best.f1 > 0 and scores.separate:
+        return _labelled_threshold(options, scores, weighted)
+    if lowest is None:
+        return recipe_threshold, (
+            "the recipe's own, as there is no clear valley between near and random pairs; inspect the histogram and "
+            "some pairs above and below it"
+        )
+
+    threshold = math.floor(lowest * _STEPS + 0.5) / _STEPS
+    if threshold < recipe_threshold < MIN_THRESHOLD:
+        return recipe_threshold, (
+            f"the recipe's own; near and random pairs separate at {lowest:.2f}: set that threshold with --threshold"
+        )
+    if threshold < MIN_THRESHOLD <= recipe_threshold:
+        return MIN_THRESHOLD, (
+            f"near and random pairs separate at {lowest:.2f}, but texts that share less than half of their shingles "
+            "are rarely near-duplicates, and cost more; for extracts of the same pages with different menus or "
+            "comments use --preset web-pages, or set --threshold"
+        )
+    return min(threshold, MAX_THRESHOLD), f"the valley between near and random pairs, at about {lowest:.2f}"
+
+
+def _labelled_threshold(
+    options: TuningOptions, scores: LabelScores, weighted: WeightedLabels
+) -> tuple[float, str]:
+    """Return the threshold with the best weighted F1, or the one of the precision that is asked for."""
+    if options.precision is None:
+        point = weighted.best(scores.points)
+        threshold = point.threshold
+        reason = (
+            f"the best F1 of the labelled pairs, {point.f1:.3f}, with their precision weighted by the pairs of the "
+            "corpus at each similarity"
+        )
+    else:
+        point = scores.best
+        threshold = labels.separating(scores.points, point)
+        reason = (
+            f"a precision of {point.precision:.3f} on the labelled pairs, at a recall of {point.recall:.3f}"
+        )
+
+    if threshold >= MIN_LABELLED_THRESHOLD:
+        return threshold, reason
+    return MIN_LABELLED_THRESHOLD, (
+        f"{reason}, is at {threshold:g}, which is too low: below {MIN_LABELLED_THRESHOLD} bands rarely reach the "
+        "recall, and at high cost; set a lower threshold with --threshold"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClustersAt:
+    """The clusters that a threshold makes of a sample, and what labels say of the pairs of the corpus from there on.
+
+    `removed` is the share of the `documents` that are not the survivor of a cluster, `largest_cluster` the share that
+    are in the largest one. `precision` is weighted by the pairs of the corpus, `recall` that of the labels; both are
+    None without labels. `is_excessive` tells that most documents are removed, or that one cluster has more than 5 %.
+    """
+
+    threshold: float
+    documents: int
+    removed: float
+    largest_cluster: float
+    precision: float | None
+    recall: float | None
+    is_excessive: bool
+
+
+class ThresholdJudge:
+    """Clusters a sample at a threshold and higher ones; there are no clusters if no bands reach the recall."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        recipe: Recipe,
+        sets: DistinctSets,
+        options: TuningOptions,
+        weighted: WeightedLabels | None,
+        threshold: float,
+    ) -> None:
+        """`sets` are of the documents to cluster, `threshold` is the one that seems best by pairs alone."""
+        self._weighted = weighted
+        self._threshold = threshold
+        self._clusters: dict[float, SampleClusters] = {}
+        self._pairs: PairsToCluster | None = None
+        with suppress(RecipeError):
+            profile, _ = choose_sketch(corpus, recipe, threshold, options.recall)
+            self._pairs = PairsToCluster(sets, profile, options.seed)
+
+    def cluster(self, threshold: float) -> SampleClusters | None:
+        """Return the clusters at a threshold; None if it is below the one that seemed best, or there are no bands."""
+        if self._pairs is None or threshold < self._threshold:
+            return None
+        if threshold not in self._clusters:
+            self._clusters[threshold] = self._pairs.cluster(threshold)
+        return self._clusters[threshold]
+
+    def is_excessive(self, threshold: float) -> bool:
+        """Whether most documents would be removed at a threshold, or be in one cluster."""
+        clusters = self.cluster(threshold)
+        return clusters is not None and clusters.is_excessive
+
+    def without_excess(self, recipe_threshold: float) -> float | None:
+        """Return the next higher threshold at which not most documents are removed, None if there is none.
+
+        With labels its F1 must be nearly as good; without, it is at most 0.7 or the recipe's threshold.
+        """
+        for step in range(math.floor(self._threshold * _STEPS + 1e-9) + 1, round(MAX_THRESHOLD * _STEPS) + 1):
+            threshold = step / _STEPS
+            if self._weighted is None and threshold > max(_MAX_RAISED_THRESHOLD, recipe_threshold):
+                return None
+            if self._weighted is not None:
+                best = self._weighted.at(self._threshold).f1
+                if self._weighted.at(threshold).f1 < best - _MAX_F1_LOSS:
+                    return None
+            if not self.is_excessive(threshold):
+                return threshold
+        return None
+
+    def table(self, chosen: float) -> Iterator[ClustersAt]:
+        """Yield the clusters at the chosen threshold and at higher ones, lowest first."""
+        for threshold in sorted({*THRESHOLDS, self._threshold, chosen}):
+            clusters = self.cluster(threshold)
+            if clusters is None:
+                continue
+            point = None if self._weighted is None else self._weighted.at(threshold)
+            yield ClustersAt(
+                threshold,
+                clusters.documents,
+                clusters.removed_share,
+                clusters.largest_share,
+                None if point is None else point.precision,
+                None if point is None else point.recall,
+                clusters.is_excessive,
+            )
