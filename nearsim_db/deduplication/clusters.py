@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearsim_db.deduplication.comparison import Labels, Nodes, matches
-from nearsim_db.deduplication.pairs import Twins, find_pairs
+from nearsim_db.deduplication.pairs import SortedPairs, Twins, find_pairs
 from nearsim_db.deduplication.records import EncodedRecords
-from nearsim_db.deduplication.sorted_pairs import SortedPairs
 from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 from nearsim_db.similarity.candidates import FullBuckets
@@ -22,7 +21,7 @@ from nearsim_db.similarity.clustering import (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Duplicates:
     """The pairs of records, and what they remove.
 
     `match` has the record for which a record is removed, -1 for one that is kept: the survivor of its cluster, or,
@@ -66,7 +65,7 @@ def _total_similarity(twins: Twins, pairs: SortedPairs) -> Floats:
     return total[twins.head_of]
 
 
-def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
+def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress) -> Duplicates:
     """Find the pairs that count, and what they remove: all but one of a cluster, or, against another corpus, each
     record that has a pair there, or with a better record.
     """
@@ -84,7 +83,7 @@ def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
     if not labels.comparison.against:
         clusters = cluster(records, nodes, ties)
         match = clusters.survivors(len(records))
-        return Found(twins, heads, pairs, in_review, full, clusters, match, 0, nothing)
+        return Duplicates(twins, heads, pairs, in_review, full, clusters, match, 0, nothing)
     order = records.ranks.order(np.arange(labels.count))
     order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
     rank = np.empty(labels.count, np.int64)
@@ -94,7 +93,7 @@ def find(records: EncodedRecords, labels: Labels, progress: Progress) -> Found:
     if not labels.comparison.only_against:
         match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=False)
     clusters = Clusters(nothing, nothing, np.zeros(0, bool))
-    return Found(twins, heads, pairs, in_review, full, clusters, match, matched, rank)
+    return Duplicates(twins, heads, pairs, in_review, full, clusters, match, matched, rank)
 
 
 def _compares_twins(records: EncodedRecords, labels: Labels) -> bool:

@@ -14,12 +14,11 @@ from nearsim_db.deduplication.files import (
     AgainstSummary,
     CutCounts,
     DedupeSummary,
-    Outputs,
     check_readable_twice,
-    copy_records,
-    write_lines,
 )
-from nearsim_db.deduplication.reading import DedupeInput
+from nearsim_db.deduplication.lists import write_lines
+from nearsim_db.deduplication.output import Outputs, copy_records
+from nearsim_db.deduplication.reading import RecordReader
 from nearsim_db.deduplication.records import Ranks
 from nearsim_db.deduplication.repeated_passages import Cut, PassageCutter, WindowIndex, without
 from nearsim_db.errors import InputError
@@ -96,29 +95,29 @@ def cut_passages(
     ):
         records = CutRecords(PassageCutter(recipe, backends.resolve(backend), WindowIndex()))
         by_line = [(one.path, one.is_by_line) for one in parts]
-        given = DedupeInput(source, by_line, beside, (), Comparison())
-        given.read(records, places, rejects, progress, strict=strict)
-        given.refuse_unusable()
-        placed = given.placed(records.cuts)
+        reader = RecordReader(source, by_line, beside, (), Comparison())
+        reader.read(records, places, rejects, progress, strict=strict)
+        reader.refuse_unusable()
+        placed = reader.placed(records.cuts)
         inputs = [CutInput(source, one.path, cuts) for one, cuts in zip(parts, placed, strict=True)]
         shards = outputs.shards(source, inputs)
-        given.refuse_replacing(outputs.of_records(shards), source.files, most_rejected)
+        reader.refuse_replacing(outputs.of_records(shards), source.files, most_rejected)
         removed = np.zeros(len(records), bool)
         removed[sorted(records.emptied)] = True
         if places is not None:
             write_lines(outputs.cuts, _lines(records, places))
-        unique = copy_records(inputs, outputs, shards, given.kept(removed), progress)
+        unique = copy_records(inputs, outputs, shards, reader.kept(removed), progress)
         passages, characters = _totals(records.cuts.values())
         emptied = len(records.emptied)
         return DedupeSummary(
-            given.summary,
+            reader.summary,
             AgainstSummary(0, 0, 0),
             unique,
             emptied,
             *(0, 0, 0),
             resolve(recipe),
-            (*given.warnings(), *outputs.stale_warnings(shards)),
-            given.reasons.rejected(),
+            (*reader.warnings(), *outputs.stale_warnings(shards)),
+            reader.reasons.rejected(),
             CutCounts(len(records.cuts) - emptied, passages, characters),
         )
 

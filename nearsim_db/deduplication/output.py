@@ -1,323 +1,102 @@
-"""The remaining documents of `dedupe`, in the format and with the columns that they were read with."""
+"""What `dedupe` writes: the remaining documents, in a file or a folder, and the lists beside them."""
 
-import codecs
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from itertools import combinations, product
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
-from nearsim_db.deduplication.clusters import Clusters
-from nearsim_db.deduplication.comparison import Labels
-from nearsim_db.deduplication.pairs import Twins
-from nearsim_db.deduplication.records import EncodedRecords
-from nearsim_db.deduplication.sorted_pairs import SortedPairs
-from nearsim_db.errors import InputError
+from nearsim_db.deduplication.copies import copy_unique, open_unique, output_encoding
+from nearsim_db.deduplication.folders import Shard, find_shards, find_stale, make_folder, write_shards
+from nearsim_db.deduplication.reading import REPORT_EVERY
+from nearsim_db.errors import count_of
+from nearsim_db.readers import Source, refuse_overwriting_inputs
 from nearsim_db.readers.inputs import Input
-from nearsim_db.readers.output import json_line
-from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.writers.delimited import DelimitedLines, DelimitedWriter
-from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter, chosen_encoding
-from nearsim_db.readers.writers.opened import JsonLinesWriter, TextLinesWriter, open_writer
-from nearsim_db.readers.writers.parquet import ParquetWriter, inferred_schema
+from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Ints
 
-if TYPE_CHECKING:
-    from pyarrow import Schema
 
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Output files: the remaining documents, pairs, those to be reviewed, clusters, rejects, cuts; None: only counted.
 
-Item = TypeVar("Item")
-
-_DELIMITED = (FileFormat.CSV, FileFormat.TSV)
-
-
-def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | None) -> Encoding:
-    """Return the format of an output: by its suffix, else `format`, else that of the inputs if they have one in common.
-
-    CSV from CSV keeps its delimiter, and its text as it is. Raises InputError for a suffix of no format, and
-    for lines of text from anything else.
+    `format` is that of the remaining documents if the suffix of their file names none, by default that of the input.
+    `sharded`: `unique` is a folder for a file of each input file, with its name and format.
     """
-    common = {one.format for one in inputs}
-    default = (common.pop() if len(common) == 1 else None) or FileFormat.JSONL
-    encoding = chosen_encoding(output, format, default)
-    if encoding.format is FileFormat.LINES and default is not FileFormat.LINES:
-        raise InputError(
-            f"{output} cannot be lines of text, as the records have other columns; write JSON lines"
-        )
-    if inputs and encoding.format is default and default in _DELIMITED:
-        return replace(encoding, delimiter=inputs[0].delimiter, exact=True)
-    return encoding
+
+    unique: Path | None = None
+    pairs: Path | None = None
+    clusters: Path | None = None
+    rejects: Path | None = None
+    review: Path | None = None
+    format: FileFormat | None = None
+    sharded: bool = False
+    cuts: Path | None = None
+
+    def shards(self, source: Source, parts: Sequence[Input]) -> list[Shard]:
+        """Return the files of the folder that is written to, which is made; none if it is a file."""
+        if self.unique is None or not self.sharded:
+            return []
+        shards = find_shards(source, parts, self.unique, self.lists())
+        make_folder(self.unique)
+        return shards
+
+    def lists(self) -> list[Path]:
+        """Return the files beside the remaining documents."""
+        paths = (self.pairs, self.clusters, self.rejects, self.review, self.cuts)
+        return [path for path in paths if path is not None]
+
+    def stale_warnings(self, shards: Sequence[Shard]) -> list[str]:
+        """Warn of files of the folder that are not written anew."""
+        if self.unique is None or not self.sharded:
+            return []
+        stale = find_stale(shards, self.unique, self.lists())
+        if not stale:
+            return []
+        others = "" if len(stale) == 1 else f" and {count_of(len(stale) - 1, 'other file')}"
+        return [
+            f"{self.unique} has {stale[0]}{others} besides what is written now, as of an earlier run; a program that "
+            "reads the whole folder reads them, too"
+        ]
+
+    def refuse_links_to(self, files: Sequence[Path]) -> None:
+        """Raise InputError if the file of remaining documents is an input, but named by another link."""
+        if self.unique is not None and not self.sharded:
+            # Paths without `..`, whose links are not followed.
+            names = {os.path.abspath(path) for path in files}  # noqa: PTH100
+            if os.path.abspath(self.unique) not in names:  # noqa: PTH100
+                refuse_overwriting_inputs([self.unique], files)
+
+    def of_records(self, shards: Sequence[Shard]) -> list[Path | None]:
+        """Return the files for the remaining documents."""
+        return [one.path for one in shards] if self.sharded else [self.unique]
 
 
-def open_unique(
-    inputs: Sequence[Input], output: Path, encoding: Encoding, *, sweep: bool = True
-) -> AbstractContextManager[RecordWriter]:
-    """Open the output, with the columns of all inputs; `sweep` as in `open_output`.
-
-    CSV begins with a byte order mark if the first input is CSV that does.
-    """
-    if encoding.format is FileFormat.PARQUET:
-        return open_writer(output, encoding, (), _schema(inputs), sweep=sweep)
-    if encoding.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
-        return open_writer(output, encoding, (), sweep=sweep)
-    columns = list(dict.fromkeys(name for one in inputs for name in _columns(one)))
-    header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
-    is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
-    if not is_same and header[0].startswith(codecs.BOM_UTF8):
-        lines = DelimitedLines(encoding.delimiter, marked=not encoding.exact)
-        return open_writer(
-            output, encoding, columns, header=codecs.BOM_UTF8 + lines.line(columns).encode(), sweep=sweep
-        )
-    return open_writer(output, encoding, columns, header=header[0] if is_same else None, sweep=sweep)
-
-
-def copy_unique(
-    inputs: Sequence[Input], origins: Mapping[int, Ints], writer: RecordWriter, delimiter: str
-) -> Iterator[int]:
-    """Write the records at ascending positions of some inputs, and yield the number of records after each step.
-
-    JSON lines, lines of text, and rows of CSV with the columns and delimiter of the output, are written byte for byte;
-    rows of tables are copied by pyarrow. Raises InputError if an input became shorter.
-    """
-    done = 0
-    for part in sorted(origins):
-        for count in _copy(inputs[part], origins[part], writer, delimiter):
-            done += count
-            yield done
-
-
-def _copy(source: Input, positions: Ints, writer: RecordWriter, delimiter: str) -> Iterator[int]:
-    """Write the records of one input, and yield the numbers of records written."""
-    wanted = iter(positions.tolist())
-    if isinstance(writer, ParquetWriter) and source.format is FileFormat.PARQUET:
-        yield from _copy_batches(source, wanted, writer)
-    elif isinstance(writer, TextLinesWriter) or (
-        isinstance(writer, JsonLinesWriter) and source.format is FileFormat.JSONL
-    ):
-        yield from _copy_lines(source, positions, writer)
-    elif (
-        isinstance(writer, DelimitedWriter)
-        and source.format in _DELIMITED
-        and source.delimiter == delimiter
-        and tuple(source.header()[1]) == writer.columns
-    ):
-        for row in _select(source.rows(), wanted, source.path):
-            writer.write_row(row)
-            yield 1
+def copy_records(
+    parts: Sequence[Input],
+    outputs: Outputs,
+    shards: Sequence[Shard],
+    origins: Mapping[int, Ints],
+    progress: Progress,
+) -> int:
+    """Write the records at some origins; return how many there are."""
+    if outputs.unique is None:
+        return sum(len(positions) for positions in origins.values())
+    unique = reported = 0
+    if outputs.sharded:
+        written = write_shards(shards, outputs.unique, origins)
     else:
-        for record in _select(source.records(), wanted, source.path):
-            writer.write(record)
-            yield 1
+        written = _copy_to_one(parts, outputs.unique, outputs.format, origins)
+    for unique in written:
+        if unique >= reported + REPORT_EVERY:
+            progress("write", reported := unique, None)
+    progress("write", unique, unique)
+    return unique
 
 
-def _copy_lines(source: Input, positions: Ints, writer: JsonLinesWriter) -> Iterator[int]:
-    done = 0
-    for first, lines in source.blocks():
-        end = int(positions.searchsorted(first + len(lines)))
-        chosen = [lines[position - first] for position in positions[done:end].tolist()]
-        written = [line for line in chosen if line is not None]
-        writer.write_lines(written)
-        done += len(written)
-        if done < end:
-            break
-        yield len(written)
-    if done < len(positions):
-        raise _became_shorter(source.path)
-
-
-def _copy_batches(source: Input, wanted: Iterator[int], writer: ParquetWriter) -> Iterator[int]:
-    import pyarrow
-
-    position = next(wanted, None)
-    for begin, batch in source.batches():
-        rows = []
-        while position is not None and position < begin + batch.num_rows:
-            rows.append(position - begin)
-            position = next(wanted, None)
-        if rows:
-            writer.write_batch(batch.take(pyarrow.array(rows)))
-            yield len(rows)
-    if position is not None:
-        raise _became_shorter(source.path)
-
-
-def _select(items: Iterator[tuple[int, Item]], wanted: Iterable[int], path: Path) -> Iterator[Item]:
-    """Yield the items at the wanted positions; both iterables are in ascending order."""
-    for position in wanted:
-        for at, item in items:
-            if at == position:
-                yield item
-                break
-        else:
-            raise _became_shorter(path)
-
-
-def _became_shorter(path: Path) -> InputError:
-    return InputError(f"{path} became shorter between two readings; run the command again")
-
-
-def _columns(source: Input) -> Iterable[str]:
-    if source.format in _DELIMITED:
-        return source.header()[1]
-    if source.format is FileFormat.PARQUET:
-        return list(source.schema().names)
-    if source.format is None:
-        return ["id", "text"]
-    return dict.fromkeys(name for _, record in source.records() for name in record)
-
-
-def _schema(inputs: Sequence[Input]) -> "Schema":
-    """Return a schema with the columns of all inputs. Raises InputError if their types do not fit each other."""
-    import pyarrow
-
-    try:
-        return pyarrow.unify_schemas([_schema_of(one) for one in inputs], promote_options="permissive")
-    except (pyarrow.ArrowException, TypeError) as error:
-        raise InputError(f"the inputs have columns of different types: {error}; write JSON lines") from error
-
-
-def _schema_of(source: Input) -> "Schema":
-    import pyarrow
-
-    if source.format is FileFormat.PARQUET:
-        return source.schema()
-    if source.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
-        return inferred_schema(record for _, record in source.records())
-    return pyarrow.schema([(name, pyarrow.string()) for name in _columns(source)])
-
-
-MAX_LISTED_COPIES = 100  # of one text, all of whose pairs are listed; of more copies each is listed once
-_ESTIMATE_DIGITS = 6  # more than any sketch resolves; of 32-bit floats, as an index stores them
-
-Figures = dict[str, object]
-
-
-@dataclass
-class PairLines:
-    """Writes pairs of records that count, copies included; `ordered` puts two records left and right."""
-
-    twins: Twins
-    records: EncodedRecords
-    places: RecordPlaces
-    labels: Labels
-    ordered: Callable[[int, int], tuple[int, int]]
-
-    def __post_init__(self) -> None:
-        head_of = self.twins.head_of
-        self._order = np.argsort(head_of, kind="stable")
-        self._bounds = np.searchsorted(head_of[self._order], np.arange(len(head_of) + 1))
-
-    def of_heads(self, pairs: SortedPairs) -> Iterator[bytes]:
-        """Yield pairs of records with other features."""
-        is_exact = self.records.encoder.profile.recipe.match.verify == "exact"
-        for rows in pairs.blocks():
-            for row in rows:
-                figures: Figures = {
-                    "similarity": float(row["similarity"]),
-                    "intersection": int(row["intersection"]) if pairs.has_counts else None,
-                    "union": int(row["union"]) if pairs.has_counts else None,
-                    "estimate": round(float(str(row["estimate"])), _ESTIMATE_DIGITS),
-                    "shared_bands": int(row["shared_bands"]),
-                    "verified": is_exact,
-                    **({"distance": float(row["distance"])} if pairs.has_distances else {}),
-                }
-                ends = self._between(self._documents(row["left"]), self._documents(row["right"]))
-                yield from self._lines(ends, figures)
-
-    def of_twins(self, pairs: SortedPairs) -> Iterator[bytes]:
-        """Yield pairs of records with the same features, with the figures that `pairs` have."""
-        has_features = self.records.encoder.has_sketches
-        for head in np.flatnonzero(self.twins.sizes() > 1).tolist():
-            count = int(self.records.counts[head]) if pairs.has_counts and has_features else None
-            same: Figures = {"similarity": 1.0, "intersection": count, "union": count, "estimate": 1.0}
-            same |= {"shared_bands": self._bands_of(head) if has_features else 0, "verified": True}
-            if pairs.has_distances:
-                same["distance"] = 0.0
-            yield from self._lines(self._within(self._documents(head)), same)
-
-    def _bands_of(self, head: int) -> int:
-        """Return how many bands twins share; under containment a text has as many as it has fingerprints."""
-        encoder = self.records.encoder
-        if encoder.metric.name != "containment":
-            return encoder.profile.bands
-        sketches = self.records.read_sketches(np.array([head]))
-        return int(encoder.shared_bands(sketches, sketches)[0])
-
-    def _documents(self, head: int) -> list[int]:
-        found: list[int] = self._order[self._bounds[head] : self._bounds[head + 1]].tolist()
-        return found
-
-    def _between(self, left: list[int], right: list[int]) -> Iterable[tuple[int, int]]:
-        """Return pairs of copies of two texts; of many copies each with one of the other text."""
-        if max(len(left), len(right)) <= MAX_LISTED_COPIES:
-            return product(left, right)
-        lines = [*self._with_first(right, left), *self._with_first(left, right)]
-        return dict.fromkeys((min(ends), max(ends)) for ends in lines)
-
-    def _within(self, copies: list[int]) -> Iterable[tuple[int, int]]:
-        """Return pairs of copies of a text; of many copies each with one of the first."""
-        if len(copies) <= MAX_LISTED_COPIES:
-            return combinations(copies, 2)
-        return dict.fromkeys((min(ends), max(ends)) for ends in self._with_first(copies, copies))
-
-    def _with_first(self, records: list[int], copies: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield each record with the first of some copies that it is a pair with."""
-        firsts = self.labels.firsts(copies)
-        for record in records:
-            for first in firsts:
-                if first != record and self.labels.counts(first, record):
-                    yield first, record
-                    break
-
-    def _lines(self, ends: Iterable[tuple[int, int]], figures: Figures) -> Iterator[bytes]:
-        for one, other in ends:
-            if not self.labels.counts(one, other):
-                continue
-            numbers = self.ordered(one, other)
-            left, right = map(self.places.find, numbers)
-            titles = {"left_title": left[2], "right_title": right[2]}
-            yield json_line(
-                {
-                    **{
-                        "left": left[1],
-                        "right": right[1],
-                        **figures,
-                        **self._shares(numbers, figures),
-                        **titles,
-                    },
-                    **{"left_place": left[0], "right_place": right[0]},
-                }
-            )
-
-    def _shares(self, numbers: tuple[int, int], figures: Figures) -> Figures:
-        """Return the share of each record that is in the other, if the similarity is one of containment."""
-        both = figures["intersection"]
-        if self.records.encoder.metric.name != "containment" or not isinstance(both, int):
-            return {}
-        left, right = (both / int(self.records.counts[number]) for number in numbers)
-        return {"left_in_right": left, "right_in_left": right}
-
-
-def cluster_lines(clusters: Clusters, places: RecordPlaces) -> Iterator[bytes]:
-    """Yield the clusters, the largest first, each identified by the number of its first record from 1."""
-    order = np.argsort(clusters.cluster_ids, kind="stable")
-    begins = np.flatnonzero(np.diff(clusters.cluster_ids[order], prepend=-1))
-    ends = np.append(begins[1:], len(order))
-    for at in np.argsort(begins - ends, kind="stable").tolist():
-        rows = order[begins[at] : ends[at]]
-        members = [places.find(number) for number in clusters.numbers[rows].tolist()]
-        kept = int(np.flatnonzero(clusters.survives[rows])[0])
-        survivor, external_id, title = members[kept]
-        yield json_line(
-            {
-                "cluster": int(clusters.cluster_ids[rows[0]]) + 1,
-                "survivor": external_id,
-                "members": [one for _, one, _ in members],
-                "title": title,
-                "survivor_place": survivor,
-                "places": [one for one, _, _ in members],
-            }
-        )
+def _copy_to_one(
+    parts: Sequence[Input], path: Path, format: FileFormat | None, origins: Mapping[int, Ints]
+) -> Iterator[int]:
+    encoding = output_encoding(parts, path, format)
+    with open_unique(parts, path, encoding) as writer:
+        yield from copy_unique(parts, origins, writer, encoding.delimiter)

@@ -1,21 +1,20 @@
-"""The pairs of encoded records: twins, links, verified pairs."""
+"""The pairs of encoded records: twins, links that are verified by a pool of threads, and a file of sorted pairs."""
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.deduplication.comparison import Nodes
 from nearsim_db.deduplication.records import EncodedRecords
-from nearsim_db.deduplication.sorted_pairs import SortedPairs
 from nearsim_db.readers.output import full_disk
 from nearsim_db.records import Progress
-from nearsim_db.similarity.arrays import Hashes, Ints, Keys, Ragged, are_fresh
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Ragged, are_fresh
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.candidates import FullBuckets, find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
@@ -27,6 +26,22 @@ _SKETCHES_AT_ONCE = 20_000
 _LINKS_AT_ONCE = 1 << 14
 _FEATURES_AT_ONCE = 1 << 23  # in each thread
 _BLOCKS_WAITING = 8
+PairRows = NDArray[np.void]
+_PAIR = np.dtype(
+    [
+        ("left", np.int64),
+        ("right", np.int64),
+        ("similarity", np.float64),
+        ("distance", np.float64),
+        ("estimate", np.float32),
+        ("shared_bands", np.int32),
+        ("intersection", np.int32),
+        ("union", np.int32),
+        ("by_passage", np.bool_),
+    ],
+    align=True,
+)
+_PAIRS_AT_ONCE = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,122 @@ class Twins:
         return np.bincount(self.head_of[self.head_of >= 0], minlength=len(self.head_of))
 
 
+class SortedPairs:
+    """Pairs of documents by number, left < right, with their scores.
+
+    They are added in any order; after `finish` they are sorted. Their scores have the columns that `kind` has: with
+    `has_counts` intersections and unions, with `has_distances` distances.
+    """
+
+    def __init__(self, records: EncodedRecords, kind: Scores) -> None:
+        self._file: BinaryIO = records.open_temporary()
+        self._sorted: BinaryIO = records.open_temporary()
+        self._documents = len(records)
+        self._of_left = np.zeros(len(records), np.int32)
+        self._count = 0
+        self.has_counts: bool = kind.intersection is not None
+        self.has_distances: bool = kind.distance is not None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, screened: Screened, scores: Scores) -> None:
+        """Add pairs that passed screening. Raises NearsimError if the disk is full."""
+        rows = np.zeros(len(screened.left), _PAIR)
+        columns: dict[str, NDArray[Any] | None] = {
+            "left": screened.left,
+            "right": screened.right,
+            "similarity": scores.similarity,
+            "distance": scores.distance,
+            "estimate": screened.estimate,
+            "shared_bands": screened.shared_bands,
+            "intersection": scores.intersection,
+            "union": scores.union,
+            "by_passage": scores.by_passage,
+        }
+        for name, column in columns.items():
+            if column is not None:
+                rows[name] = column
+        np.add.at(self._of_left, screened.left, 1)
+        self._count += len(rows)
+        _write_rows(self._file, rows)
+
+    @full_disk()
+    def finish(self) -> None:
+        """Sort the pairs: divide them by their left ends into parts that fit into memory, and sort each of these."""
+        ends = np.cumsum(self._of_left, dtype=np.int64)
+        stops = np.unique(ends.searchsorted(np.arange(_PAIRS_AT_ONCE, len(self), _PAIRS_AT_ONCE))) + 1
+        bounds = np.concatenate(([0], ends[stops - 1], [len(self)]))
+        self._divide(stops, bounds[:-1].copy())
+        self._file.close()
+        for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            rows = _read_rows(self._sorted, begin, end)
+            _write_rows(self._sorted, rows[np.lexsort((rows["right"], rows["left"]))], begin)
+        self._sorted.flush()
+        self._of_left = self._of_left[:0]
+
+    def _divide(self, stops: Ints, places: Ints) -> None:
+        """Copy the pairs to their parts, which begin at these places; part n has left ends from stop n - 1 to n."""
+        self._file.flush()
+        for begin in range(0, len(self), _PAIRS_AT_ONCE):
+            rows = _read_rows(self._file, begin, min(begin + _PAIRS_AT_ONCE, len(self)))
+            part = stops.searchsorted(rows["left"], side="right")
+            ordered, sizes = rows[np.argsort(part, kind="stable")], np.bincount(part)
+            for one, own in enumerate(np.split(ordered, np.cumsum(sizes)[:-1])):
+                if len(own):
+                    _write_rows(self._sorted, own, int(places[one]))
+            places[: len(sizes)] += sizes
+        self._sorted.flush()
+
+    def blocks(self) -> Iterator[PairRows]:
+        """Yield the pairs, many at once."""
+        for begin in range(0, len(self), _PAIRS_AT_ONCE):
+            yield _read_rows(self._sorted, begin, min(begin + _PAIRS_AT_ONCE, len(self)))
+
+    def edges(self) -> Iterator[Ints]:
+        """Yield both ends of the pairs, (m, 2), many at once."""
+        return map(edges_of, self.blocks())
+
+    def ties(self) -> Iterator[tuple[Ints, Floats]]:
+        """Yield both ends and the similarities of those for which a record may be removed, many at once.
+
+        It may not if only a passage makes them a pair.
+        """
+        for rows in self.blocks():
+            tying = rows[~rows["by_passage"]]
+            yield edges_of(tying), tying["similarity"]
+
+    def similarities(self, left: Ints, right: Ints) -> Floats:
+        """Return the similarity of m pairs, left < right; nan for those that are none."""
+        found = np.full(len(left), np.nan)
+        order = np.lexsort((right, left))
+        sought = (left * self._documents + right)[order]
+        for rows in self.blocks():
+            keys = rows["left"] * self._documents + rows["right"]
+            begin, end = sought.searchsorted((keys[0], keys[-1] + 1))
+            places = keys.searchsorted(sought[begin:end])
+            here = keys[places] == sought[begin:end]
+            found[order[begin:end][here]] = rows["similarity"][places[here]]
+        return found
+
+
+def edges_of(rows: PairRows) -> Ints:
+    """Return both ends of pairs, (m, 2)."""
+    return np.stack((rows["left"], rows["right"]), axis=1)
+
+
+def _read_rows(file: BinaryIO, begin: int, end: int) -> PairRows:
+    size = _PAIR.itemsize
+    return np.frombuffer(os.pread(file.fileno(), (end - begin) * size, begin * size), _PAIR)
+
+
+@full_disk()
+def _write_rows(file: BinaryIO, rows: PairRows, begin: int | None = None) -> None:
+    if begin is not None:
+        file.seek(begin * _PAIR.itemsize)
+    file.write(rows.data)
+
+
 def find_pairs(
     records: EncodedRecords, twins: Twins, nodes: Nodes, progress: Progress
 ) -> tuple[SortedPairs, SortedPairs, FullBuckets]:
@@ -70,46 +201,46 @@ def find_pairs(
     encoder = records.encoder
     heads = twins.heads if encoder.has_sketches else twins.heads[:0]
     progress("candidates", 0, len(heads))
-    pairs, in_review = SortedPairs(records), SortedPairs(records)
+    keys = _band_keys(records, heads)
+    full = find_full_buckets(keys, encoder.profile.recipe.match.bucket_limit, records.pool)
 
-    def add(screened: Screened, scores: Scores) -> None:
-        counts = are_pairs(encoder, scores, screened.shared_bands)
-        pairs.add(screened.take(counts), scores.take(counts))
-        in_review.add(screened.take(~counts), scores.take(~counts))
-
-    add(*_verified(records, heads[:0], heads[:0]))
-    full = _verify_links(records, heads, nodes, add)
+    _, no_scores = _verified(records, heads[:0], heads[:0])
+    pairs, in_review = SortedPairs(records, no_scores), SortedPairs(records, no_scores)
+    for screened, scores in _verify_all(records, _blocks(keys, full, heads, nodes, encoder)):
+        are_found = are_pairs(encoder, scores, screened.shared_bands)
+        pairs.add(screened.take(are_found), scores.take(are_found))
+        in_review.add(screened.take(~are_found), scores.take(~are_found))
     progress("candidates", len(heads), len(heads))
+
     pairs.finish()
     in_review.finish()
     return pairs, in_review, full
 
 
-def _verify_links(
-    records: EncodedRecords, heads: Ints, nodes: Nodes, add: Callable[[Screened, Scores], None]
-) -> FullBuckets:
-    """Verify the linked pairs of heads on all cores; return the full buckets."""
-    keys = _band_keys(records, heads)
-    full = find_full_buckets(keys, records.encoder.profile.recipe.match.bucket_limit, records.pool)
+def _verify_all(
+    records: EncodedRecords, blocks: Iterator[tuple[Ints, Ints]]
+) -> Iterator[tuple[Screened, Scores]]:
+    """Verify blocks of links in the pool of threads, and yield their pairs in the order of the blocks."""
     waiting: deque[Future[tuple[Screened, Scores]]] = deque()
-    for block in _blocks(keys, full, heads, nodes, records.encoder):
+    for block in blocks:
         waiting.append(records.pool.submit(_verified, records, *block))
         if len(waiting) > _BLOCKS_WAITING:
-            add(*waiting.popleft().result())
-    for one in waiting:
-        add(*one.result())
-    return full
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
+    """Return the bucket hashes of heads; a matrix of them is in a temporary file."""
     encoder = records.encoder
     parts = [slice(at, at + _SKETCHES_AT_ONCE) for at in range(0, len(heads), _SKETCHES_AT_ONCE)]
     if encoder.family.ordered:
-        found = [encoder.ragged_keys(records.read_sketches(heads[rows])) for rows in parts]
-        return Ragged.joined([Ragged.of([]), *found])
+        keys_of_parts = [encoder.ragged_keys(records.read_sketches(heads[rows])) for rows in parts]
+        return Ragged.joined([Ragged.of([]), *keys_of_parts])
     shape = (len(heads), encoder.profile.bands)
     if not len(heads):
         return np.zeros(shape, np.uint64)
+
     file = records.open_temporary()
     with full_disk():  # a page without room would end the process when it is written
         os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * np.dtype(np.uint64).itemsize)
@@ -125,9 +256,10 @@ def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
 def _blocks(
     keys: Keys, full: FullBuckets, heads: Ints, nodes: Nodes, encoder: Encoder
 ) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the links of heads that may count, in blocks of both ends."""
     limit = encoder.profile.recipe.match.bucket_limit
-    for one, other in linked_pairs(keys, limit, full, encoder.backend):
-        left, right = heads[one], heads[other]
+    for left_rows, right_rows in linked_pairs(keys, limit, full, encoder.backend):
+        left, right = heads[left_rows], heads[right_rows]
         if not nodes.counts_all:
             counted = nodes.may_count(left, right)
             left, right = left[counted], right[counted]
@@ -142,9 +274,10 @@ def _verified(records: EncodedRecords, left: Ints, right: Ints) -> tuple[Screene
     if half and records.feature_total(used) > _FEATURES_AT_ONCE:
         parts = [_verified(records, left[rows], right[rows]) for rows in (slice(half), slice(half, None))]
         return Screened.joined([pairs for pairs, _ in parts]), Scores.joined([scores for _, scores in parts])
+
     signed = Signatures(used, records.read_sketches(used), ())
-    one, other = used.searchsorted(left), used.searchsorted(right)
-    screened = screen(records.encoder, signed, one, other, review=True, count_late=True)
+    ends = used.searchsorted(left), used.searchsorted(right)
+    screened = screen(records.encoder, signed, *ends, review=True, count_late=True)
 
     def read(rows: Sequence[int]) -> dict[int, NDArray[Any]]:
         return dict(zip(rows, records.read_features(used[rows]), strict=True))

@@ -71,7 +71,7 @@ class _Part:
     positions: "array[int]" = field(default_factory=lambda: array("q"))
 
 
-class DedupeInput:
+class RecordReader:
     """Reads all records once; `summary`, and where the documents are in their inputs, are complete then.
 
     `parts` are the parts of the source, each with whether the positions of its records are their lines, not the numbers

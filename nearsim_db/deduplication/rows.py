@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nearsim_db.deduplication.clusters import find
+from nearsim_db.deduplication.clusters import find_duplicates
 from nearsim_db.deduplication.comparison import Comparison
-from nearsim_db.deduplication.reading import DedupeInput
+from nearsim_db.deduplication.reading import RecordReader
 from nearsim_db.deduplication.records import EncodedRecords
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, RejectWriter, from_documents, open_vectors
@@ -130,11 +130,11 @@ def dedupe(
         EncodedRecords.under(chosen, threads, exact=exact) as records,
         open_vectors(None) as beside,
     ):
-        read = DedupeInput(_Source(given, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
+        read = RecordReader(_Source(given, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
         rejects = _Rejects()
         read.read(records, None, rejects, silent, strict=False)
         read.refuse_unusable()
-        found = find(records, read.labels, silent)
+        found = find_duplicates(records, read.labels, silent)
         places, old = read.rows, read.labels.against
         removed = np.flatnonzero(found.match >= 0)
         survivors = found.match[removed]

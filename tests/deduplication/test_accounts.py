@@ -12,7 +12,8 @@ import networkx
 import pyarrow
 import pytest
 
-from nearsim_db.deduplication.files import Outputs, dedupe
+from nearsim_db.deduplication.files import dedupe
+from nearsim_db.deduplication.output import Outputs
 from nearsim_db.readers import Source
 from nearsim_db.similarity.recipe import from_mapping
 from tests.builders.selection import some

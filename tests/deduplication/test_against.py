@@ -10,8 +10,9 @@ from typing import Any
 import networkx
 import pytest
 
-from nearsim_db.deduplication import output
-from nearsim_db.deduplication.files import DedupeSummary, Outputs, dedupe
+from nearsim_db.deduplication import lists
+from nearsim_db.deduplication.files import DedupeSummary, dedupe
+from nearsim_db.deduplication.output import Outputs
 from nearsim_db.readers import Fields, Source
 from nearsim_db.similarity.recipe import from_mapping
 from tests.builders.command_line import write_jsonl
@@ -130,7 +131,7 @@ def test_of_many_copies_each_is_listed_once_for_each_text_that_it_matches(
     old, new = old[:20] * 2, new[:20] * 4 + old[:5]
     comparison: dict[str, Any] = {"across": across, "only_against": only_against}
     _, kept, every = run(tmp_path, new, old, **comparison)
-    monkeypatch.setattr(output, "MAX_LISTED_COPIES", 1)
+    monkeypatch.setattr(lists, "MAX_LISTED_COPIES", 1)
     _, still_kept, listed = run(tmp_path, new, old, **comparison)
 
     bodies = {("old", at): one["text"] for at, one in enumerate(old)}

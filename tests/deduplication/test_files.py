@@ -9,7 +9,8 @@ from typing import IO, Any
 import pytest
 
 from nearsim_db.deduplication import reading, records
-from nearsim_db.deduplication.files import Outputs, dedupe
+from nearsim_db.deduplication.files import dedupe
+from nearsim_db.deduplication.output import Outputs
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers import Source, places
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override

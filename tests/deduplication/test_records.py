@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nearsim_db.deduplication import pairs
-from nearsim_db.deduplication.files import Outputs, dedupe
+from nearsim_db.deduplication.files import dedupe
+from nearsim_db.deduplication.output import Outputs
 from nearsim_db.deduplication.records import EncodedRecords
 from nearsim_db.indexing import feature_file
 from nearsim_db.readers import Source

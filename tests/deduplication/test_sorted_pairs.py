@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearsim_db.deduplication import sorted_pairs
-from nearsim_db.deduplication.files import Outputs, dedupe
+from nearsim_db.deduplication import pairs as pairs_module
+from nearsim_db.deduplication.files import dedupe
+from nearsim_db.deduplication.output import Outputs
+from nearsim_db.deduplication.pairs import SortedPairs
 from nearsim_db.deduplication.records import EncodedRecords
-from nearsim_db.deduplication.sorted_pairs import SortedPairs
 from nearsim_db.readers import Source
 from nearsim_db.records import Document
 from nearsim_db.similarity.metrics import Scores
@@ -22,9 +23,12 @@ from tests.builders.selection import some_combinations
 DOCUMENTS = 30
 
 
+COUNTED = Scores(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 @pytest.fixture
 def records(monkeypatch: pytest.MonkeyPatch) -> Iterator[EncodedRecords]:
-    monkeypatch.setattr(sorted_pairs, "_PAIRS_AT_ONCE", 7)
+    monkeypatch.setattr(pairs_module, "_PAIRS_AT_ONCE", 7)
     with EncodedRecords.under(Recipe(), 1, exact=False) as records:
         for number in range(DOCUMENTS):
             records.add([Document(str(number), None, "a text")])
@@ -50,7 +54,7 @@ def shuffled_edges() -> list[tuple[int, int]]:
 
 
 def test_pairs_are_sorted_with_their_scores(records: EncodedRecords) -> None:
-    pairs, edges = SortedPairs(records), shuffled_edges()
+    pairs, edges = SortedPairs(records, COUNTED), shuffled_edges()
     for at in range(0, len(edges), 11):
         add(pairs, edges[at : at + 11])
     pairs.finish()
@@ -71,7 +75,7 @@ def test_pairs_are_sorted_with_their_scores(records: EncodedRecords) -> None:
 
 
 def test_similarities_are_those_of_pairs(records: EncodedRecords) -> None:
-    pairs, edges = SortedPairs(records), shuffled_edges()
+    pairs, edges = SortedPairs(records, COUNTED), shuffled_edges()
     add(pairs, edges)
     pairs.finish()
     sought = [*edges[::3], (0, 1), (3, 3), (28, 30), *edges[::-4]]
@@ -82,7 +86,7 @@ def test_similarities_are_those_of_pairs(records: EncodedRecords) -> None:
 
 
 def test_none_are_none(records: EncodedRecords) -> None:
-    pairs = SortedPairs(records)
+    pairs = SortedPairs(records, COUNTED)
     add(pairs, [])
     pairs.finish()
     assert list(pairs.blocks()) == list(pairs.ties()) == []
@@ -124,7 +128,7 @@ def test_parts_of_any_size_have_the_same_result(
         return [path.read_bytes() for path in (outputs.unique, outputs.pairs, outputs.clusters) if path]
 
     whole = result()
-    monkeypatch.setattr(sorted_pairs, "_PAIRS_AT_ONCE", 5)
+    monkeypatch.setattr(pairs_module, "_PAIRS_AT_ONCE", 5)
     assert result() == whole
     assert whole[0].count(b"\n") < len(texts)
     assert whole[1].count(b"\n") > 50

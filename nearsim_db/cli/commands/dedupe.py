@@ -238,8 +238,8 @@ def dedupe(
     are_lines = file_options.input_format == "lines"
     _check_outputs(to, output_format, others, rejects, is_sharded=is_sharded, are_lines=are_lines)
     from nearsim_db.deduplication.cut import cut_passages
-    from nearsim_db.deduplication.files import Outputs
     from nearsim_db.deduplication.files import dedupe as run
+    from nearsim_db.deduplication.output import Outputs
     from nearsim_db.readers import Source, refuse_overwriting_inputs
     from nearsim_db.readers.inputs import readable_twice
     from nearsim_db.readers.leftovers import temporary_copies

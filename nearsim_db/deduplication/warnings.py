@@ -1,0 +1,103 @@
+"""Warnings about what `dedupe` found, each with its remedy."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from nearsim_db.deduplication.clusters import Duplicates
+from nearsim_db.deduplication.comparison import Labels
+from nearsim_db.deduplication.folders import Shard
+from nearsim_db.deduplication.lists import MAX_LISTED_COPIES
+from nearsim_db.deduplication.output import Outputs
+from nearsim_db.deduplication.reading import RecordReader
+from nearsim_db.deduplication.records import EncodedRecords
+from nearsim_db.readers import Source
+from nearsim_db.similarity import recipe_warnings
+
+
+def of_outcome(
+    records: EncodedRecords,
+    reader: RecordReader,
+    duplicates: Duplicates,
+    outputs: Outputs,
+    shards: Sequence[Shard],
+    against: Sequence[Source],
+) -> tuple[str, ...]:
+    """Return the warnings about the input, the recipe, the duplicates and the outputs, in the order of the work."""
+    encoder = records.encoder
+    return (
+        *reader.warnings(),
+        *_against_warnings(reader, against, duplicates),
+        *(recipe_warnings.of_profile(encoder.profile) if encoder.has_sketches else ()),
+        *_feature_warnings(records, duplicates),
+        *_duplicate_warnings(records, reader.labels, duplicates),
+        *_listing_warnings(outputs, reader.labels, duplicates),
+        *outputs.stale_warnings(shards),
+    )
+
+
+def _against_warnings(
+    reader: RecordReader, against: Sequence[Source], duplicates: Duplicates
+) -> Iterator[str]:
+    """Warn of another corpus without records, and of one that has every record."""
+    for number in reader.empty_others:
+        name = against[number].file(against[number].paths[0]).name
+        yield f"--against {name} has no records: nothing was compared with it"
+    if duplicates.matched and duplicates.matched == reader.summary.read - reader.summary.rejected:
+        yield "every record has a near-duplicate in --against, so that none is left; is it a copy of the input?"
+
+
+def _duplicate_warnings(records: EncodedRecords, labels: Labels, duplicates: Duplicates) -> list[str]:
+    """Return a warning if most records are removed, or one cluster has many of them."""
+    if not records.encoder.has_sketches:
+        return []  # whole texts were compared, which no setting changes
+    sizes = np.unique(duplicates.clusters.cluster_ids, return_counts=True)[1]
+    return recipe_warnings.of_duplicates(
+        records.encoder.profile.recipe,
+        labels.count - labels.against,
+        int((duplicates.match >= 0).sum()),
+        int(sizes.max(initial=0)),
+        noun="record",
+    )
+
+
+def _listing_warnings(outputs: Outputs, labels: Labels, duplicates: Duplicates) -> list[str]:
+    """Return a warning about copies that are not all listed with each other."""
+    sizes = duplicates.twins.sizes()
+    copies = int(sizes[sizes > MAX_LISTED_COPIES].sum())
+    if outputs.pairs is None or not copies:
+        return []
+    instead = "" if labels.comparison.against else "; --clusters lists them all"
+    return [
+        f"{outputs.pairs} lists each of {copies:,} records with the first of its copies only, as their texts have more "
+        f"than {MAX_LISTED_COPIES} copies, too many for all pairs{instead}"
+    ]
+
+
+def _feature_warnings(records: EncodedRecords, duplicates: Duplicates) -> Iterator[str]:
+    """Yield warnings about the texts, features and sketches, and about links that were left out."""
+    encoder = records.encoder
+    if not encoder.has_sketches:
+        return
+    heads, profile = duplicates.twins.heads, encoder.profile
+    sketches, counts = records.read_sketches(duplicates.twins.sample), records.counts
+    totals = recipe_warnings.FeatureTotals(
+        int((counts > 0).sum()), int((counts == 1).sum()), int((counts == 0).sum()), int(counts[heads].sum())
+    )
+    yield from recipe_warnings.of_texts(profile, records.texts)
+    yield from recipe_warnings.of_features(profile, totals)
+    if records.common is not None:
+        yield from recipe_warnings.of_common(profile.recipe.match.ignore_common or 0.0, records.common)
+    yield from recipe_warnings.of_sketches(profile, sketches)
+    short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
+    expected = recipe_warnings.candidates_per_document(
+        encoder.band_keys(sketches), profile.amplification, len(heads)
+    )
+    yield from filter(None, (short, recipe_warnings.of_candidates(expected, profile.recipe)))
+    differ = ties = 0
+    for edges, _ in duplicates.pairs.ties():
+        left, right = records.numbers[edges].T
+        differ, ties = differ + int((left != right).sum()), ties + len(edges)
+    yield from recipe_warnings.of_numbers(profile.recipe, differ, ties)
+    full, limit = duplicates.full, profile.recipe.match.bucket_limit
+    yield from recipe_warnings.of_limit(limit, full.links_left_out, len(full.rows.keys))
