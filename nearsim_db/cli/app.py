@@ -32,6 +32,7 @@ _PANELS = {
         "build": ("ingest", "--collection news"),
         "worker": ("worker", "--collection news --http 9180"),
         "dedupe": ("dedupe", "stories.jsonl --threshold 0.8 --output unique.jsonl"),
+        "cut": ("cut", "stories.jsonl --output cut.jsonl --cuts cuts.jsonl"),
         "attach": ("attach", "news.story --id story_id --text body --title headline"),
         "sweep": ("attach", "story"),
         "detach": ("attach", "story --keep"),

@@ -583,3 +583,16 @@ def test_a_run_that_removes_most_records_is_questioned(
     assert "149 of 150 records are duplicates" in said and "the largest cluster has 150" in said
     for setting in ("match.threshold", "cluster.linkage = average", "cluster.numbers_differ = keep-apart"):
         assert setting in said
+
+
+def test_cut_does_what_dedupe_does_with_its_option(nearsim: CommandLine, tmp_path: Path) -> None:
+    repeated = " ".join(f"shared{number}" for number in range(25)) + "."
+    texts = {"a": f"{repeated} The first.", "b": f"The second. {repeated}", "c": repeated}
+    path = write_jsonl(tmp_path / "in.jsonl", [{"id": name, "text": text} for name, text in texts.items()])
+    written = []
+    for command in (["cut", path], ["dedupe", path, "--cut"]):
+        outputs = ["-o", tmp_path / "out.jsonl", "--cuts", tmp_path / "cuts.jsonl"]
+        summary = nearsim.succeed(*command, *outputs, "--json").document()
+        written.append((summary, *(Path(name).read_bytes() for name in outputs[1::2])))
+    assert written[0] == written[1]
+    assert written[0][0]["cut"] == {"changed": 1, "passages": 2, "characters": 2 * len(repeated) + 1}

@@ -1,54 +1,23 @@
 """The command `nearsim dedupe`: remove near-duplicates from files."""
 
-import os
-import signal
-import sys
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from glob import glob, has_magic
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nearsim_db.cli import formats, inputs, options, recipes
+from nearsim_db.cli import inputs, options, recipes, remaining
+from nearsim_db.cli.commands.cut import cut
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.output import summaries, terminal
-from nearsim_db.errors import InputError, MissingCollectionError
-from nearsim_db.readers.writers.file_format import COMPRESSIONS, FileFormat, chosen_encoding, file_type
-from nearsim_db.records import STANDARD_OUTPUT
+from nearsim_db.cli.output import terminal
+from nearsim_db.errors import MissingCollectionError
+from nearsim_db.readers.writers.file_format import file_type
 
 if TYPE_CHECKING:
-    from nearsim_db.readers import Fields, Reading, Source
-
-_OTHER_FORMATS = {".zip", ".csv", ".tsv", ".parquet"}
-_NOWHERE = Path(os.devnull)
-
-
-_Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst, "
-        ".bz2, .xz), .parquet, otherwise that of the input. A folder, as in out/, gets a file for each input file, "
-        "with its name. - is standard output; required without --dry-run.",
-    ),
-]
-_OutputFormat = Annotated[
-    FileFormat | None,
-    typer.Option(
-        "--output-format", help="Format of --output if its suffix names none. (default: that of the input)"
-    ),
-]
-_Rejects = Annotated[Path | None, inputs.rejects_option(f"{inputs.REJECTS}; - is standard output.")]
-_MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
-
-
-def _lines_option(what: str) -> Any:
-    return typer.Option(metavar="PATH", parser=formats.path, help=f"File for the {what}, as JSON lines.")
+    from nearsim_db.readers import Source
 
 
 @dataclass(eq=False, repr=False)
@@ -93,7 +62,7 @@ class _Comparison:
             help="Cut passages that earlier texts have out of the texts, as whole sentences, instead.",
         ),
     ] = False
-    cuts: Annotated[Path | None, _lines_option("places of what --cut has cut")] = None
+    cuts: Annotated[Path | None, remaining.lines_option("places of what --cut has cut")] = None
 
     def check(
         self, files: list[Path], clusters: Path | None, vectors: Path | None, threshold: float | None
@@ -121,10 +90,8 @@ class _Comparison:
             if value:
                 raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --cut")
 
-    def sources(
-        self, fields: "Fields", reading: "Reading", folder: Path, *, with_vectors: bool
-    ) -> "list[Source]":
-        """Return what is compared with; collections are written to the folder."""
+    def sources(self, source: "Source", folder: Path, *, with_vectors: bool) -> "list[Source]":
+        """Return what a source is compared with; collections are written to the folder."""
         from nearsim_db.readers import Fields, Source
 
         found = []
@@ -133,7 +100,7 @@ class _Comparison:
             if self.missing_ok and _is_missing(name):
                 terminal.print_warning(missing)
             elif _names_files(name):
-                found.append(Source([inputs.path(name)], fields, reading=reading))
+                found.append(Source([inputs.path(name)], source.fields, reading=source.reading))
             else:
                 try:
                     copy = _copied(name, folder / f"{at}.jsonl", with_vectors=with_vectors)
@@ -196,20 +163,21 @@ def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
 def dedupe(
     *,
     files: inputs.Files,
-    output: _Output = None,
-    output_format: _OutputFormat = None,
-    pairs: Annotated[Path | None, _lines_option("pairs")] = None,
-    clusters: Annotated[Path | None, _lines_option("clusters")] = None,
+    output: remaining.Output = None,
+    output_format: remaining.OutputFormat = None,
+    pairs: Annotated[Path | None, remaining.lines_option("pairs")] = None,
+    clusters: Annotated[Path | None, remaining.lines_option("clusters")] = None,
     review: Annotated[
-        Path | None, _lines_option("pairs below the threshold that are to be reviewed (match.review)")
+        Path | None,
+        remaining.lines_option("pairs below the threshold that are to be reviewed (match.review)"),
     ] = None,
     comparison: _Comparison,
     threshold: recipes.Threshold = None,
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
-    rejects: _Rejects = None,
-    max_rejected: _MaxRejected = None,
+    rejects: remaining.Rejects = None,
+    max_rejected: remaining.MaxRejected = None,
     strict: inputs.Strict = False,
     dry_run: inputs.DryRun = False,
     jobs: options.Jobs = None,
@@ -221,119 +189,62 @@ def dedupe(
     of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. A record is known
     by its file and line, so that ids may recur or be absent. With --against, a record is removed that has a
     near-duplicate there or among the records before it. Files are read twice; standard input and pipes are copied
-    to TMPDIR first. With --cut, passages of match.passage words (20 by default) that a record before has are cut
-    out instead. Exits with 1 if nothing is written, and with 3 if something is but records are rejected, unless
-    --rejects or --max-rejected allows it.
+    to TMPDIR first. With --cut it does what nearsim cut does. Exits with 1 if nothing is written, and with 3 if
+    something is but records are rejected, unless --rejects or --max-rejected allows it.
     """
     comparison.check(files, clusters, vectors, threshold)
     if comparison.cut:
         comparison.refuse_with_cut(
             pairs=pairs, clusters=clusters, review=review, vectors=vectors, threshold=threshold
         )
-    if not output and not dry_run:
-        raise UsageError("give --output PATH (- for standard output), or --dry-run")
-    is_sharded = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
-    to = None if output is None else Path(output) if is_sharded else formats.path(output)
-    others = [one for one in (pairs, clusters, review, comparison.cuts) if one is not None]
-    are_lines = file_options.input_format == "lines"
-    _check_outputs(to, output_format, others, rejects, is_sharded=is_sharded, are_lines=are_lines)
-    from nearsim_db.deduplication.cut import cut_passages
+        cut(
+            files=files,
+            output=output,
+            output_format=output_format,
+            cuts=comparison.cuts,
+            recipe_options=recipe_options,
+            file_options=file_options,
+            rejects=rejects,
+            max_rejected=max_rejected,
+            strict=strict,
+            dry_run=dry_run,
+            outcome=outcome,
+        )
+        return
+
+    to = remaining.Remaining.of_options(output, output_format, dry_run=dry_run)
+    lists = [path for path in (pairs, clusters, review) if path is not None]
+    to.check(lists, rejects, recipe_options, file_options)
+    recipe = recipe_options.chosen(1.0 if comparison.exact else threshold)
+    allowed = 0 if max_rejected is None and rejects is None else max_rejected
+
     from nearsim_db.deduplication.files import dedupe as run
     from nearsim_db.deduplication.output import Outputs
-    from nearsim_db.readers import Source, refuse_overwriting_inputs
-    from nearsim_db.readers.inputs import readable_twice
     from nearsim_db.readers.leftovers import temporary_copies
 
-    of_options = [recipe_options.recipe, file_options.config, *(recipe_options.ignore or ())]
-    refuse_overwriting_inputs([to, rejects, *others], [path for path in of_options if path is not None])
-    chosen = recipe_options.chosen(1.0 if comparison.exact else threshold)
-    most_rejected = 0 if max_rejected is None and rejects is None else max_rejected
-    reading = file_options.reading()
-    outputs = (
-        Outputs()
-        if dry_run
-        else Outputs(to, pairs, clusters, rejects, review, output_format, is_sharded, comparison.cuts)
-    )
+    outputs = Outputs()
+    if not dry_run:
+        outputs = Outputs(to.path, pairs, clusters, rejects, review, to.format, to.sharded)
     with ExitStack() as stack:
-        # Temporary files are deleted on the way out.
-        stack.enter_context(terminal.on_signals(lambda number: sys.exit(128 + number), signal.SIGTERM))
-        with outcome.progress() as progress:
-            readable = stack.enter_context(readable_twice(files, reading.format, progress))
-        originals = dict(zip(readable, files, strict=True))
-        fields = replace(file_options.fields(), ids="optional" if vectors is None else "required")
-        source = Source(readable, fields, reading=reading, originals=originals)
-        terminal.print_warnings(source.notes)
+        ids: Literal["required", "optional"] = "optional" if vectors is None else "required"
+        source = stack.enter_context(remaining.opened_source(files, file_options, outcome, ids))
         folder = stack.enter_context(temporary_copies()) if comparison.against else Path()
-        against = comparison.sources(fields, reading, folder, with_vectors=chosen.sketch.input == "vector")
+        against = comparison.sources(source, folder, with_vectors=recipe.sketch.input == "vector")
         terminal.print_warnings(chain.from_iterable(corpus.notes for corpus in against))
         with outcome.progress(None if against else source) as progress:
-            summary = (
-                cut_passages(source, chosen, outputs, progress, strict=strict, most_rejected=most_rejected)
-                if comparison.cut
-                else run(
-                    source,
-                    chosen,
-                    outputs,
-                    progress,
-                    vectors,
-                    against=against,
-                    only_against=comparison.only_against,
-                    across=comparison.across,
-                    earlier_later=comparison.earlier_later,
-                    exact=comparison.exact,
-                    strict=strict,
-                    most_rejected=most_rejected,
-                    threads=jobs,
-                )
+            summary = run(
+                source,
+                recipe,
+                outputs,
+                progress,
+                vectors,
+                against=against,
+                only_against=comparison.only_against,
+                across=comparison.across,
+                earlier_later=comparison.earlier_later,
+                exact=comparison.exact,
+                strict=strict,
+                most_rejected=allowed,
+                threads=jobs,
             )
-    stream = sys.stderr if STANDARD_OUTPUT in (outputs.unique, *outputs.lists()) else sys.stdout
-    done = summaries.dedupe_document(summary, outputs.unique)
-    outcome.show(
-        done, lambda: summaries.print_dedupe_summary(summary, outputs.unique, outputs.rejects, stream), stream
-    )
-    terminal.print_warnings(
-        [*source.warnings, *chain.from_iterable(one.warnings for one in against), *summary.warnings]
-    )
-    if summary.rejected is not None:
-        if most_rejected is not None and summary.ingest.rejected + summary.against.rejected > most_rejected:
-            left = "the output would be written" if dry_run else f"{output} was written"
-            inputs.refuse_rejected(summary.rejected, most_rejected, left)
-        terminal.print_warning(summary.rejected)
-
-
-def _check_outputs(
-    output: Path | None,
-    format: FileFormat | None,
-    others: list[Path],
-    rejects: Path | None,
-    *,
-    is_sharded: bool,
-    are_lines: bool,
-) -> None:
-    """Refuse suffixes of unknown formats, of others than JSON lines for `others`, and two outputs at one path.
-
-    With `are_lines` the inputs are lines of text, and so is an output of any other suffix.
-    """
-    if format is FileFormat.LINES and not are_lines:
-        raise UsageError("--output-format lines is for lines of text, which --input-format lines reads")
-    if is_sharded and format is not None:
-        raise UsageError(
-            f"--output-format is for one file; the files in {output} have the format of the input"
-        )
-    try:
-        if output is not None and not is_sharded:
-            default = FileFormat.LINES if are_lines else FileFormat.JSONL
-            chosen_encoding(output, format, default, option="--output-format")
-    except InputError as error:
-        raise UsageError(str(error)) from error
-    for path in others:
-        if file_type(path) in _OTHER_FORMATS:
-            raise UsageError(
-                f"cannot write {path}: pairs and clusters are written as JSON lines; end the name in .jsonl (also with "
-                f"{', '.join(COMPRESSIONS)})"
-            )
-    paths = [one for one in (output, rejects, *others) if one is not None and one != _NOWHERE]
-    if len({one.resolve() for one in paths}) < len(paths):
-        raise UsageError(
-            "--output, --pairs, --clusters, --review, --cuts and --rejects must be different files"
-        )
+    remaining.show_summary(summary, outputs, [source, *against], outcome, allowed)

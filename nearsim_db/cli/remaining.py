@@ -1,0 +1,180 @@
+"""What `nearsim dedupe` and `nearsim cut` have in common: files in, the remaining documents out."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from nearsim_db.cli import formats, inputs, options, recipes
+from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.output import summaries, terminal
+from nearsim_db.errors import InputError
+from nearsim_db.readers.writers.file_format import COMPRESSIONS, FileFormat, chosen_encoding, file_type
+from nearsim_db.records import STANDARD_OUTPUT
+
+if TYPE_CHECKING:
+    from nearsim_db.deduplication.files import DedupeSummary
+    from nearsim_db.deduplication.output import Outputs
+    from nearsim_db.readers import Source
+
+_OTHER_FORMATS = {".zip", ".csv", ".tsv", ".parquet"}
+_NOWHERE = Path(os.devnull)
+
+
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst, "
+        ".bz2, .xz), .parquet, otherwise that of the input. A folder, as in out/, gets a file for each input file, "
+        "with its name. - is standard output; required without --dry-run.",
+    ),
+]
+OutputFormat = Annotated[
+    FileFormat | None,
+    typer.Option(
+        "--output-format", help="Format of --output if its suffix names none. (default: that of the input)"
+    ),
+]
+Rejects = Annotated[Path | None, inputs.rejects_option(f"{inputs.REJECTS}; - is standard output.")]
+MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
+
+
+def lines_option(what: str) -> Any:
+    """Return an option for a file of JSON lines."""
+    return typer.Option(metavar="PATH", parser=formats.path, help=f"File for the {what}, as JSON lines.")
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """Where the remaining documents go: a file, or, if `sharded`, a folder with a file for each input.
+
+    There is no path on a dry run without an output.
+    """
+
+    path: Path | None
+    format: FileFormat | None
+    sharded: bool
+
+    @classmethod
+    def of_options(cls, output: str | None, format: FileFormat | None, *, dry_run: bool) -> "Remaining":
+        """Return what --output and --output-format name. Raises UsageError without an output."""
+        if not output and not dry_run:
+            raise UsageError("give --output PATH (- for standard output), or --dry-run")
+        if output is None:
+            return cls(None, format, False)
+        is_sharded = output.endswith(os.sep) or Path(output).is_dir()
+        return cls(Path(output) if is_sharded else formats.path(output), format, is_sharded)
+
+    def check(
+        self,
+        lists: Sequence[Path],
+        rejects: Path | None,
+        recipe_options: recipes.RecipeOptions,
+        file_options: inputs.FileOptions,
+    ) -> None:
+        """Refuse outputs of formats that cannot be written, at one path, or in place of files that options name."""
+        are_lines = file_options.input_format == "lines"
+        _check_outputs(self.path, self.format, lists, rejects, is_sharded=self.sharded, are_lines=are_lines)
+        from nearsim_db.readers import refuse_overwriting_inputs
+
+        of_options = [recipe_options.recipe, file_options.config, *(recipe_options.ignore or ())]
+        refuse_overwriting_inputs(
+            [self.path, rejects, *lists], [path for path in of_options if path is not None]
+        )
+
+
+@contextmanager
+def opened_source(
+    files: list[Path],
+    file_options: inputs.FileOptions,
+    outcome: options.Outcome,
+    ids: Literal["required", "optional"] = "optional",
+) -> Iterator["Source"]:
+    """Open files, and copies of streams, which are deleted after the block, also by a signal."""
+    from nearsim_db.readers import Source
+    from nearsim_db.readers.inputs import readable_twice
+
+    reading = file_options.reading()
+    with ExitStack() as stack:
+        stack.enter_context(terminal.on_signals(lambda number: sys.exit(128 + number), signal.SIGTERM))
+        with outcome.progress() as progress:
+            readable = stack.enter_context(readable_twice(files, reading.format, progress))
+        originals = dict(zip(readable, files, strict=True))
+        fields = replace(file_options.fields(), ids=ids)
+        source = Source(readable, fields, reading=reading, originals=originals)
+        terminal.print_warnings(source.notes)
+        yield source
+
+
+def show_summary(
+    summary: "DedupeSummary",
+    outputs: "Outputs",
+    sources: Sequence["Source"],
+    outcome: options.Outcome,
+    max_rejected: int | None,
+) -> None:
+    """Show what was done, with its warnings; exit with 3 if more records were rejected than are allowed."""
+    stream = sys.stderr if STANDARD_OUTPUT in (outputs.unique, *outputs.lists()) else sys.stdout
+    document = summaries.dedupe_document(summary, outputs.unique)
+    outcome.show(
+        document,
+        lambda: summaries.print_dedupe_summary(summary, outputs.unique, outputs.rejects, stream),
+        stream,
+    )
+    of_files = chain.from_iterable(source.warnings for source in sources)
+    terminal.print_warnings([*of_files, *summary.warnings])
+    if summary.rejected is None:
+        return
+    if max_rejected is not None and summary.ingest.rejected + summary.against.rejected > max_rejected:
+        is_dry = outputs.unique is None
+        left = "the output would be written" if is_dry else f"{outputs.unique} was written"
+        inputs.refuse_rejected(summary.rejected, max_rejected, left)
+    terminal.print_warning(summary.rejected)
+
+
+def _check_outputs(
+    output: Path | None,
+    format: FileFormat | None,
+    others: Sequence[Path],
+    rejects: Path | None,
+    *,
+    is_sharded: bool,
+    are_lines: bool,
+) -> None:
+    """Refuse suffixes of unknown formats, of others than JSON lines for `others`, and two outputs at one path.
+
+    With `are_lines` the inputs are lines of text, and so is an output of any other suffix.
+    """
+    if format is FileFormat.LINES and not are_lines:
+        raise UsageError("--output-format lines is for lines of text, which --input-format lines reads")
+    if is_sharded and format is not None:
+        raise UsageError(
+            f"--output-format is for one file; the files in {output} have the format of the input"
+        )
+    try:
+        if output is not None and not is_sharded:
+            default = FileFormat.LINES if are_lines else FileFormat.JSONL
+            chosen_encoding(output, format, default, option="--output-format")
+    except InputError as error:
+        raise UsageError(str(error)) from error
+    for path in others:
+        if file_type(path) in _OTHER_FORMATS:
+            raise UsageError(
+                f"cannot write {path}: pairs and clusters are written as JSON lines; end the name in .jsonl (also with "
+                f"{', '.join(COMPRESSIONS)})"
+            )
+    paths = [one for one in (output, rejects, *others) if one is not None and one != _NOWHERE]
+    if len({one.resolve() for one in paths}) < len(paths):
+        raise UsageError(
+            "--output, --pairs, --clusters, --review, --cuts and --rejects must be different files"
+        )
