@@ -55,6 +55,24 @@ def test_rows_are_inserted_updated_and_deleted(index: Index, engine: Engine) -> 
         assert index.stats()["indexed"] == 0
 
 
+def test_document_inserted_again_with_an_older_revision_is_indexed(index: Index, engine: Engine) -> None:
+    with index:
+        run(
+            engine,
+            "UPDATE nearsim.document SET body = 'changed before it is replaced' WHERE external_id = 'c'",
+        )
+        assert pairs(index) == {("a", "b")}
+        run(
+            engine,
+            "CREATE TEMPORARY TABLE saved AS SELECT * FROM nearsim.document WHERE external_id = 'c'; "
+            "DELETE FROM nearsim.document WHERE external_id = 'c'; "
+            "INSERT INTO nearsim.document (doc_id, collection_id, external_id, body, revision) OVERRIDING SYSTEM VALUE "
+            "SELECT saved.doc_id, collection_id, 'c', document.body, saved.revision - 1 "
+            "FROM saved JOIN nearsim.document USING (collection_id) WHERE document.external_id = 'a'",
+        )
+        assert pairs(index) == {("a", "b"), ("a", "c"), ("b", "c")}
+
+
 def test_document_moved_to_another_collection(index: Index, engine: Engine, database_url: str) -> None:
     with index, Index.connect(database_url, collection="other") as other:
         other.add([Document("x", body=TEXT + " this year")])

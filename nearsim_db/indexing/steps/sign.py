@@ -96,7 +96,8 @@ def _keep(context: Context, rows: SignatureRows, features: FeatureSets) -> None:
 class _Plan:
     """What happens to a batch: `kept` have unchanged features, `fresh` are written with `heads`, `removed` are deleted.
 
-    `changing` are the digests that get another head; only they need the exclusive lock.
+    `changing` are the digests that get another head. They need the exclusive lock, and so does a document that was
+    inserted again with an older revision than the signed one (`replaces_newer`).
     """
 
     kept: SignatureRows
@@ -104,6 +105,7 @@ class _Plan:
     heads: Ints
     removed: list[int]
     changing: list[UUID]
+    replaces_newer: bool
 
 
 def store_signatures(
@@ -127,7 +129,7 @@ def store_signatures(
     take_transaction_lock(connection, Lock.STORE, generation_id, shared=True)
     plan = _plan(connection, context, doc_ids, rows)
     # Another worker may be about to store a document that is deleted.
-    if plan.changing or len(rows.doc_ids) < len(doc_ids):
+    if plan.changing or plan.replaces_newer or len(rows.doc_ids) < len(doc_ids):
         savepoint.rollback()
         take_transaction_lock(connection, Lock.STORE, generation_id)
         plan = _plan(connection, context, doc_ids, rows)
@@ -151,14 +153,14 @@ def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID
 def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows: SignatureRows) -> _Plan:
     tables = context.tables(connection)
     signed = tables.signatures.read_signed(doc_ids)
-    same, outdated = np.zeros((2, len(rows.doc_ids)), bool)
+    same, is_older = np.zeros((2, len(rows.doc_ids)), bool)
     for row, (doc_id, revision) in enumerate(
         zip(rows.doc_ids.tolist(), rows.revisions.tolist(), strict=True)
     ):
         if doc_id in signed:
             same[row] = signed[doc_id].digest == rows.digest(row)
-            # A process that read the document later may have stored it already.
-            outdated[row] = signed[doc_id].revision > revision
+            is_older[row] = signed[doc_id].revision > revision
+    outdated = _are_outdated(connection, context, rows, is_older)
     fresh = rows.take(~same & ~outdated)
     settled = set(rows.doc_ids[same | outdated].tolist())
     removed = [doc_id for doc_id in doc_ids if doc_id in signed and doc_id not in settled]
@@ -168,7 +170,22 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
     removed = list({*removed, *gone})
     heads, preceded = _find_heads(connection, context, fresh, orphaned)
     changing = [digest for digest in orphaned | preceded if digest is not None]
-    return _Plan(rows.take(same & ~outdated), fresh, heads, removed, changing)
+    replaces_newer = bool((is_older & ~outdated).any())
+    return _Plan(rows.take(same & ~outdated), fresh, heads, removed, changing, replaces_newer)
+
+
+def _are_outdated(connection: Connection, context: Context, rows: SignatureRows, is_older: Mask) -> Mask:
+    """Return a mask of the documents that another process read later, and stored already.
+
+    They are among those with a newer signature. If such a document is still as it was read, it was deleted and inserted
+    again with an older revision.
+    """
+    if not is_older.any():
+        return is_older
+    changed = documents.find_changed(
+        connection, context.leaves, context.collection_id, rows.doc_ids[is_older], rows.revisions[is_older]
+    )
+    return is_older & np.isin(rows.doc_ids, changed)
 
 
 def _find_heads(
