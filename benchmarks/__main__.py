@@ -25,6 +25,8 @@ NAMES: Mapping[str, tuple[str, str]] = {
     "scale-out": ("scale_out:main", "one server and Citus clusters"),
     "shards": ("shards:main", "one server and Citus clusters with few and many shards"),
     "rebalancing": ("rebalancing:main", "a node is added to a Citus cluster under load"),
+    "attached-texts": ("attached:texts", "texts of an attached table beside ingested ones"),
+    "attached-collections": ("attached:collections", "a table attached as many collections beside one"),
     "startup": ("startup:main", "start-up of commands"),
     "nearest": ("nearest:main", "the nearest of short records, beside the exact join"),
     "partial-copies": ("partial_copies:main", "write a set of partial copies of stories"),
