@@ -319,7 +319,7 @@ class Index(Queries):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
         profiles.refuse_unusable_recipes(self.database, collection_id, only_new=True)
-        self._index(collection_id)
+        self._index(collection_id, is_attached=False)
         return swept
 
     def delete(

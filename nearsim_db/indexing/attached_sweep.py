@@ -103,16 +103,20 @@ def _sweep(
     connection.commit()
     _create_collections(connection, collection_id)
     swept, done = SweepResult(), 0
-    start = source_rows.find_slice(connection, source_rows.get_source(connection, collection_id), None, 0)
-    while start is not None:
+
+    start: str | None = None
+    while start is not None or not done:
         start, new, changed, compared = retry_conflicts(
             connection, partial(_compare_rows, connection, collection_id, start)
         )
+        if not compared:
+            break
         swept.new, swept.changed, done = swept.new + new, swept.changed + changed, done + compared
         progress("follow", done, None)
         meanwhile()
         if stopping():
             return None
+
     after: int | None = 0
     while after is not None:
         after, gone = retry_conflicts(
@@ -122,6 +126,7 @@ def _sweep(
         meanwhile()
         if stopping():
             return None
+
     swept.unusable = source_rows.count_unusable(connection, source_rows.get_source(connection, collection_id))
     attachment = attachments.find_attachment(connection, collection_id)
     swept.trouble = None if attachment is None else find_obstacle(connection, attachment)
@@ -147,9 +152,9 @@ def _create_collections(connection: Connection, collection_id: CollectionId) -> 
 
 
 def _compare_rows(
-    connection: Connection, collection_id: CollectionId, start: str
+    connection: Connection, collection_id: CollectionId, start: str | None
 ) -> tuple[str | None, int, int, int]:
-    """Apply a slice of rows in one transaction.
+    """Apply a slice of rows, from an id or from the first, in one transaction.
 
     Returns the id at which the next slice starts, None after the last, how many documents were new and changed, and the
     number of rows.
@@ -166,9 +171,9 @@ def _compare_documents(
 ) -> tuple[int | None, int]:
     """Delete the documents of a slice that have no row; return its last doc_id, None at the end, and how many."""
     source = lock_source(connection, collection_id)
-    last, gone = source_rows.delete_orphans(connection, source, after, _DOCUMENTS_PER_SLICE)
+    last, documents, gone = source_rows.delete_orphans(connection, source, after, _DOCUMENTS_PER_SLICE)
     connection.commit()
-    return last, gone
+    return last if documents == _DOCUMENTS_PER_SLICE else None, gone
 
 
 def lock_source(connection: Connection, collection_id: CollectionId) -> Source:

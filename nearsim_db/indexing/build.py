@@ -24,10 +24,13 @@ from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.work import build_slices
+from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.build_slices import SlicedStage
 
 MOST_DOCUMENTS = 8  # of a build in one transaction
+# The same in an attached table, whose lengths are known: a batch of texts, as a table may have thousands of collections
+_MAX_ATTACHED_DOCUMENTS = 4_000
+_MAX_ATTACHED_CHARACTERS = 4_000_000
 _POLL_SECONDS = 0.05
 # Names in progress reports
 _STEPS: dict[SlicedStage, str] = {"sign": "sign", "bands": "bands", "pairs": "candidates"}
@@ -182,6 +185,9 @@ def build_few(engine: Engine, context: Context) -> bool:
         _sign_few(connection, context)
         build_plan.warn_of_texts(context)
         few = build_bands.load_few(connection, context)
+        if few.documents < counted:
+            # Texts that differ from the recorded revision were left out; compare them again.
+            context.tables(connection).work.add("compare", [queue.WHOLE])
         counts = context.found.counts
         counts.update(NOTHING_FOUND)
         if few.are_linked:
@@ -191,6 +197,9 @@ def build_few(engine: Engine, context: Context) -> bool:
         _finish(connection, generation, {**few.figures, **counts, "documents": counted})
         context.found.clear()
     discard_indexed(engine, generation)
+    if counted > MOST_DOCUMENTS:
+        for stage in ("sign", "bands", "pairs", "clusters"):
+            _vacuum(engine, context, stage)
     return True
 
 
@@ -203,23 +212,25 @@ def _sign_few(connection: Connection, context: Context) -> None:
     # They are read before a signature is written, on the same session.
     batch = list(chain.from_iterable(unsigned))
     context.build.sample_texts(batch)
-    rows = steps.labelled(connection, context, steps.sign_documents(context, batch))
+    rows = steps.labelled(connection, context, steps.sign_documents(context, batch, keep_features=True))
     context.tables(connection).signatures.write(rows, rows.doc_ids)
 
 
 def _count_documents(connection: Connection, context: Context) -> int | None:
-    """Return the number of documents; None if they are many, expire, have to be counted first or are elsewhere, or
-    the build has begun.
+    """Return the number of documents; None if they are many, expire or have to be counted first, or the build has
+    begun.
     """
     generation = generation_rows.reread(connection, context.generation)
     is_new = generation.is_first_build and generation.stage == "sign" and "began" not in generation.figures
     is_local = generation.leaves.are_shared and not generation.leaves.distributed
     if not is_new or not is_local or context.retained_seconds is not None or context.encoder.freezes:
         return None
-    if attachments.find_attachment(connection, generation.collection_id) is not None:
-        return None
-    counted = collection_rows.count_documents(connection, generation.collection_id, MOST_DOCUMENTS + 1)
-    return counted if counted <= MOST_DOCUMENTS else None
+    if attachments.find_attachment(connection, generation.collection_id) is None:
+        counted = collection_rows.count_documents(connection, generation.collection_id, MOST_DOCUMENTS + 1)
+        return counted if counted <= MOST_DOCUMENTS else None
+    size = attachments.measure_texts(connection, generation.collection_id, _MAX_ATTACHED_DOCUMENTS + 1)
+    is_small = size.documents <= _MAX_ATTACHED_DOCUMENTS and size.characters <= _MAX_ATTACHED_CHARACTERS
+    return size.documents if is_small else None
 
 
 def _finish(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:

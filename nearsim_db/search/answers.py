@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
+_DOCUMENTS_PER_BATCH = 100
 _EQUAL_PAIRS = (
     100_000  # that are read at most if all pairs of a table are equally similar, as those of many twins
 )
@@ -335,10 +336,26 @@ def find_document(
     connection: Connection, live: Generation, external_id: str, *, with_text: bool = True
 ) -> dict[str, Any]:
     """Return a document of a generation's collection. Raises NotFoundError, InputError for no string."""
-    if not isinstance(external_id, str):
-        raise InputError(f"the id {external_id!r} is no string")
-    found = query_rows.find_document(connection, live.collection_id, external_id, with_text=with_text)
-    return found or refuse_document(live.collection, external_id)
+    return find_documents(connection, live, [external_id], with_text=with_text)[0]
+
+
+def find_documents(
+    connection: Connection, live: Generation, external_ids: Sequence[str], *, with_text: bool = True
+) -> list[dict[str, Any]]:
+    """Return documents of a generation's collection, in the order of their ids; raises as `find_document`."""
+    for external_id in external_ids:
+        if not isinstance(external_id, str):
+            raise InputError(f"the id {external_id!r} is no string")
+    stored = query_rows.find_documents(connection, live.collection_id, external_ids, with_text=with_text)
+    return [stored.get(name) or refuse_document(live.collection, name) for name in external_ids]
+
+
+def iterate_documents(
+    connection: Connection, live: Generation, external_ids: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield what `find_documents` returns, of which a batch is in memory."""
+    for begin in range(0, len(external_ids), _DOCUMENTS_PER_BATCH):
+        yield from find_documents(connection, live, external_ids[begin : begin + _DOCUMENTS_PER_BATCH])
 
 
 def refuse_document(collection: str, external_id: str) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from nearsim_db.errors import InputError, count_of
 from nearsim_db.readers.values import field_of
-from nearsim_db.search.answers import find_document, metric_of, profile_of
+from nearsim_db.search.answers import find_documents, metric_of, profile_of
 from nearsim_db.search.pair_figures import (
     PairFigures,
     Remedy,
@@ -186,7 +186,7 @@ def find_two(
     """Return two documents of a generation's collection, in the order given; raises as `explain`."""
     if one == other:
         raise InputError(f"{one!r} is given twice; name two documents")
-    return tuple(find_document(connection, generation, name) for name in (one, other))
+    return tuple(find_documents(connection, generation, (one, other)))
 
 
 def _measure(

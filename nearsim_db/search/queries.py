@@ -10,7 +10,7 @@ from nearsim_db.readers.frames import Rows
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import Direction, Document, Keep, Matches, Nearest, ReadDocument, Reject, Results
 from nearsim_db.search import live_generation
-from nearsim_db.search.answers import Answers, checked_limit, find_document, profile_of
+from nearsim_db.search.answers import Answers, checked_limit, find_document, iterate_documents, profile_of
 from nearsim_db.search.common_fingerprints import CommonFingerprints, read_common
 from nearsim_db.search.events import Following, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
@@ -246,7 +246,7 @@ class Queries(Answers):
             finder = PassageFinder(recipe, backend.resolve(), live.common)
             warning = live_generation.refuse_unindexed(connection, live, asked["doc_id"], external_id)
             found = query_rows.read_similar(connection, live.leaves, asked["doc_id"], 0.0, None)
-            others = (find_document(connection, live, one.external_id) for one in found)
+            others = iterate_documents(connection, live, [one.external_id for one in found])
             return spread_of(asked, others, recipe, finder), warning
 
         found, warning = self._ask(read)

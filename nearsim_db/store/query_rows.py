@@ -21,17 +21,28 @@ def find_document(
     connection: Connection, collection_id: CollectionId, external_id: str, *, with_text: bool = True
 ) -> dict[str, Any] | None:
     """Return a whole document as a mapping, or None; its text is read from an attached table if it is there."""
-    parameters = {"collection_id": collection_id, "external_id": external_id}
+    return find_documents(connection, collection_id, [external_id], with_text=with_text).get(external_id)
+
+
+def find_documents(
+    connection: Connection,
+    collection_id: CollectionId,
+    external_ids: Sequence[str],
+    *,
+    with_text: bool = True,
+) -> dict[str, dict[str, Any]]:
+    """Return whole documents that exist, as mappings, by id; texts in an attached table are read in one statement."""
+    parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
     with connection.backend.cursor(row_factory=dict_row) as cursor:
-        stored = cursor.execute(statement("read_document"), parameters).fetchone()
-    if stored is None:
-        return None
-    if stored.pop("is_attached") and with_text:
+        stored = cursor.execute(statement("read_whole_documents"), parameters).fetchall()
+    attached = [one for one in stored if one.pop("is_attached")]
+    if attached and with_text:
         source = source_rows.find_source(connection, collection_id)
-        stored["body"] = (
-            None if source is None else source_rows.read_body(connection, source, stored["doc_id"])
-        )
-    return stored
+        doc_ids = [one["doc_id"] for one in attached]
+        bodies = {} if source is None else source_rows.read_bodies(connection, source, doc_ids)
+        for one in attached:
+            one["body"] = bodies.get(one["doc_id"])
+    return {one["external_id"]: one for one in stored}
 
 
 def has_documents(connection: Connection, collection_id: CollectionId) -> bool:

@@ -78,46 +78,60 @@ def test_security_definer_functions_read_what_their_owner_may_see(tenants: Tenan
     assert tenants.read(tenants.other, "SELECT public.lent_on(%s)") == words(1, 3)
 
 
+def ask_for_all(connection: Application) -> None:
+    """Have the view show every document that the session's user may see."""
+    connection.execute(
+        "SELECT set_config('nearsim.asked_documents', CAST(array_agg(number) AS text), false) "
+        "FROM generate_series(1, 100) AS number"
+    )
+
+
 def test_updating_the_view_writes_nothing(tenants: Tenants, app: Application) -> None:
     before = app.execute("SELECT * FROM nearsim.document ORDER BY 1").fetchall()
     rows = app.execute("SELECT * FROM story ORDER BY 1").fetchall()
     with application(tenants.own) as connection:
+        ask_for_all(connection)
         texts = connection.execute(
-            "UPDATE nearsim_index.attached_texts SET body = 'overwritten' RETURNING body"
+            "WITH read AS (UPDATE nearsim_index.attached_texts SET bodies = '{overwritten}' RETURNING bodies) "
+            "SELECT unnest(bodies) FROM read"
         ).fetchall()
         assert sorted(texts) == sorted((row[2],) for row in rows)
         with pytest.raises(pg.InsufficientPrivilege):
-            connection.execute("UPDATE nearsim_index.attached_texts SET doc_id = 1")
+            connection.execute("UPDATE nearsim_index.attached_texts SET doc_ids = '{1}'")
     with application(tenants.url) as connection:
-        assert (
-            len(
-                connection.execute("UPDATE nearsim_index.attached_texts SET body = '' RETURNING 1").fetchall()
-            )
-            == 20
-        )
+        ask_for_all(connection)
+        of_collections = connection.execute(
+            "UPDATE nearsim_index.attached_texts SET bodies = NULL RETURNING cardinality(bodies)"
+        ).fetchall()
+        assert of_collections == [(10,), (10,)]
     assert app.execute("SELECT * FROM nearsim.document ORDER BY 1").fetchall() == before
     assert app.execute("SELECT * FROM story ORDER BY 1").fetchall() == rows
 
 
-def test_trigger_ignores_a_forged_doc_id(tenants: Tenants, app: Application) -> None:
+def test_trigger_ignores_forged_ids(tenants: Tenants, app: Application) -> None:
     app.execute("GRANT ALL ON nearsim_index.attached_texts TO PUBLIC")
-    app.execute("GRANT EXECUTE ON FUNCTION nearsim.read_attached_text() TO PUBLIC")
+    app.execute("GRANT EXECUTE ON FUNCTION nearsim.read_attached_texts() TO PUBLIC")
     with application(tenants.other) as connection:
+        ask_for_all(connection)
         forged = connection.execute(
-            "UPDATE nearsim_index.attached_texts SET doc_id = %s RETURNING doc_id", (tenants.doc_id,)
+            "WITH read AS ("
+            "UPDATE nearsim_index.attached_texts SET doc_ids = %s, external_ids = '{3}' RETURNING doc_ids) "
+            "SELECT unnest(doc_ids) FROM read",
+            ([tenants.doc_id],),
         ).fetchall()
         assert len(forged) == 10 and (tenants.doc_id,) not in forged
         connection.execute(
-            sql.SQL("CREATE VIEW public.mine AS SELECT CAST({} AS bigint) AS doc_id, '' AS body").format(
-                sql.Literal(tenants.doc_id)
-            )
+            sql.SQL(
+                "CREATE VIEW public.mine AS SELECT collection_id, ARRAY[CAST({} AS bigint)] AS doc_ids, "
+                "ARRAY['3'] AS external_ids, CAST(NULL AS text[]) AS bodies FROM nearsim.collection"
+            ).format(sql.Literal(tenants.doc_id))
         )
         connection.execute(
             "CREATE TRIGGER mine INSTEAD OF UPDATE ON public.mine "
-            "FOR EACH ROW EXECUTE FUNCTION nearsim.read_attached_text()"
+            "FOR EACH ROW EXECUTE FUNCTION nearsim.read_attached_texts()"
         )
         with pytest.raises(pg.InsufficientPrivilege, match=r"belongs to nearsim_index\.attached_texts"):
-            connection.execute("UPDATE public.mine SET body = ''")
+            connection.execute("UPDATE public.mine SET bodies = NULL")
 
 
 def test_policies_of_the_attached_table_never_run(tenants: Tenants, app: Application) -> None:

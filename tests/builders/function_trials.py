@@ -15,9 +15,10 @@ TRIALS: dict[str, LiteralString] = {
     "'a text', collection => {collection}, deadline => '0 seconds')",
     "check_text(text,text,text,text,double precision,interval,integer,text)": "SELECT * FROM nearsim.check_text("
     "'a text', collection => {collection}, deadline => '0 seconds')",
-    "attached_text(bigint)": "SELECT nearsim.attached_text({doc})",
+    "attached_bodies(bigint[])": "SELECT * FROM nearsim.attached_bodies(ARRAY[{doc}])",
     "await_answer(bigint)": "SELECT nearsim.await_answer({probe})",
     "body_of(bigint)": "SELECT nearsim.body_of({doc})",
+    "bodies_of(bigint[])": "SELECT * FROM nearsim.bodies_of(ARRAY[{doc}])",
     "buckets_of(bigint,text)": "SELECT * FROM nearsim.buckets_of({doc})",
     "candidates(text,text)": "SELECT * FROM nearsim.candidates({collection}) ORDER BY 1, 2",
     "collection_named(text)": "SELECT nearsim.collection_named({collection})",
@@ -70,9 +71,9 @@ TRIALS: dict[str, LiteralString] = {
     "nearest_by_doc_id(bigint,integer,double precision,text)": "SELECT * FROM nearsim.nearest_by_doc_id({doc})",
     "nearest(text,integer,double precision,text,text)": "SELECT * FROM nearsim.nearest({id})",
     "similar_to(text,double precision,integer,text,text,integer)": "SELECT * FROM nearsim.similar_to({id})",
-    "source_text(attachment,text)": "SELECT nearsim.source_text("
+    "source_texts(attachment,text[])": "SELECT nearsim.source_texts("
     "jsonb_populate_record(CAST(NULL AS nearsim_index.attachment), jsonb_build_object('relation', 'nearsim.document', "
-    "'id_column', 'external_id', 'text_column', 'body')), {id})",
+    "'id_column', 'external_id', 'text_column', 'body')), ARRAY[{id}])",
     "similar_to_text(bigint,integer)": "SELECT * FROM nearsim.similar_to_text({probe})",
     "similar_to_text(text,jsonb,text,text,text,double precision,interval,integer)": "CALL nearsim.similar_to_text("
     "'a text', collection => {collection}, deadline => '0 seconds')",

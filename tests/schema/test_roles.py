@@ -57,8 +57,8 @@ ASKED = {
     "ask_apart",
     "check_text",
     "check_insert",
-    "attached_text",
-    "source_text",
+    "attached_bodies",
+    "source_texts",
 }
 WRITTEN = {
     *("pin_pair", "veto_pair", "pin_survivor", "unpin_survivor"),

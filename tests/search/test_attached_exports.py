@@ -12,7 +12,7 @@ from tests.builders.workers import Application
 
 # A call for each text takes milliseconds, as it looks up the table in the catalogue.
 REFUSE_SINGLE_TEXTS = """
-CREATE OR REPLACE FUNCTION nearsim.source_text(attached nearsim_index.attachment, external_id text) RETURNS text
+CREATE OR REPLACE FUNCTION nearsim.source_texts(attached nearsim_index.attachment, external_ids text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'a text is read by itself'; END$$
 """
 

@@ -2,45 +2,49 @@
 -- query on a table, with the rights of the role that runs the query. The owner of a table can add such an index at any
 -- moment, and the owner of its schema can put another table in its place: no lock that a reader may hold prevents these.
 -- So both have to be roles that may act as that one, or as the owner of nearsim, and nobody gains anything by it.
+-- In PL/pgSQL with a generic plan: planning takes a hundred times as long as the query, and each text is read with it.
 CREATE FUNCTION nearsim.foreign_code(relation regclass) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    WITH RECURSIVE family (oid) AS (
-        SELECT CAST(foreign_code.relation AS oid)
-        UNION
-        SELECT inhrelid FROM pg_inherits JOIN family ON inhparent = family.oid
-    ), object (classid, objid) AS (
-        SELECT CAST('pg_class' AS regclass), oid FROM family
-        UNION ALL
-        SELECT CAST('pg_class' AS regclass), indexrelid FROM pg_index JOIN family ON indrelid = family.oid
-        UNION ALL
-        SELECT CAST('pg_statistic_ext' AS regclass), pg_statistic_ext.oid
-        FROM pg_statistic_ext JOIN family ON stxrelid = family.oid
-        UNION ALL
-        SELECT CAST('pg_constraint' AS regclass), pg_constraint.oid
-        FROM pg_constraint JOIN family ON conrelid = family.oid
-    ), owned (description, owner) AS (
-        SELECT pg_describe_object(CAST('pg_class' AS regclass), oid, 0) || ' belongs to', relowner
-        FROM family JOIN pg_class USING (oid)
-        UNION ALL
-        SELECT pg_describe_object(CAST('pg_namespace' AS regclass), pg_namespace.oid, 0) || ' belongs to', nspowner
-        FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-        WHERE pg_class.oid = CAST(foreign_code.relation AS oid)
-        UNION ALL
-        SELECT format('%s calls %s of', pg_describe_object(classid, objid, 0), CAST(pg_proc.oid AS regprocedure)), proowner
-        FROM object JOIN pg_depend USING (classid, objid)
-        LEFT JOIN pg_operator ON refclassid = CAST('pg_operator' AS regclass) AND pg_operator.oid = refobjid
-        JOIN pg_proc ON pg_proc.oid = CASE refclassid WHEN CAST('pg_proc' AS regclass) THEN refobjid ELSE oprcode END
-    )
-    SELECT format('%s %s', description, pg_get_userbyid(actual.owner))
-    FROM owned
-    JOIN pg_database ON datname = current_database()
-    JOIN pg_namespace ON nspname = 'nearsim'
-    CROSS JOIN LATERAL (
-        SELECT CASE owner WHEN to_regrole('pg_database_owner') THEN datdba ELSE owner END
-    ) AS actual (owner)
-    WHERE NOT pg_has_role(actual.owner, current_user, 'MEMBER') AND NOT pg_has_role(actual.owner, nspowner, 'MEMBER')
-    LIMIT 1;
-END;
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN (
+        WITH RECURSIVE family (oid) AS (
+            SELECT CAST(foreign_code.relation AS oid)
+            UNION
+            SELECT inhrelid FROM pg_inherits JOIN family ON inhparent = family.oid
+        ), object (classid, objid) AS (
+            SELECT CAST('pg_class' AS regclass), oid FROM family
+            UNION ALL
+            SELECT CAST('pg_class' AS regclass), indexrelid FROM pg_index JOIN family ON indrelid = family.oid
+            UNION ALL
+            SELECT CAST('pg_statistic_ext' AS regclass), pg_statistic_ext.oid
+            FROM pg_statistic_ext JOIN family ON stxrelid = family.oid
+            UNION ALL
+            SELECT CAST('pg_constraint' AS regclass), pg_constraint.oid
+            FROM pg_constraint JOIN family ON conrelid = family.oid
+        ), owned (description, owner) AS (
+            SELECT pg_describe_object(CAST('pg_class' AS regclass), oid, 0) || ' belongs to', relowner
+            FROM family JOIN pg_class USING (oid)
+            UNION ALL
+            SELECT pg_describe_object(CAST('pg_namespace' AS regclass), pg_namespace.oid, 0) || ' belongs to', nspowner
+            FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+            WHERE pg_class.oid = CAST(foreign_code.relation AS oid)
+            UNION ALL
+            SELECT format('%s calls %s of', pg_describe_object(classid, objid, 0), CAST(pg_proc.oid AS regprocedure)),
+                proowner
+            FROM object JOIN pg_depend USING (classid, objid)
+            LEFT JOIN pg_operator ON refclassid = CAST('pg_operator' AS regclass) AND pg_operator.oid = refobjid
+            JOIN pg_proc ON pg_proc.oid = CASE refclassid WHEN CAST('pg_proc' AS regclass) THEN refobjid ELSE oprcode END
+        )
+        SELECT format('%s %s', description, pg_get_userbyid(actual.owner))
+        FROM owned
+        JOIN pg_database ON datname = current_database()
+        JOIN pg_namespace ON nspname = 'nearsim'
+        CROSS JOIN LATERAL (
+            SELECT CASE owner WHEN to_regrole('pg_database_owner') THEN datdba ELSE owner END
+        ) AS actual (owner)
+        WHERE NOT pg_has_role(actual.owner, current_user, 'MEMBER') AND NOT pg_has_role(actual.owner, nspowner, 'MEMBER')
+        LIMIT 1);
+END
+$$;
 COMMENT ON FUNCTION nearsim.foreign_code(regclass) IS
     'Internal (used by attach): what lets a role that is not trusted run code when a table is read, with the rights of current_user; NULL if nothing';

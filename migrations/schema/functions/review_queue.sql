@@ -25,7 +25,7 @@ COMMENT ON FUNCTION nearsim.pairs_of_step(integer, double precision, integer) IS
 
 -- Runs as its caller over tables with policies. Candidates are chosen from pairs of heads, in the order of the index on
 -- (generation_id, similarity), of which so many are looked at that an answer takes a fraction of a second; documents are
--- joined after.
+-- joined after. Texts in an attached table are searched as a set, if a pair is met whose titles and own texts do not match.
 -- sample: pairs are hashed to (0, 1]; those up to an inclusion probability, 30 pairs expected of each of ten steps of
 -- similarity, are drawn, in the order in which a smaller probability would have drawn them. They are few, which only the limit
 -- has the planner expect: without it, all documents are read. Of a step that has 30 pairs in the partial index, which has one
@@ -51,6 +51,7 @@ DECLARE
     range text;
     condition text := 'true';
     ordering text;
+    looked_at text;
     near constant text := 'NOT pair.in_review AND pair.similarity >= $2 AND pair.similarity < $2 + (1 - $2) / 5';
     neighbours constant text := 'SELECT other_id FROM nearsim_index.pair_ends '
         'WHERE generation_id = $1 AND NOT in_review AND doc_id = ';
@@ -128,17 +129,21 @@ BEGIN
             RAISE EXCEPTION 'there is no queue %; queues: review, threshold, numbers, ties, torn, nearly, sample',
                 coalesce(quote_literal(queue), 'NULL') USING ERRCODE = 'invalid_parameter_value';
     END CASE;
+    looked_at := format('SELECT * FROM %s AS pair WHERE pair.generation_id = $1 AND %s '
+        'AND ($5 IS NULL OR pair.similarity >= $5) AND ($6 IS NULL OR pair.similarity <= $6) ORDER BY %s LIMIT %s',
+        pairs, range, ordering, CASE queue WHEN 'torn' THEN 'ALL' ELSE CAST(nearsim.review_scan(queue) AS text) END);
     RETURN QUERY EXECUTE format($query$
-        WITH open AS (
+        WITH matching_attached AS MATERIALIZED (
+            SELECT text.doc_id FROM nearsim.bodies_of(ARRAY(
+                SELECT document.doc_id FROM nearsim.document
+                WHERE collection_id = $3 AND body_digest IS NOT NULL AND doc_id IN (
+                    SELECT unnest(ARRAY[pair.left_id, pair.right_id]) FROM (%s) AS pair))) AS text
+            WHERE position(lower($10) IN lower(text.body)) > 0
+        ), open AS (
             SELECT pair.*, a.external_id AS left_external_id, b.external_id AS right_external_id, a.title AS left_title,
                 b.title AS right_title, a.source AS left_source, b.source AS right_source,
                 CAST(%s AS double precision) AS probability
-            FROM (
-                SELECT * FROM %s AS pair
-                WHERE pair.generation_id = $1 AND %s
-                    AND ($5 IS NULL OR pair.similarity >= $5) AND ($6 IS NULL OR pair.similarity <= $6)
-                ORDER BY %s LIMIT %s
-            ) AS pair
+            FROM (%s) AS pair
             JOIN nearsim.document AS a ON a.doc_id = pair.left_id AND a.collection_id = $3
             JOIN nearsim.document AS b ON b.doc_id = pair.right_id AND b.collection_id = $3
             WHERE %s
@@ -146,8 +151,10 @@ BEGIN
                 AND (($8 IS NULL OR a.published_at >= $8) AND ($9 IS NULL OR a.published_at < $9)
                     OR ($8 IS NULL OR b.published_at >= $8) AND ($9 IS NULL OR b.published_at < $9))
                 AND ($10 IS NULL OR position(lower($10) IN lower(concat_ws(' ', a.title, b.title, a.external_id,
-                    b.external_id))) > 0 OR position(lower($10) IN lower(nearsim.body_of(a.doc_id))) > 0
-                    OR position(lower($10) IN lower(nearsim.body_of(b.doc_id))) > 0)
+                    b.external_id))) > 0 OR position(lower($10) IN lower(a.body)) > 0
+                    OR position(lower($10) IN lower(b.body)) > 0
+                    OR a.doc_id IN (SELECT doc_id FROM matching_attached)
+                    OR b.doc_id IN (SELECT doc_id FROM matching_attached))
                 AND NOT ($11 AND (EXISTS (
                     SELECT FROM nearsim.verdict AS judged WHERE judged.left_id = pair.left_id
                         AND judged.right_id = pair.right_id AND judged.undone_at IS NULL)
@@ -171,8 +178,8 @@ BEGIN
                 AND seen.right_id = open.right_id AND seen.collection_id = $3 ORDER BY 1),
             open.probability
         FROM open
-        $query$, CASE WHEN queue = 'sample' THEN 'least(1, ($14)' || place || ') / ($15)' || place ELSE 'NULL' END, pairs, range, ordering,
-            CASE queue WHEN 'torn' THEN 'ALL' ELSE CAST(nearsim.review_scan(queue) AS text) END, condition, ordering)
+        $query$, looked_at, CASE WHEN queue = 'sample' THEN 'least(1, ($14)' || place || ') / ($15)' || place ELSE 'NULL' END,
+            looked_at, condition, ordering)
         USING live.generation_id, least_similar, home, reviewer, min_similarity, max_similarity, source, since, until, text,
             unreviewed, greatest(max_pairs, 0), lowest, shares, divisors;
 END

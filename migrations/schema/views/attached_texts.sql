@@ -1,9 +1,17 @@
--- Documents whose texts are in an attached table. Row-level security of document applies to the caller; read_attached_text
--- reads a text when its row is updated. Relies on document_pkey.
+-- Documents whose texts are in an attached table, of those asked for in the setting nearsim.asked_documents: a row for each
+-- collection. Row-level security of document applies to the caller; read_attached_texts reads the texts of a row that is
+-- updated. Relies on document_pkey.
 CREATE VIEW nearsim_index.attached_texts WITH (security_invoker = true, security_barrier = true) AS
-SELECT document.doc_id, document.body FROM nearsim.document WHERE document.body_digest IS NOT NULL;
+SELECT document.collection_id, array_agg(document.doc_id) AS doc_ids, array_agg(document.external_id) AS external_ids,
+    CAST(NULL AS text[]) AS bodies
+FROM nearsim.document
+WHERE document.doc_id = ANY(CAST(nullif(current_setting('nearsim.asked_documents', true), '') AS bigint[]))
+    AND document.body_digest IS NOT NULL
+GROUP BY document.collection_id;
 
 COMMENT ON VIEW nearsim_index.attached_texts IS
-    'Internal (used by body_of): documents whose texts are in an attached table; UPDATE ... RETURNING body reads them and writes nothing';
-COMMENT ON COLUMN nearsim_index.attached_texts.doc_id IS 'Number of the document';
-COMMENT ON COLUMN nearsim_index.attached_texts.body IS 'NULL; the text in RETURNING of an UPDATE';
+    'Internal (used by attached_bodies): documents whose texts are in an attached table; UPDATE ... RETURNING bodies reads them and writes nothing';
+COMMENT ON COLUMN nearsim_index.attached_texts.collection_id IS 'The collection';
+COMMENT ON COLUMN nearsim_index.attached_texts.doc_ids IS 'Numbers of the documents';
+COMMENT ON COLUMN nearsim_index.attached_texts.external_ids IS 'Their ids, in the same order';
+COMMENT ON COLUMN nearsim_index.attached_texts.bodies IS 'NULL; the texts, in the same order, in RETURNING of an UPDATE';

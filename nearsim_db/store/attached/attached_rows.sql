@@ -23,7 +23,7 @@ ORDER BY source.{id} LIMIT 1 OFFSET %(amount)s
 -- name: select_rows_in_slice
 -- Part of upsert_source_documents: a slice of the table in id order. Relies on its key.
 SELECT {fields}, row_number() OVER (ORDER BY source.{id}) AS place
-FROM {relation} AS source WHERE source.{id} >= CAST(%(start)s AS {id_type})
+FROM {relation} AS source WHERE {from_here}
 ORDER BY source.{id} LIMIT %(amount)s
 
 -- name: upsert_source_documents
@@ -53,8 +53,8 @@ WITH source_row AS MATERIALIZED (
 SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), (SELECT count(*) FROM source_row) FROM written
 
 -- name: delete_orphans_in_slice
--- Delete documents of a slice that have no row in the attached table; returns the last document of the slice and the
--- number deleted. Relies on document_collection_doc and on the table's key, probed once per document (OFFSET prevents
+-- Delete documents of a slice that have no row in the attached table; returns the last document of the slice, their
+-- number and the number deleted. Relies on document_collection_doc and on the table's key, probed once per document (OFFSET prevents
 -- a join).
 WITH attached AS MATERIALIZED (
     SELECT doc_id, external_id FROM nearsim.document WHERE collection_id = %(collection_id)s AND doc_id > %(after)s
@@ -66,7 +66,7 @@ WITH attached AS MATERIALIZED (
         WHERE source.{id} = {key} AND CAST(source.{id} AS text) COLLATE "C" = attached.external_id OFFSET 0)
     RETURNING document.doc_id
 )
-SELECT max(doc_id), (SELECT count(*) FROM deleted) FROM attached
+SELECT max(doc_id), count(*), (SELECT count(*) FROM deleted) FROM attached
 
 -- name: count_unusable_rows
 -- Rows that cannot become documents because their id is NULL, empty or too long. Reads the whole table, without texts.
@@ -94,10 +94,12 @@ WITH attached AS MATERIALIZED (
 )
 SELECT max(doc_id), count(*) FROM attached
 
--- name: read_source_body
--- Text of a document whose body is in the attached table. Relies on document_pkey and on the table's key.
-SELECT source.{text} FROM nearsim.document AS attached JOIN {relation} AS source ON source.{id} = {key}
-WHERE attached.doc_id = %(doc_id)s
+-- name: read_source_bodies
+-- Texts of documents whose bodies are in the attached table. Relies on document_pkey and on the table's key, probed once
+-- per document (LIMIT prevents a join).
+SELECT attached.doc_id, found.body FROM nearsim.document AS attached
+CROSS JOIN LATERAL (SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1) AS found
+WHERE attached.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: find_existing_ids
 -- Which ids have a row in the attached table. Relies on its key.

@@ -65,6 +65,12 @@ WHERE parent_id = %(parent_id)s
     AND (collection_value = ANY(CAST(%(values)s AS text[])) OR CAST(%(values)s AS text[]) IS NULL)
 ORDER BY collection_value
 
+-- name: measure_texts
+-- Number of a collection's documents, up to a limit, and of the characters of their texts in an attached table. Relies on
+-- document_collection_doc.
+SELECT count(*), coalesce(sum(body_length), 0)
+FROM (SELECT body_length FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT %(limit)s) AS document
+
 -- name: delete_attached_documents
 -- Delete documents whose texts are in an attached table. Relies on document_collection_doc.
 DELETE FROM nearsim.document WHERE collection_id = %(collection_id)s AND body_digest IS NOT NULL
@@ -233,6 +239,12 @@ SELECT namespace.nspname, pg_class.relname, quote_ident(namespace.nspname),
     nearsim.foreign_code(pg_class.oid)
 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = pg_class.relnamespace
 JOIN pg_catalog.pg_class AS document ON document.oid = CAST('nearsim.document' AS regclass)
+WHERE pg_class.oid = CAST(%(relation)s AS oid)
+
+-- name: read_relation_name
+-- Name of a table, and whether the user may use its schema. Catalog only.
+SELECT nspname, relname, has_schema_privilege(pg_namespace.oid, 'USAGE')
+FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
 WHERE pg_class.oid = CAST(%(relation)s AS oid)
 
 -- name: lock_definition

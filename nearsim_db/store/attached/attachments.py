@@ -227,6 +227,19 @@ def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
     run(connection, "set_detaching", collection_id=collection_id)
 
 
+@dataclass(frozen=True, slots=True)
+class TextSize:
+    """The number of some documents, and of the characters of their texts in an attached table."""
+
+    documents: int
+    characters: int
+
+
+def measure_texts(connection: Connection, collection_id: CollectionId, limit: int) -> TextSize:
+    """Return the size of a collection with an attached table, of at most so many documents."""
+    return run(connection, "measure_texts", collection_id=collection_id, limit=limit).one(TextSize)
+
+
 def delete_attached_documents(connection: Connection, collection_id: CollectionId) -> None:
     """Delete the documents of a collection whose texts are in an attached table."""
     run(connection, "delete_attached_documents", collection_id=collection_id)

@@ -1,11 +1,21 @@
 """Whether a table can be attached and read as documents, and later changes be indexed; if not, why not."""
 
+from collections.abc import Mapping
+
 from nearsim_db.errors import InputError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.access import access
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.attached.attachments import Attachment
-from nearsim_db.store.attached.tables import NUMBERS, ZONELESS, Columns, Relation, read_columns, read_relation
+from nearsim_db.store.attached.tables import (
+    NUMBERS,
+    ZONELESS,
+    Column,
+    Columns,
+    Relation,
+    read_columns,
+    read_relation,
+)
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, run
@@ -37,9 +47,10 @@ def check_table(connection: Connection, relation: Relation) -> None:
 
 def check_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
     """Raise InputError, with the reason, if columns of a table cannot be read as documents."""
-    reason = unreadable(connection, relation, columns) or not_unique(connection, relation, columns)
+    available = read_columns(connection, relation)
+    reason = unreadable(relation, available, columns) or not_unique(relation, available, columns)
     field = columns.collection_field
-    if reason is None and field is not None and not read_columns(connection, relation)[field].leads_index:
+    if reason is None and field is not None and not available[field].leads_index:
         reason = (
             f"column {field!r} has no index, and the rows of each of its values are read; run: CREATE INDEX ON "
             f"{relation.shown} ({field}, {columns.id})"
@@ -49,17 +60,16 @@ def check_columns(connection: Connection, relation: Relation, columns: Columns) 
 
 
 def unreadable(
-    connection: Connection, relation: Relation, columns: Columns, *, own_rights: bool = True
+    relation: Relation, available: Mapping[str, Column], columns: Columns, *, own_rights: bool = True
 ) -> str | None:
     """Return why columns of a table cannot serve in their declared role; None if they can.
 
-    Without `own_rights` the rights of the user do not matter.
+    `available` are the columns of the table. Without `own_rights` the rights of the user do not matter.
     """
     if relation.kind not in _TABLES:
         return _not_a_table(relation)
     if own_rights and not relation.may_use_schema:
         return _no_schema(relation)
-    available = read_columns(connection, relation)
     kinds = {"id": _IDS, "published_at": _MOMENTS, "collection_field": _IDS}
     roles = {name: (kind, kinds.get(kind, _TEXTS)) for kind, name in columns.plain().items()}
     for name in columns.read():
@@ -84,9 +94,9 @@ def unreadable(
     return None
 
 
-def not_unique(connection: Connection, relation: Relation, columns: Columns) -> str | None:
+def not_unique(relation: Relation, available: Mapping[str, Column], columns: Columns) -> str | None:
     """Return that the id is not unique, and what to do; None if it is."""
-    if read_columns(connection, relation)[columns.id].is_unique:
+    if available[columns.id].is_unique:
         return None
     return (
         f"column {columns.id!r} is not unique: make it the primary key or give it a unique index of its own, on all "
@@ -147,9 +157,9 @@ def find_obstacle(connection: Connection, attachment: Attachment, *, own_rights:
     relation = read_relation(connection, attachment.relation)
     if relation is None:
         return attachment.problem
-    columns = attachment.columns
-    reason = unreadable(connection, relation, columns, own_rights=own_rights)
-    if reason := reason or not_unique(connection, relation, columns):
+    available, columns = read_columns(connection, relation), attachment.columns
+    reason = unreadable(relation, available, columns, own_rights=own_rights)
+    if reason := reason or not_unique(relation, available, columns):
         return attachment.describe_unreadable(reason)
     silent = attachments.find_silent_triggers(connection, attachment.collection_id)
     return attachment.describe_missed(", ".join(silent)) if silent else None

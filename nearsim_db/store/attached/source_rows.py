@@ -50,11 +50,10 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
     relation = lock_relation(connection, attachment.relation)
     if relation is None:
         raise NotFoundError(attachment.problem)
-    columns = attachment.columns
-    reason = unreadable(connection, relation, columns)
+    available, columns = read_columns(connection, relation), attachment.columns
+    reason = unreadable(relation, available, columns)
     if reason is not None:
         raise NotFoundError(attachment.describe_unreadable(reason))
-    available = read_columns(connection, relation)
     names = columns.read()
     if read_current_types(connection, relation, names) != [available[name].declared_type for name in names]:
         raise NotFoundError(attachment.describe_unreadable("it was altered meanwhile"))
@@ -98,36 +97,54 @@ def find_new_values(connection: Connection, source: Source) -> list[str]:
 
 def find_slice(connection: Connection, source: Source, start: str | None, amount: int) -> str | None:
     """Return the id `amount` rows further on, from an id or from the first; None if there are fewer."""
-    if start is None:
-        from_here: sql.Composable = sql.SQL("source.{} IS NOT NULL").format(source.parts["id"])
-    else:
-        from_here = sql.SQL("source.{} >= CAST(%(start)s AS {})").format(
-            source.parts["id"], source.parts["id_type"]
-        )
-    command = source.statement("find_slice", from_here=from_here)
+    command = source.statement("find_slice", from_here=_from(source, start))
     found: str | None = run(connection, command, start=start, amount=amount).value()
     return found
 
 
-def update_slice(connection: Connection, source: Source, start: str, amount: int) -> tuple[int, int, int]:
+def update_slice(
+    connection: Connection, source: Source, start: str | None, amount: int
+) -> tuple[int, int, int]:
     """Update documents from a slice of rows; return how many were inserted and updated, and the number of rows."""
-    parameters = {"collection_id": source.collection_id, "start": start, "amount": amount}
-    return _write(connection, source, "select_rows_in_slice", parameters)
+    parameters: dict[str, object] = {
+        "collection_id": source.collection_id,
+        "start": start,
+        "amount": amount,
+    }
+    return _write(connection, source, "select_rows_in_slice", parameters, from_here=_from(source, start))
+
+
+def _from(source: Source, start: str | None) -> sql.Composable:
+    """Return the condition on rows from an id on, or on all that have one."""
+    if start is None:
+        return sql.SQL("source.{} IS NOT NULL").format(source.parts["id"])
+    return sql.SQL("source.{} >= CAST(%(start)s AS {})").format(source.parts["id"], source.parts["id_type"])
 
 
 def _write(
-    connection: Connection, source: Source, rows: str, parameters: dict[str, object]
+    connection: Connection,
+    source: Source,
+    rows: str,
+    parameters: dict[str, object],
+    **parts: sql.Composable,
 ) -> tuple[int, int, int]:
-    command = statement("upsert_source_documents", rows=source.statement(rows))
+    command = statement("upsert_source_documents", rows=source.statement(rows, **parts))
     inserted, updated, count = run(connection, command, **parameters).row()
     return inserted, updated, count
 
 
-def delete_orphans(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
-    """Delete documents without a row in the next slice of doc_ids; return its last doc_id and the number deleted."""
+def delete_orphans(
+    connection: Connection, source: Source, after: int, amount: int
+) -> tuple[int | None, int, int]:
+    """Delete documents without a row in the next slice of doc_ids.
+
+    Returns its last doc_id, the number of its documents, and how many of them were deleted.
+    """
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
-    last, deleted = run(connection, source.statement("delete_orphans_in_slice"), **parameters).row()
-    return last, deleted
+    last, documents, deleted = run(
+        connection, source.statement("delete_orphans_in_slice"), **parameters
+    ).row()
+    return last, documents, deleted
 
 
 def count_unusable(connection: Connection, source: Source) -> int:
@@ -142,10 +159,9 @@ def copy_texts(connection: Connection, source: Source, after: int, amount: int) 
     return last, count
 
 
-def read_body(connection: Connection, source: Source, doc_id: int) -> str | None:
-    """Return the current text of a document."""
-    body: str | None = run(connection, source.statement("read_source_body"), doc_id=doc_id).value()
-    return body
+def read_bodies(connection: Connection, source: Source, doc_ids: Sequence[int]) -> dict[int, str | None]:
+    """Return the current texts of documents that have a row."""
+    return dict(run(connection, source.statement("read_source_bodies"), doc_ids=list(doc_ids)).rows())
 
 
 def find_existing_ids(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:

@@ -168,12 +168,17 @@ def lock_relation(connection: Connection, oid: int) -> Relation | None:
     """
     backend = connection.backend
     assert not backend.autocommit or backend.info.transaction_status == TransactionStatus.INTRANS
-    found, locked = read_relation(connection, oid), None
-    while found is not None and found.may_use_schema and found.identifier != locked:
-        locked = found.identifier
-        backend.execute(statement("lock_definition", relation=locked))
+    while named := run(connection, "read_relation_name", relation=oid).rows():
+        schema, name, may_use_schema = named[0]
+        locked = sql.Identifier(schema, name)
+        if may_use_schema:
+            backend.execute(statement("lock_definition", relation=locked))
+
+        # It may have been renamed or dropped before it was locked.
         found = read_relation(connection, oid)
-    return found
+        if found is None or found.identifier == locked:
+            return found
+    return None
 
 
 def read_current_types(connection: Connection, relation: Relation, names: Sequence[str]) -> list[int]:

@@ -255,7 +255,7 @@ JOIN {signature} AS r ON r.doc_id = pair.right_id
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_texts
--- Documents for display: the first characters of the text (from body_of), its length, and whether it differs from the
+-- Documents for display: the first characters of the text (from bodies_of), its length, and whether it differs from the
 -- signed one. Relies on document_pkey and on the key of the signatures.
 SELECT document.doc_id, document.external_id, document.title, left(text.body, %(characters)s), length(text.body),
     document.source, to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), document.url,
@@ -263,7 +263,7 @@ SELECT document.doc_id, document.external_id, document.title, left(text.body, %(
         OR coalesce(document.body_digest <> CAST(md5(coalesce(text.body, '')) AS uuid), false)
 FROM nearsim.document
 JOIN {signature} AS signature USING (doc_id)
-CROSS JOIN LATERAL (SELECT nearsim.body_of(document.doc_id) OFFSET 0) AS text (body)
+LEFT JOIN nearsim.bodies_of(CAST(%(doc_ids)s AS bigint[])) AS text USING (doc_id)
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: read_source_texts

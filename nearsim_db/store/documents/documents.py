@@ -73,6 +73,8 @@ def stream_unsigned(
         if not rows:
             return
         yield _with_text(rows)
+        if len(rows) < _SOURCE_ROWS_AT_ONCE:
+            return
         between()
         parameters["after"] = rows[-1][0]
         source = source_rows.find_source(connection, collection_id)

@@ -164,11 +164,12 @@ SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s AN
 SELECT doc_id FROM nearsim.document WHERE collection_id = %(collection_id)s
 ORDER BY hashint8extended(doc_id, CAST(%(seed)s AS bigint)), doc_id LIMIT %(size)s
 
--- name: read_document
--- A whole document by its external id. Relies on document_external_id_key.
+-- name: read_whole_documents
+-- Whole documents by their external ids. Relies on document_external_id_key.
 SELECT doc_id, collection_id, external_id, title, body, vector, source, url, published_at, attributes, revision,
     created_at, updated_at, body_digest IS NOT NULL AS is_attached
-FROM nearsim.document WHERE collection_id = %(collection_id)s AND external_id = %(external_id)s
+FROM nearsim.document
+WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_ids)s AS text[]))
 
 -- name: has_documents
 -- Whether a collection has documents. Relies on document_collection_doc.

@@ -160,11 +160,11 @@ FROM (
 ) AS own
 
 -- name: read_review_document
--- A document for display, with the first characters of its text (from body_of) and its length. Relies on document_pkey.
+-- A document for display, with the first characters of its text (from bodies_of) and its length. Relies on document_pkey.
 SELECT document.doc_id, document.external_id, document.title, document.source, document.url,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), left(text.body, %(characters)s), length(text.body)
 FROM nearsim.document
-CROSS JOIN LATERAL (SELECT nearsim.body_of(document.doc_id) OFFSET 0) AS text (body)
+LEFT JOIN nearsim.bodies_of(CAST(%(doc_ids)s AS bigint[])) AS text ON text.doc_id = document.doc_id
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
 
 -- name: read_review_pair

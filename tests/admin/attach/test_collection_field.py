@@ -9,13 +9,15 @@ import pytest
 from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.errors import ConflictError, InputError, NotFoundError
+from nearsim_db.indexing.attached_sweep import sweep
 from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
+from tests.builders.command_line import CommandLine
 from tests.builders.followed_table import CATALOG, words
-from tests.builders.workers import Application, application, ask
+from tests.builders.workers import Application, application, ask, wait_until
 
 TABLE = """
 CREATE TABLE story (id bigint PRIMARY KEY, tenant text, body text, deleted_at timestamptz);
@@ -226,3 +228,60 @@ def test_hundreds_of_tenants(app: Application, database: Database) -> None:
     app.execute("UPDATE story SET tenant = 'tenant ' || (id + 1) % 200 WHERE id > 1000")
     assert Worker(database.engine.url).drain() == 0
     assert documents(app) == expected(app)
+
+
+ATTACH = (
+    "attach",
+    "public.story",
+    *("--id", "id", "--text", "body", "--where", "deleted_at IS NULL", "--collection-field", "tenant"),
+)
+
+
+def write_many(app: Application) -> None:
+    """Thirty tenants with four rows of one family each."""
+    for number in range(100, 220):
+        write(app, number, f"tenant {number % 30}")
+
+
+def test_a_killed_attach_continues_with_the_other_collections(
+    app: Application, database: Database, where: str
+) -> None:
+    nearsim = CommandLine({"NEARSIM_DATABASE_URL": where})
+    write_many(app)
+    with nearsim.started(*ATTACH) as process:
+        wait_until(app, "SELECT EXISTS (SELECT FROM nearsim.generation WHERE state = 'live')")
+        process.kill()
+        process.wait()
+    nearsim.succeed(*ATTACH)
+    assert documents(app) == expected(app)
+    assert ask(app, "SELECT count(*) FROM nearsim.generation WHERE state <> 'live'") == 0
+
+    continued = pairs(database)
+    nearsim.succeed(*ATTACH, "--collection", "whole")
+    others = pairs(database) - continued
+    assert {(collection.replace("whole", "story", 1), ids) for collection, ids in others} == continued
+
+
+def test_an_index_of_few_rows_is_built_in_one_transaction(app: Application, database: Database) -> None:
+    write_many(app)
+    attached(database)
+    # A build in stages records how long each took.
+    assert ask(app, "SELECT count(*) FROM nearsim.generation WHERE figures ? 'seconds'") == 0
+    assert len({collection for collection, _ in pairs(database)}) == 30 + 3
+
+
+def test_a_text_that_changed_unseen_before_the_build_is_indexed_as_it_is_now(
+    app: Application, database: Database
+) -> None:
+    attach.attach_table(database, "story", COLUMNS)
+    index = Index(database, "story")
+    index.create_profile("default", RECIPE)
+    sweep(database.engine, index._collection_id())
+    app.execute(
+        "ALTER TABLE story DISABLE TRIGGER ALL; UPDATE story SET body = 'changed unseen' WHERE id = 2"
+    )
+    app.execute("ALTER TABLE story ENABLE TRIGGER ALL")
+    index.build()
+    assert Worker(database.engine.url).drain() == 0
+    assert index.stats()["indexed"] == index.stats()["documents"]
+    assert "2" not in {one.right for one in index.pairs()} | {one.left for one in index.pairs()}

@@ -1,8 +1,8 @@
--- Reads only tables, not computed views, and only columns of built-in types, for which no user-defined cast or operator is
--- found; what an expression calls was checked when the table was attached. The table's own row security is an error, not
+-- The table is checked once for all texts. Reads only tables, not computed views, and only columns of built-in types, for
+-- which no user-defined cast or operator is found; what an expression calls was checked when the table was attached. The table's own row security is an error, not
 -- code that runs. PREPARE locks the definition of the table without planning anything; what is read of it from then on is
 -- current, also in a transaction whose snapshot of the catalog is older, but for foreign_code.
-CREATE FUNCTION nearsim.source_text(attached nearsim_index.attachment, external_id text) RETURNS text
+CREATE FUNCTION nearsim.source_texts(attached nearsim_index.attachment, external_ids text[]) RETURNS text[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
     numbers constant regtype[] := '{smallint,integer,bigint}';
@@ -14,7 +14,9 @@ DECLARE
         SELECT jsonb_array_elements_text(value) FROM jsonb_each(attached.computed) WHERE key IN ('text', 'where'));
     types oid[];
     key_there text;
-    text_there text;
+    texts_there text[];
+    described constant text := format(CASE cardinality(external_ids) WHEN 1 THEN 'the text of document %L'
+        ELSE 'the texts of document %L and %s others' END, external_ids[1], cardinality(external_ids) - 1);
 BEGIN
     IF EXISTS (SELECT FROM pg_class WHERE oid = attached.relation AND relkind IN ('r', 'p')) THEN
         EXECUTE format('PREPARE nearsim_source AS SELECT FROM %s', attached.relation);
@@ -33,9 +35,9 @@ BEGIN
         SELECT place, typbasetype FROM kind JOIN pg_type ON pg_type.oid = type WHERE typbasetype <> 0 AND place <= 2
     )
     SELECT CASE
-        WHEN id.type = ANY(numbers) THEN 'nearsim.as_bigint($1)'
-        WHEN id.type = CAST('uuid' AS regtype) THEN 'nearsim.as_uuid($1)'
-        WHEN id.type = ANY(texts) THEN format('$1 COLLATE %I.%I', nspname, collname)
+        WHEN id.type = ANY(numbers) THEN 'nearsim.as_bigint(asked.external_id)'
+        WHEN id.type = CAST('uuid' AS regtype) THEN 'nearsim.as_uuid(asked.external_id)'
+        WHEN id.type = ANY(texts) THEN format('asked.external_id COLLATE %I.%I', nspname, collname)
         END
     INTO key_there
     FROM kind AS id
@@ -47,19 +49,21 @@ BEGIN
         AND NOT EXISTS (SELECT FROM kind WHERE place > CASE WHEN is_computed THEN 1 ELSE 2 END AND type >= own_types)
     ORDER BY 1 LIMIT 1;
     IF key_there IS NULL THEN
-        RAISE WARNING 'the text of document % cannot be read: its collection has no attached table with readable columns',
-            quote_literal(external_id) USING HINT = 'For the reason run: nearsim attach --list';
-        RETURN NULL;
+        RAISE WARNING '% cannot be read: its collection has no attached table with readable columns', described
+            USING HINT = 'For the reason run: nearsim attach --list';
+        RETURN array_fill(CAST(NULL AS text), ARRAY[cardinality(external_ids)]);
     END IF;
-    EXECUTE format('SELECT %s FROM %s WHERE %I = %s AND %s',
+    -- A subquery for each id, so that its row is looked up by the key. The table has an alias that no column refers to.
+    EXECUTE format('SELECT array_agg((SELECT %s FROM %s AS nearsim_source WHERE %I = %s AND %s LIMIT 1) ORDER BY place)
+        FROM unnest($1) WITH ORDINALITY AS asked (external_id, place)',
         CASE WHEN is_computed THEN attached.text_column ELSE quote_ident(attached.text_column) END, attached.relation,
         attached.id_column, key_there, coalesce('(' || attached.condition || ')', 'true'))
-    INTO text_there USING external_id;
-    RETURN text_there;
+    INTO texts_there USING external_ids;
+    RETURN texts_there;
 EXCEPTION WHEN insufficient_privilege OR undefined_table OR undefined_column OR syntax_error THEN
-    RAISE WARNING 'the text of document % cannot be read: %', quote_literal(external_id), SQLERRM;
-    RETURN NULL;
+    RAISE WARNING '% cannot be read: %', described, SQLERRM;
+    RETURN array_fill(CAST(NULL AS text), ARRAY[cardinality(external_ids)]);
 END
 $$;
-COMMENT ON FUNCTION nearsim.source_text(nearsim_index.attachment, text) IS
-    'Internal (used by attached_text): a text in the attached table, read by its id with the rights of current_user';
+COMMENT ON FUNCTION nearsim.source_texts(nearsim_index.attachment, text[]) IS
+    'Internal (used by attached_bodies): texts in the attached table, read by their ids with the rights of current_user, in the order of the ids';
