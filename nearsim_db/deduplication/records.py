@@ -37,7 +37,7 @@ from nearsim_db.store.settings import encoding_from_environment
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_MAX_WAITING_CHARACTERS = 16_000_000
+_MAX_WAITING_CHARACTERS = 4_000_000
 _DOCUMENTS_AT_ONCE = 500  # read again to be counted or encoded anew
 _SAMPLED = 20  # documents, of which one is in the sample of texts
 

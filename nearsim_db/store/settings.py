@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,8 +114,10 @@ _NEW_OBJECTS = 250_000
 
 
 def prepare_process() -> None:
-    """Collect cyclic garbage less often, and print no warnings of the driver."""
+    """Collect cyclic garbage less often, print no warnings of the driver, and leave out imports that are of no use."""
     gc.set_threshold(_NEW_OBJECTS)
+    # Where scipy is installed, numba imports it for linear algebra, which no kernel has: half of the time of its start.
+    sys.modules["scipy"] = None  # type: ignore[assignment]
     # It logs what fails while it cleans up after an error or an interruption, which is what is reported. Without a
     # handler that is printed: "error ignored terminating <psycopg.Copy [BAD] ...>".
     logging.getLogger("psycopg").addHandler(logging.NullHandler())

@@ -591,8 +591,8 @@ def test_cut_does_what_dedupe_does_with_its_option(nearsim: CommandLine, tmp_pat
     path = write_jsonl(tmp_path / "in.jsonl", [{"id": name, "text": text} for name, text in texts.items()])
     written = []
     for command in (["cut", path], ["dedupe", path, "--cut"]):
-        outputs = ["-o", tmp_path / "out.jsonl", "--cuts", tmp_path / "cuts.jsonl"]
-        summary = nearsim.succeed(*command, *outputs, "--json").document()
-        written.append((summary, *(Path(name).read_bytes() for name in outputs[1::2])))
+        output, cuts = tmp_path / "out.jsonl", tmp_path / "cuts.jsonl"
+        summary = nearsim.succeed(*command, "-o", output, "--cuts", cuts, "--json").document()
+        written.append((summary, output.read_bytes(), cuts.read_bytes()))
     assert written[0] == written[1]
     assert written[0][0]["cut"] == {"changed": 1, "passages": 2, "characters": 2 * len(repeated) + 1}
