@@ -44,10 +44,10 @@ class Duplicates:
         """The number of pairs of records, twins included."""
         return self.nodes.count(self.pairs.edges()) + self.nodes.count_within()
 
-    def ordered(self, one: int, other: int) -> tuple[int, int]:
+    def ordered(self, left: int, right: int) -> tuple[int, int]:
         """Return two records of a pair in order: with another corpus the better one first, otherwise the first."""
-        is_first = self.rank[one] < self.rank[other] if len(self.rank) else one < other
-        return (one, other) if is_first else (other, one)
+        is_in_order = self.rank[left] < self.rank[right] if len(self.rank) else left < right
+        return (left, right) if is_in_order else (right, left)
 
     def similarities(self, ones: Ints, others: Ints) -> Floats:
         """Return the similarities of pairs of records, nan for those that are no pair."""
@@ -66,8 +66,9 @@ def _total_similarity(twins: Twins, pairs: SortedPairs) -> Floats:
 
 
 def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress) -> Duplicates:
-    """Find the pairs that count, and what they remove: all but one of a cluster, or, against another corpus, each
-    record that has a pair there, or with a better record.
+    """Find the pairs that count, and the records that they remove.
+
+    These are all but one of a cluster; against another corpus each record that has a pair there, or with a better one.
     """
     twins = Twins.of(records)
     if _compares_twins(records, labels):
@@ -75,6 +76,7 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
     records.discard_digests()
     heads = Nodes(labels, twins.head_of)
     pairs, in_review, full = find_pairs(records, twins, heads, progress)
+
     progress("clusters", 0, len(records))
     if records.ranks.policy == "central":
         records.ranks.rank_by(_total_similarity(twins, pairs))
@@ -84,10 +86,13 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
         clusters = cluster(records, nodes, ties)
         match = clusters.survivors(len(records))
         return Duplicates(twins, heads, pairs, in_review, full, clusters, match, 0, nothing)
+
+    # Records of the other corpus come first, so that none of them is removed.
     order = records.ranks.order(np.arange(labels.count))
     order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
     rank = np.empty(labels.count, np.int64)
     rank[order] = np.arange(labels.count)
+
     match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=True)
     matched = int((match >= 0).sum())
     if not labels.comparison.only_against:
@@ -116,11 +121,11 @@ class Clusters:
 
     def survivors(self, count: int) -> Ints:
         """Return for each of `count` documents the survivor for which it is removed, -1 if it is not."""
-        found, of_cluster = np.full(count, -1), np.full(count, -1)
-        of_cluster[self.cluster_ids[self.survives]] = self.numbers[self.survives]
-        gone = ~self.survives
-        found[self.numbers[gone]] = of_cluster[self.cluster_ids[gone]]
-        return found
+        survivors, survivor_of_cluster = np.full(count, -1), np.full(count, -1)
+        survivor_of_cluster[self.cluster_ids[self.survives]] = self.numbers[self.survives]
+        is_removed = ~self.survives
+        survivors[self.numbers[is_removed]] = survivor_of_cluster[self.cluster_ids[is_removed]]
+        return survivors
 
 
 _Ties = Callable[[], Iterable[tuple[Ints, Floats]]]  # edges, (m, 2), and their similarities, many at once
@@ -138,8 +143,8 @@ def alike(records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: SortedPair
 
 
 def _joined(ties: _Ties) -> tuple[Ints, Floats]:
-    found = [(np.zeros((0, 2), np.int64), np.zeros(0)), *ties()]
-    edges, similarities = zip(*found, strict=True)
+    blocks = [(np.zeros((0, 2), np.int64), np.zeros(0)), *ties()]
+    edges, similarities = zip(*blocks, strict=True)
     return np.concatenate(edges), np.concatenate(similarities)
 
 
@@ -157,6 +162,7 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
             is_used[edges[counts]] = True
             yield edges[counts], similarities[counts]
 
+    # The smallest number of each record's cluster.
     labels = np.arange(len(records))
     if linkage == "connected":
         for edges, _ in counted():
@@ -171,6 +177,7 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
         else:
             least = profile.similarity_at_threshold
             numbers, labels[numbers] = average_clusters(edges, similarities, bonds, bonds, least)
+
     numbers = np.flatnonzero(np.bincount(labels, minlength=len(labels))[labels] > 1)
     cluster_ids = labels[numbers]
     if is_central and linkage != "representative":
@@ -187,13 +194,14 @@ def _of_same_numbers(edges: Ints, twins: Twins, digests: Hashes) -> tuple[Ints, 
 
     The ties of first twins are followed by the rows of `edges` that they derive from.
     """
-    firsts: dict[int, dict[int, int]] = {}
+    firsts: dict[int, dict[int, int]] = {}  # by head and by digest of the numbers
     tied = []
     for number in np.flatnonzero(twins.head_of >= 0).tolist():
-        own = firsts.setdefault(int(twins.head_of[number]), {})
-        first = own.setdefault(int(digests[number]), number)
+        of_head = firsts.setdefault(int(twins.head_of[number]), {})
+        first = of_head.setdefault(int(digests[number]), number)
         if first != number:
             tied.append((first, number))
+
     pairs = [
         (first, firsts[right][digest], row)
         for row, (left, right) in enumerate(edges.tolist())

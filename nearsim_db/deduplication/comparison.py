@@ -18,8 +18,8 @@ _MISSING = 0
 class Comparison:
     """What is compared with what.
 
-    Of pairs with `across` the values of this field must differ, where none is a value too. With `against` records are
-    compared with those of another corpus too, with `only_against` with these only.
+    Fields: the field whose values must differ in a pair, where None is a valid value; whether there is another corpus;
+    whether records are compared with that one only.
     """
 
     across: str | None = None
@@ -93,6 +93,8 @@ class Nodes:
         nodes, count, is_old = node_of[self.records], len(node_of), labels.is_against[self.records]
         self._old = np.bincount(nodes[is_old], minlength=count)
         self._new = np.bincount(nodes[~is_old], minlength=count)
+
+        # The smallest and the largest value of each node: pairs may count if these differ.
         self._values = None
         if labels.values is not None:
             values, limits = labels.values[self.records], np.iinfo(np.int64)
@@ -108,14 +110,15 @@ class Nodes:
     def may_count(self, left: Ints, right: Ints) -> Mask:
         """Return for which pairs of nodes some pairs of their records may count; do, if there is no other corpus."""
         old, new = self._old > 0, self._new > 0
-        found: Mask = np.asarray((old[left] & new[right]) | (new[left] & old[right]))
+        may: Mask = np.asarray((old[left] & new[right]) | (new[left] & old[right]))
         if not self.labels.comparison.only_against:
-            found |= new[left] & new[right]
+            may |= new[left] & new[right]
         if self._values is None:
-            return found
-        lowest, highest = (np.stack((one[left], one[right])) for one in self._values)
-        found &= lowest.min(axis=0) != highest.max(axis=0)
-        return found
+            return may
+
+        lowest, highest = (np.stack((limits[left], limits[right])) for limits in self._values)
+        may &= lowest.min(axis=0) != highest.max(axis=0)
+        return may
 
     def counted(self, edges: Ints) -> Mask:
         """Return which edges count; there is no other corpus."""
@@ -132,36 +135,39 @@ class Nodes:
     def count(self, edges: Iterable[Ints]) -> int:
         """Return the number of pairs of records of two nodes, tied by an edge, that count."""
         values = {} if self.labels.values is None else self._by_value()
-        return sum(self._count(some, values) for some in edges)
+        return sum(self._count(block, values) for block in edges)
 
     def _count(self, edges: Ints, values: _ByValue) -> int:
         left, right = edges.T
         new, old = self._new, self._old
-        found = int(self._between(new[left], old[left], new[right], old[right]).sum())
-        for one, other in edges.tolist() if values else ():
-            fewer, more = sorted((values[one], values[other]), key=len)
-            found -= sum(
-                int(self._between(*both, *more[value])) for value, both in fewer.items() if value in more
+        count = int(self._between(new[left], old[left], new[right], old[right]).sum())
+
+        # Less those of equal values.
+        for left_node, right_node in edges.tolist() if values else ():
+            fewer, others = sorted((values[left_node], values[right_node]), key=len)
+            count -= sum(
+                int(self._between(*both, *others[value])) for value, both in fewer.items() if value in others
             )
-        return found
+        return count
 
     def count_within(self) -> int:
         """Return the number of pairs of records of one node that count."""
-        found = int(self._within(self._new, self._old).sum())
+        count = int(self._within(self._new, self._old).sum())
         if self.labels.values is None:
-            return found
-        values = self._by_value()
-        return found - sum(int(self._within(*both)) for own in values.values() for both in own.values())
+            return count
+        by_value = self._by_value()
+        return count - sum(int(self._within(*both)) for node in by_value.values() for both in node.values())
 
     def _by_value(self) -> _ByValue:
         """Return the numbers of new and old records by node and value."""
         assert self.labels.values is not None
-        found: _ByValue = defaultdict(dict)
+        by_value: _ByValue = defaultdict(dict)
         columns = (self.node_of, self.labels.values, self.labels.is_against)
-        for node, value, is_old in zip(*(one[self.records].tolist() for one in columns), strict=True):
-            new, old = found[node].get(value, (0, 0))
-            found[node][value] = (new + (not is_old), old + is_old)
-        return found
+        rows = zip(*(column[self.records].tolist() for column in columns), strict=True)
+        for node, value, is_old in rows:
+            new, old = by_value[node].get(value, (0, 0))
+            by_value[node][value] = (new + (not is_old), old + is_old)
+        return by_value
 
     def _between(self, new: Any, old: Any, other_new: Any, other_old: Any) -> Any:
         crossed = new * other_old + old * other_new
@@ -181,22 +187,27 @@ def matches(nodes: Nodes, edges: Iterable[Ints], rank: Ints, *, only_against: bo
     labels = nodes.labels
     values = np.arange(labels.count) if labels.values is None else labels.values
     sources = nodes.records[nodes.records < labels.against] if only_against else nodes.records
+
+    # The best record of each node, and the best one of another value, first among its own records, then of its edges.
     own = _two_best(labels.count, nodes.node_of[sources], sources, rank, values)
-    best, other = (one.copy() for one in own)
-    for some in edges:
-        touched, ends = np.unique(some, return_inverse=True)
-        ends = ends.reshape(some.shape)
-        near = [(np.arange(len(touched)), one[touched]) for one in (best, other)]
-        near += [(ends[:, side], one[some[:, 1 - side]]) for side in (0, 1) for one in own]
-        places, records = (np.concatenate(columns) for columns in zip(*near, strict=True))
-        is_any = records >= 0
-        best[touched], other[touched] = _two_best(len(touched), places[is_any], records[is_any], rank, values)
+    best, other = (records.copy() for records in own)
+    for block in edges:
+        touched, ends = np.unique(block, return_inverse=True)
+        ends = ends.reshape(block.shape)
+        near = [(np.arange(len(touched)), records[touched]) for records in (best, other)]
+        near += [(ends[:, side], records[block[:, 1 - side]]) for side in (0, 1) for records in own]
+        places, candidates = (np.concatenate(columns) for columns in zip(*near, strict=True))
+        is_any = candidates >= 0
+        best[touched], other[touched] = _two_best(
+            len(touched), places[is_any], candidates[is_any], rank, values
+        )
+
     new = nodes.records[nodes.records >= labels.against]
     node = nodes.node_of[new]
     chosen = np.where(values[best[node]] != values[new], best[node], other[node])
-    found = np.full(labels.count, -1)
-    found[new] = np.where((best[node] >= 0) & (chosen >= 0) & (rank[chosen] < rank[new]), chosen, -1)
-    return found
+    matched = np.full(labels.count, -1)
+    matched[new] = np.where((best[node] >= 0) & (chosen >= 0) & (rank[chosen] < rank[new]), chosen, -1)
+    return matched
 
 
 def _two_best(count: int, places: Ints, records: Ints, rank: Ints, values: Ints) -> tuple[Ints, Ints]:

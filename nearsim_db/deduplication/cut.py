@@ -75,7 +75,7 @@ def cut_passages(
     progress: Progress = silent,
     *,
     strict: bool = False,
-    most_rejected: int | None = None,
+    max_rejected: int | None = None,
 ) -> DedupeSummary:
     """Write all records, without the passages that others before them have, as whole sentences.
 
@@ -84,42 +84,49 @@ def cut_passages(
     """
     check_readable_twice(source.paths)
     source.refuse_repeated()
-    parts = [Input(source, path) for path in source.paths]
     refuse_overwriting_inputs(outputs.lists(), source.files)
     outputs.refuse_links_to(source.files)
+    parts = [Input(source, path) for path in source.paths]
     backend, _ = encoding_from_environment()
+
     with (
         RecordPlaces() if outputs.cuts else nullcontext() as places,
         RejectWriter(outputs.rejects) as rejects,
         open_vectors(None) as beside,
     ):
+        # Read, and find what is cut.
         records = CutRecords(PassageCutter(recipe, backends.resolve(backend), WindowIndex()))
-        by_line = [(one.path, one.is_by_line) for one in parts]
+        by_line = [(part.path, part.is_by_line) for part in parts]
         reader = RecordReader(source, by_line, beside, (), Comparison())
         reader.read(records, places, rejects, progress, strict=strict)
         reader.refuse_unusable()
+
+        # Read again, and write what is left.
         placed = reader.placed(records.cuts)
-        inputs = [CutInput(source, one.path, cuts) for one, cuts in zip(parts, placed, strict=True)]
+        inputs = [CutInput(source, part.path, cuts) for part, cuts in zip(parts, placed, strict=True)]
         shards = outputs.shards(source, inputs)
-        reader.refuse_replacing(outputs.of_records(shards), source.files, most_rejected)
-        removed = np.zeros(len(records), bool)
-        removed[sorted(records.emptied)] = True
+        reader.refuse_replacing(outputs.of_records(shards), source.files, max_rejected)
+        is_emptied = np.zeros(len(records), bool)
+        is_emptied[sorted(records.emptied)] = True
         if places is not None:
             write_lines(outputs.cuts, _lines(records, places))
-        unique = copy_records(inputs, outputs, shards, reader.kept(removed), progress)
-        passages, characters = _totals(records.cuts.values())
-        emptied = len(records.emptied)
-        return DedupeSummary(
-            reader.summary,
-            AgainstSummary(0, 0, 0),
-            unique,
-            emptied,
-            *(0, 0, 0),
-            resolve(recipe),
-            (*reader.warnings(), *outputs.stale_warnings(shards)),
-            reader.reasons.rejected(),
-            CutCounts(len(records.cuts) - emptied, passages, characters),
-        )
+        unique = copy_records(inputs, outputs, shards, reader.kept(is_emptied), progress)
+
+    passages, characters = _totals(records.cuts.values())
+    emptied = len(records.emptied)
+    return DedupeSummary(
+        ingest=reader.summary,
+        against=AgainstSummary(0, 0, 0),
+        unique=unique,
+        duplicates=emptied,
+        pairs=0,
+        review_pairs=0,
+        clusters=0,
+        profile=resolve(recipe),
+        warnings=(*reader.warnings(), *outputs.stale_warnings(shards)),
+        rejected=reader.reasons.rejected(),
+        cut=CutCounts(len(records.cuts) - emptied, passages, characters),
+    )
 
 
 def _totals(cuts_of_records: Iterable[list[Cut]]) -> tuple[int, int]:
@@ -135,11 +142,11 @@ def _lines(records: CutRecords, places: RecordPlaces) -> Iterator[bytes]:
     """Yield what was cut, in the order of the records."""
     for number, cuts in records.cuts.items():
         place, external_id, _ = places.find(number)
-        for one in cuts:
-            kept_place, kept_in, _ = places.find(one.document)
+        for cut in cuts:
+            kept_place, kept_in, _ = places.find(cut.document)
             yield json_line(
                 {
-                    **{"id": external_id, "start": one.start, "end": one.end, "kept_in": kept_in},
+                    **{"id": external_id, "start": cut.start, "end": cut.end, "kept_in": kept_in},
                     **{"removed": number in records.emptied, "place": place, "kept_place": kept_place},
                 }
             )

@@ -79,7 +79,7 @@ def dedupe(
     earlier_later: bool = False,
     exact: bool = False,
     strict: bool = False,
-    most_rejected: int | None = None,
+    max_rejected: int | None = None,
     threads: int | None = None,
 ) -> DedupeSummary:
     """Write the survivors of `source` and its documents in no cluster, in input order.
@@ -90,7 +90,7 @@ def dedupe(
     `open_vectors`. The input is read twice and never held in memory; output files are complete or absent. Raises
     InputError if a file cannot be read, or changes between the readings, or if no record is usable; with `strict` for
     the first record that is rejected or whose date cannot be read; and before an input is replaced by an output that
-    lacks more than `most_rejected` of its records.
+    lacks more than `max_rejected` of its records.
     """
     recipe = _with_review(recipe, wanted=outputs.review is not None)
     check_readable_twice(source.paths)
@@ -121,7 +121,7 @@ def dedupe(
         with RejectWriter(outputs.rejects) as rejects:
             reader.read(records, places, rejects, progress, strict=strict)
         reader.refuse_unusable()
-        reader.refuse_replacing(written, source.files, most_rejected)
+        reader.refuse_replacing(written, source.files, max_rejected)
 
         # Link, verify and cluster.
         duplicates = find_duplicates(records, reader.labels, progress)
@@ -143,16 +143,16 @@ def _summary(
     reader: RecordReader, duplicates: Duplicates, unique: int, profile: Profile, warnings: tuple[str, ...]
 ) -> DedupeSummary:
     return DedupeSummary(
-        reader.summary,
-        AgainstSummary(reader.against_read, reader.against_rejected, duplicates.matched),
-        unique,
-        reader.summary.read - reader.summary.rejected - unique,
-        duplicates.pair_count,
-        duplicates.nodes.count(duplicates.in_review.edges()),
-        int(duplicates.clusters.survives.sum()),
-        profile,
-        warnings,
-        reader.reasons.rejected(),
+        ingest=reader.summary,
+        against=AgainstSummary(reader.against_read, reader.against_rejected, duplicates.matched),
+        unique=unique,
+        duplicates=reader.summary.read - reader.summary.rejected - unique,
+        pairs=duplicates.pair_count,
+        review_pairs=duplicates.nodes.count(duplicates.in_review.edges()),
+        clusters=int(duplicates.clusters.survives.sum()),
+        profile=profile,
+        warnings=warnings,
+        rejected=reader.reasons.rejected(),
     )
 
 

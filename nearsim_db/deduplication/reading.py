@@ -241,10 +241,10 @@ class RecordReader:
         return self.summary.rejected + self.against_rejected
 
     def refuse_replacing(
-        self, outputs: Sequence[Path | None], inputs: Sequence[Path], most_rejected: int | None
+        self, outputs: Sequence[Path | None], inputs: Sequence[Path], max_rejected: int | None
     ) -> None:
         """Raise InputError if an output would replace an input, of which more records were rejected."""
-        if most_rejected is None or self.rejected <= most_rejected:
+        if max_rejected is None or self.rejected <= max_rejected:
             return
         given = {path.resolve() for path in inputs}
         for output in outputs:

@@ -27,14 +27,11 @@ _PARAMETERS = ArgumentNames(
 
 @dataclass(frozen=True, slots=True)
 class RemovedRow:
-    """A row that was removed, and the row `of` which it is a near-duplicate, which is one of `against` if that is true.
+    """A removed row and the row that it duplicates."""
 
-    `similarity` is None for rows that are connected only through others.
-    """
-
-    row: int
-    of: int
-    similarity: float | None
+    row: int  # from 0
+    of: int  # from 0, among the rows that are compared with if `against`
+    similarity: float | None  # None if only a chain of other rows connects the two
     against: bool
 
 
@@ -66,11 +63,12 @@ class Deduped:
 class _Source:
     """Rows as the records of one file."""
 
-    def __init__(self, given: Rows, fields: Fields, name: str) -> None:
-        self.given, self.fields, self._name = given, fields, name
+    def __init__(self, rows: Rows, fields: Fields, name: str) -> None:
+        self.fields: Fields = fields
+        self._rows, self._name = rows, name
 
     def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
-        return from_documents(self.given, self.fields, self._name)
+        return from_documents(self._rows, self.fields, self._name)
 
     def __iter__(self) -> Iterator[ReadDocument | Reject]:
         return self.read(_ROWS)
@@ -122,34 +120,35 @@ def dedupe(
     fields = Fields(
         id, title, text, source, "url", published_at, vector, ids="optional", arguments=_PARAMETERS
     )
-    given = _held(rows)
+    held = _held(rows)
     chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep)
     others = [] if against is None else [_Source(against, fields, "against")]
     comparison = Comparison(across or field_across(chosen), against is not None, only_against)
+
     with (
         EncodedRecords.under(chosen, threads, exact=exact) as records,
         open_vectors(None) as beside,
     ):
-        read = RecordReader(_Source(given, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
+        reader = RecordReader(_Source(held, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
         rejects = _Rejects()
-        read.read(records, None, rejects, silent, strict=False)
-        read.refuse_unusable()
-        found = find_duplicates(records, read.labels, silent)
-        places, old = read.rows, read.labels.against
-        removed = np.flatnonzero(found.match >= 0)
-        survivors = found.match[removed]
-        similarities = found.similarities(removed, survivors).tolist()
+        reader.read(records, None, rejects, silent, strict=False)
+        reader.refuse_unusable()
+        duplicates = find_duplicates(records, reader.labels, silent)
+
+        places, first = reader.rows, reader.labels.against
+        removed = np.flatnonzero(duplicates.match >= 0)
+        survivors = duplicates.match[removed]
+        similarities = duplicates.similarities(removed, survivors).tolist()
+        pairs = zip(removed.tolist(), survivors.tolist(), similarities, strict=True)
         return Deduped(
-            tuple(places[row] for row in range(old, len(records)) if found.match[row] < 0),
-            tuple(
-                RemovedRow(places[row], places[of], None if isnan(similarity) else similarity, of < old)
-                for row, of, similarity in zip(
-                    removed.tolist(), survivors.tolist(), similarities, strict=True
-                )
+            kept=tuple(places[row] for row in range(first, len(records)) if duplicates.match[row] < 0),
+            removed=tuple(
+                RemovedRow(places[row], places[of], None if isnan(similarity) else similarity, of < first)
+                for row, of, similarity in pairs
             ),
-            tuple(rejects.all),
-            found.pair_count,
-            given,
+            rejects=tuple(rejects.all),
+            pairs=duplicates.pair_count,
+            _given=held,
         )
 
 

@@ -43,5 +43,5 @@ def cut(
         remaining.opened_source(files, file_options, outcome) as source,
         outcome.progress(source) as progress,
     ):
-        summary = cut_passages(source, recipe, outputs, progress, strict=strict, most_rejected=allowed)
+        summary = cut_passages(source, recipe, outputs, progress, strict=strict, max_rejected=allowed)
     remaining.show_summary(summary, outputs, [source], outcome, allowed)

@@ -244,7 +244,7 @@ def dedupe(
                 earlier_later=comparison.earlier_later,
                 exact=comparison.exact,
                 strict=strict,
-                most_rejected=allowed,
+                max_rejected=allowed,
                 threads=jobs,
             )
     remaining.show_summary(summary, outputs, [source, *against], outcome, allowed)
