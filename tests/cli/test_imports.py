@@ -94,6 +94,23 @@ def test_a_small_corpus_is_deduplicated_without_numba(tmp_path: Path) -> None:
     assert len(unique.read_text().splitlines()) == 1
 
 
+def test_numba_starts_without_scipy(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"id": "a", "text": "a story of some length"}\n')
+    probe = """
+import sys
+from nearsim_db.cli import main
+try:
+    main()
+except SystemExit as end:
+    sys.exit("numba is not there" if "numba" not in sys.modules else bool(sys.modules.get("scipy")) or end.code)
+"""
+    command = [sys.executable, "-c", probe, "dedupe", str(source), "--dry-run"]
+    environment = {**os.environ, "NEARSIM_BACKEND": "numba"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_metrics_by_name_are_those_of_the_families() -> None:
     found = {
         family: make_family(override(Recipe(), [f"sketch.family={family}"])).metric for family in FAMILIES
