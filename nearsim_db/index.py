@@ -14,6 +14,7 @@ from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.build import MOST_DOCUMENTS
 from nearsim_db.indexing.catch_up import CatchUp
+from nearsim_db.indexing.code_check import refuse_slow_code
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.ingest.account import IngestAccount
 from nearsim_db.indexing.ingest.bulk import BulkIngest, measure
@@ -151,7 +152,8 @@ class Index(Queries):
         self.database.refuse_borrowed("a dry run")
         collection_id = self._open_for_writing("write", create=False)
         existing = self._catch_up.generations(collection_id)
-        checked = VectorLengthCheck(records)
+        recipes = [generation.recipe for generation in existing]
+        checked = VectorLengthCheck(refuse_slow_code(records, recipes, planned))
         run = BulkIngest(self.database, collection_id, writer, strict=strict, dry_run=True)
         with run.adding_summary():
             run.write(checked, self._progress)
@@ -175,7 +177,9 @@ class Index(Queries):
         self._index(collection_id)  # for the look-ups
         existing = self._catch_up.generations(collection_id)
 
-        checked, find = VectorLengthCheck(records), self._lookups.find_locked
+        recipes = [generation.recipe for generation in existing]
+        checked = VectorLengthCheck(refuse_slow_code(records, recipes))
+        find = self._lookups.find_locked
         run = CheckedIngest(self.database, collection_id, writer, find, on_duplicate, strict=strict)
         with run.adding_summary():
             try:
@@ -205,7 +209,9 @@ class Index(Queries):
             records, expected_bytes = measure(records)
         is_few = isinstance(records, list) and len(records) <= MOST_DOCUMENTS
 
-        checked, signed = VectorLengthCheck(records), list[Context]()
+        recipes = [generation.recipe for generation in existing]
+        checked = VectorLengthCheck(refuse_slow_code(records, recipes))
+        signed = list[Context]()
         run = BulkIngest(self.database, collection_id, writer, strict=strict)
         with run.adding_summary():
             try:

@@ -64,6 +64,10 @@ class CutRecords:
                     self.emptied.add(number)
         self.ranks.add(documents)
 
+    def refusal(self, document: Document) -> str | None:
+        """Return None: of a text that is not compared nothing is cut."""
+        return None
+
     def finish(self) -> None:
         """Do nothing: a record is complete when it is added."""
 

@@ -16,7 +16,7 @@ from nearsim_db.errors import InputError, none_usable
 from nearsim_db.readers import Fields, RejectWriter
 from nearsim_db.readers.contract import ID
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.rejects import RejectReasons, stopped
+from nearsim_db.readers.rejects import RejectReasons, stopped, with_refusals
 from nearsim_db.readers.values import column_of
 from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.readers.vectors import VectorLengths
@@ -47,6 +47,7 @@ class Added(Protocol):
     def keep(self) -> str: ...
     @property
     def ranks(self) -> Ranks: ...
+    def refusal(self, document: Document, /) -> str | None: ...
     def add(self, documents: Sequence[Document], values: Sequence[object] = (), /) -> None: ...
     def finish(self) -> None: ...
 
@@ -110,9 +111,10 @@ class RecordReader:
         """Encode all documents, and write the rejects."""
         self.summary.first_rejects = rejects.first
         reported = 0
+        progress("read", 0, None)  # a file may have nothing but blank lines for minutes
         own = self._beside.joined(chain.from_iterable(starmap(self._own_records, self._parts)))
         for is_against, source in ((True, self._other_records()), (False, own)):
-            for batch in _batches(source):
+            for batch in _batches(with_refusals(source, records.refusal)):
                 self._count(batch, is_against=is_against)
                 for one in batch:
                     if isinstance(one, Reject):

@@ -57,6 +57,10 @@ class WholeTexts(Encoder):
         by_characters = msgspec.structs.replace(profile.recipe, shingle=Shingle(scheme="char"))
         self._normaliser = Shingler(by_characters, self.backend)
 
+    def refusal(self, title: str | None, body: str | None) -> str | None:
+        """Return None: equal texts are found without a lexer."""
+        return None
+
     def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
         texts = self._normaliser.canonical(cast(Sequence[str], contents))
         data, bounds = texts.data.data, list(pairwise(texts.offsets.tolist()))
@@ -192,6 +196,10 @@ class EncodedRecords:
 
     def __len__(self) -> int:
         return len(self.ranks)
+
+    def refusal(self, document: Document) -> str | None:
+        """Return why a document is not compared, None if it is."""
+        return self.encoder.refusal(document.title, document.body)
 
     def open_temporary(self) -> BinaryIO:
         """Return a temporary file that is closed with the records."""

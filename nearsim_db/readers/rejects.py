@@ -5,7 +5,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -26,6 +26,18 @@ _SEPARATORS = dict.fromkeys(map(ord, "_- .:"))
 _NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", re.IGNORECASE)
 _FIRST_YEAR, _LAST_YEAR = 1990, 2100  # of numbers that may be dates
 _UNDATED_READ = 1_000  # records without a date whose other fields are looked at
+
+
+def with_refusals(
+    records: Iterable[ReadDocument | Reject], refusal: Callable[[Document], str | None]
+) -> Iterator[ReadDocument | Reject]:
+    """Yield records, with a reject in place of each document for which there is a reason to refuse it."""
+    for record in records:
+        reason = refusal(record.document) if isinstance(record, ReadDocument) else None
+        if reason is None or isinstance(record, Reject):
+            yield record
+        else:
+            yield Reject(record.file, record.line, reason, record.document.external_id)
 
 
 class FieldUse:

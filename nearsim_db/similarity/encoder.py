@@ -155,6 +155,11 @@ class Encoder:
         fields = title, body
         return clean(self._between.join([value for place in self._places if (value := fields[place])]))[0]
 
+    def refusal(self, title: str | None, body: str | None) -> str | None:
+        """Return why a document is not compared, None if it is: as source code it may take too long."""
+        lexer = None if self.takes_vectors else self._shingler.lexer
+        return None if lexer is None else lexer.refusal(self.text_of(title, body))
+
     def content_of(self, title: str | None, body: str | None, vector: Vector | None) -> Content:
         """Return the part of a document that is encoded."""
         return vector if self.takes_vectors else self.text_of(title, body)

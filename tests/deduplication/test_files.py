@@ -13,6 +13,7 @@ from nearsim_db.deduplication.files import dedupe
 from nearsim_db.deduplication.output import Outputs
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers import Source, places
+from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override
 from tests.builders.command_line import write_jsonl
 from tests.builders.reindex_world import RECIPE, words
@@ -101,3 +102,15 @@ def test_threads_leave_the_same_documents(tmp_path: Path, monkeypatch: pytest.Mo
     survivors = [run(path, recipe, threads) for threads in (1, 3)]
     assert survivors[0] == survivors[1]
     assert len(survivors[0]) == 200
+
+
+@pytest.mark.slow("spends budgets of time")
+def test_source_code_that_takes_too_long_is_rejected_by_name(tmp_path: Path) -> None:
+    program = "class A { int sum(int[] xs) { int s = 0; for (int x : xs) s += x; return s; } }"
+    path = write_stories(tmp_path / "in.jsonl", {"hostile": "int a " * 5_000, "a": program, "b": program})
+    outputs = Outputs(tmp_path / "unique.jsonl", rejects=tmp_path / "rejects.jsonl")
+    summary = dedupe(Source([path]), presets.load("code-copies"), outputs)
+    (reject,) = map(json.loads, (tmp_path / "rejects.jsonl").read_text().splitlines())
+    assert (summary.ingest.read, summary.ingest.rejected, summary.unique, summary.duplicates) == (3, 1, 1, 1)
+    assert (reject["id"], reject["line"]) == ("hostile", 1)
+    assert "as source code in java" in reject["reason"]

@@ -107,3 +107,33 @@ def test_languages_and_the_package_are_named_if_they_are_missing(monkeypatch: py
 def test_code_has_a_language_and_no_stop_words(settings: list[str], message: str) -> None:
     with pytest.raises(RecipeError, match=message):
         override(Recipe(), settings)
+
+
+@pytest.mark.slow("spends budgets of time")
+@pytest.mark.parametrize(
+    ("language", "part"),
+    [("java", "int a "), ("java", "a "), ("java", "a<"), ("perl", "m("), ("perl", "<<a\n"), ("html", "<!--")],
+)
+def test_a_text_that_a_lexer_reads_in_quadratic_time_is_refused_within_its_budget(
+    language: str, part: str
+) -> None:
+    text = part * (40_000 // len(part))
+    lexer, reasons = Lexer(language), list[str | None]()
+    assert cpu_seconds(lambda: reasons.append(lexer.refusal(text))) < 2 * (1 + 3e-5 * len(text))
+    (reason,) = reasons
+    assert reason is not None and f"as source code in {language}" in reason
+
+
+@pytest.mark.slow("spends budgets of time")
+def test_a_refused_text_has_no_words() -> None:
+    lexer, text = Lexer("java"), "a " * 10_000
+    assert lexer.refusal(text) is not None
+    assert (lexer.written(text), lexer.located(text)[0]) == ("", "")
+
+
+@pytest.mark.parametrize("part", ["\n", "\\", "(", '"', JAVA])
+def test_a_text_that_is_read_in_linear_time_is_not_refused(part: str) -> None:
+    lexer, text = Lexer("java"), part * (40_000 // len(part))
+    expected = lexer.written(text)
+    assert lexer.refusal(text) is None
+    assert lexer.written(text) == expected

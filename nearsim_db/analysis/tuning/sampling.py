@@ -94,6 +94,7 @@ def draw(
     reservoir = Reservoir(max(size, MAX_CLUSTERED_DOCUMENTS), MAX_CHARACTERS, seed)
     sample = Sample([], 0)
 
+    progress("read", 0, None)
     for record in records:
         if isinstance(record, Reject):
             sample.rejected += 1

@@ -76,6 +76,7 @@ class BulkIngest(IngestAccount):
             self._database.engine.connect() as connection,
             BatchWriter[_Batch](partial(self._write_batch, connection, contexts)) as writer,
         ):
+            progress("read", 0, None)
             try:
                 for batch in _batches(records, by_origin=self._strict):
                     documents = self._without_rejects(batch)

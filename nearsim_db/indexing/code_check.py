@@ -1,0 +1,36 @@
+"""Refusal of source code that takes too long to lex, before it is stored.
+
+A document that an application writes in SQL is stored in any case; in an index it is one without features.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nearsim_db.readers.rejects import with_refusals
+from nearsim_db.records import Document, ReadDocument, Reject
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe, from_mapping
+
+
+def refuse_slow_code(
+    records: Iterable[ReadDocument | Reject],
+    recipes: Iterable[Mapping[str, Any]],
+    planned: Recipe | None = None,
+) -> Iterable[ReadDocument | Reject]:
+    """Turn records that a recipe cannot lex in time into rejects; the recipes are those of a collection's generations.
+
+    Their words are kept for the encoder that signs them next.
+    """
+    parsed = [from_mapping(recipe) for recipe in recipes]
+    if planned is not None:
+        parsed.append(planned)
+    encoders = [Encoder(resolve(recipe)) for recipe in parsed if recipe.shingle.language is not None]
+    if not encoders:
+        return records
+
+    def refusal(document: Document) -> str | None:
+        reasons = (encoder.refusal(document.title, document.body) for encoder in encoders)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    return with_refusals(records, refusal)
