@@ -1,7 +1,7 @@
 """The records of files, encoded by a pool of threads: sketches and features in temporary files, few numbers in memory.
 
 The thread that reads adds batches of documents; a pool of threads encodes them; one thread writes them in their order.
-At most `_MAX_WAITING_CHARACTERS` of text wait at once.
+Texts of about `_MAX_WAITING_BYTES` wait at once.
 """
 
 from array import array
@@ -37,7 +37,8 @@ from nearsim_db.store.settings import encoding_from_environment
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_MAX_WAITING_CHARACTERS = 4_000_000
+_MAX_WAITING_BYTES = 5_000_000
+_TEXT_BYTES = 100  # of a text besides its characters
 _DOCUMENTS_AT_ONCE = 500  # read again to be counted or encoded anew
 _SAMPLED = 20  # documents, of which one is in the sample of texts
 
@@ -165,10 +166,9 @@ class EncodedRecords:
 
         self.pool: ThreadPoolExecutor = ThreadPoolExecutor(threads, thread_name_prefix="nearsim")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="nearsim-writer")
-        self._waiting: deque[tuple[int, Future[None]]] = (
-            deque()
-        )  # characters of batches that are not written yet
-        self._waiting_characters = 0
+        # Batches that are not written yet, with their bytes.
+        self._waiting: deque[tuple[int, Future[None]]] = deque()
+        self._waiting_bytes = 0
 
         self._temporary = ExitStack()
         self._file = FeatureFile(encoder)
@@ -223,17 +223,17 @@ class EncodedRecords:
 
         encoded = self.pool.submit(self.encoder.encode, contents, keep_features=True)
         written = self._writer.submit(self._write, first, contents, encoded)
-        characters = sum([len(one) for one in contents if one is not None])
-        self._waiting.append((characters, written))
-        self._waiting_characters += characters
-        while self._waiting_characters > _MAX_WAITING_CHARACTERS:
+        size = sum([_TEXT_BYTES + len(one) for one in contents if one is not None])
+        self._waiting.append((size, written))
+        self._waiting_bytes += size
+        while self._waiting_bytes > _MAX_WAITING_BYTES:
             self._await_batch()
 
     def _await_batch(self) -> None:
         """Wait until the first of the batches that wait is written."""
-        characters, written = self._waiting.popleft()
+        size, written = self._waiting.popleft()
         written.result()
-        self._waiting_characters -= characters
+        self._waiting_bytes -= size
 
     def _write(self, first: int, contents: Sequence[Content], waiting: Future[Encoded]) -> None:
         """Write a batch; called in one thread, in the order of the batches."""
