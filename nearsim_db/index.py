@@ -171,10 +171,12 @@ class Index(Queries):
         resumable: bool,
     ) -> IngestSummary:
         """Look each record up and add it, or only write it, in the transaction of an application; then index all."""
-        if self.database.engine.is_borrowed and on_duplicate is not None:
+        may_index = self.database.may_index
+        if on_duplicate is not None and (self.database.engine.is_borrowed or not may_index):
             self._require_lookups()
         collection_id = self._open_for_writing("write", create=True)
-        self._index(collection_id)  # for the look-ups
+        if may_index:
+            self._index(collection_id)  # for the look-ups
         existing = self._catch_up.generations(collection_id)
 
         recipes = [generation.recipe for generation in existing]
@@ -462,8 +464,10 @@ class Index(Queries):
         try:
             self._lookups.live()
         except NotFoundError as error:
+            who = "this transaction" if self.database.may_index else "a writer"
+            by = "" if self.database.may_index else " as a nearsim_admin"
             raise ConflictError(
-                f"{error}; this transaction cannot build the index that on_duplicate needs: before, call "
+                f"{error}; {who} cannot build the index that on_duplicate needs: before, call{by} "
                 f"create_collection() of an index with connections of its own, Index.connect(URL, "
                 f"collection={self.collection!r})"
             ) from error

@@ -23,7 +23,7 @@ from nearsim_db.store.driver.driver_errors import retry_conflicts
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_transaction_lock
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.signatures import lookup_requests
+from nearsim_db.store.signatures import insertions, lookup_requests
 from nearsim_db.store.work.queue import STAGES, WHOLE
 
 # Linking takes its lock before its work rows, so this order does too: link work goes last.
@@ -153,6 +153,7 @@ def _purge_collection(
     existing = generation_rows.list_generations(connection, collection_id)
     _purge_generations(connection, collection_id, existing, removed.ids, removed, contexts)
     removed.probes = lookup_requests.drop_all(connection, collection_id)
+    insertions.drop_of(connection, collection_id, external_ids)
     _purge_verdicts(connection, removed)
     removed.at = purges.record_purge(connection, collection_id)
     # A generation committed after they were listed is built from what existed before this transaction commits.

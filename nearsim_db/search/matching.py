@@ -1,6 +1,6 @@
 """Lookups: the pairs that a document would have if it were added, of its buckets, verified by their features."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,23 +11,23 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.steps import labelled, sign_documents
 from nearsim_db.indexing.steps.search import Features, current_features, read_features, verify_screened
 from nearsim_db.readers.values import field_of, value_digest
-from nearsim_db.records import Direction, DocId, Document, Evidence, Match, Matches
+from nearsim_db.records import Direction, DocId, Document, Evidence, GenerationId, Match, Matches
 from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
-from nearsim_db.similarity.arrays import Keys, Mask, Sketches
+from nearsim_db.similarity.arrays import Keys, Mask, Sketches, flat
 from nearsim_db.similarity.batches import LABEL_BYTES, PackedDigests, Signatures, labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.screening import Screened, screen
 from nearsim_db.store.database import Database
+from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.codec import digest_uuid
+from nearsim_db.store.driver.codec import digest_uuid, to_bigint
 from nearsim_db.store.driver.driver_errors import translate_errors
-from nearsim_db.store.generations.tables import GenerationTables
-from nearsim_db.store.signatures import lookups
-from nearsim_db.store.signatures.lookups import Anchors
+from nearsim_db.store.signatures.lookups import Anchors, Unsigned
 
 _QUERY_ID = 0  # the doc_id of the query: smaller than that of any document
 _MOST_AT_ONCE = 128  # under a limit: candidates whose texts are in memory together
@@ -115,6 +115,26 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
     found = _Lookup(connection, context, query, wanted, candidates).find()
     kept = sorted(found[: wanted.limit], key=lambda one: (-one.match.decisive(wanted.direction), one.doc_id))
     return FoundAll(kept, len(found) > len(kept))
+
+
+def look_up_unsigned(connection: Connection, context: Context, query: Query, wanted: Wanted) -> list[Found]:
+    """Return matches among the documents that were added after a check and are not signed yet."""
+    tables = context.tables(connection)
+    unsigned = tables.lookups.list_unsigned(context.collection_id, query.keys, wanted.replaced)
+    if not unsigned:
+        return []
+
+    names = {one.doc_id: one for one in unsigned}
+    found: list[Found] = []
+    batches = documents.stream_documents(
+        connection, context.collection_id, list(names), vectors=context.encoder.takes_vectors
+    )
+    for batch in batches:
+        rows = labelled(connection, context, sign_documents(context, batch, keep_features=True))
+        rows = rows.take(rows.counts > 0)
+        candidates = Anchors(rows.doc_ids, rows.sketches, rows.digests)
+        found += _UnsignedLookup(connection, context, query, wanted, candidates, names).find()
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +300,23 @@ class _Lookup:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _UnsignedLookup(_Lookup):
+    """A lookup among documents that have no signature, or an older one; `names` has each of them."""
+
+    names: Mapping[int, Unsigned]
+
+    def _read_twins(self, digests: list[UUID]) -> list[tuple[int, int, str, str | None]]:
+        places = {digest: place for place, digest in enumerate(digests, 1)}
+        doc_ids = self.candidates.doc_ids
+        signed = zip(doc_ids.tolist(), self.candidates.digests_at(np.arange(len(doc_ids))), strict=True)
+        return [
+            (places[digest], doc_id, self.names[doc_id].external_id, self.names[doc_id].title)
+            for doc_id, digest in signed
+            if digest in places
+        ]
+
+
 class Lookups:
     """Looks documents up in the live generation. Threads may share one.
 
@@ -290,7 +327,6 @@ class Lookups:
         self._database = database
         self._open_index = open_index
         self._index: LiveIndex | None = None
-        self._lock_secrets: dict[int, bytes] = {}  # of the generation that was locked last
 
     def live(self) -> LiveIndex:
         """The live generation. Raises NotFoundError if there is none."""
@@ -335,23 +371,12 @@ class Lookups:
         with translate_errors():
             return retry_if_replaced(query, self._close)
 
-    def bucket_locks(self, document: Document) -> list[int]:
-        """Return the advisory locks that `find_locked` takes for a document, ascending."""
+    def bucket_hashes(self, document: Document) -> tuple[GenerationId, list[int]]:
+        """Return the live generation and the buckets that `find_locked` locks for a document, as they are stored."""
         context = self.live().context
         encoded = encode(context.encoder, document)
-        if encoded is None:
-            return []
-        with self._database.transaction() as connection:
-            secret = self._lock_secret(context.tables(connection))
-        locks: list[int] = lookups.bucket_locks(secret, context.leaves, encoded.keys).tolist()
-        return locks
-
-    def _lock_secret(self, tables: GenerationTables) -> bytes:
-        """Return the secret of a generation's advisory locks, which never changes."""
-        generation_id = tables.leaves.generation_id
-        if generation_id not in self._lock_secrets:
-            self._lock_secrets = {generation_id: tables.lookups.read_lock_secret()}
-        return self._lock_secrets[generation_id]
+        hashes = [] if encoded is None else to_bigint(flat(encoded.keys)).tolist()
+        return context.generation.generation_id, hashes
 
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
         """Return the documents that one would be a near-duplicate of, on the caller's connection, and the generation.
@@ -359,6 +384,7 @@ class Lookups:
         These are the documents that it would be paired with, except for a passage only.
 
         Locks the buckets of the document, so that no other caller adds a near-duplicate before this transaction ends.
+        Documents that others added so are found, whether or not they are signed.
         """
 
         def query() -> tuple[Context, list[Match]]:
@@ -367,13 +393,21 @@ class Lookups:
             if encoded is None:
                 return index.context, []
             tables = index.context.tables(connection)
-            tables.lookups.lock_buckets(self._lock_secret(tables), encoded.keys)
+            if not tables.lookups.lock_buckets(encoded.keys, document.external_id):
+                raise GenerationReplacedError
+
             match = index.context.encoder.profile.recipe.match
             least = 0.0 if match.passage_words is None else match.threshold
-            answer = look_up(connection, index, encoded, Wanted(least, replaced=document.external_id))
+            wanted = Wanted(least, replaced=document.external_id)
+            # In this order: a document that a worker signs in between is found twice, never not at all.
+            unsigned = look_up_unsigned(connection, index.context, encoded, wanted)
+            answer = look_up(connection, index, encoded, wanted)
             if answer is None:
                 raise GenerationReplacedError
-            return index.context, [one.match for one in answer.found]
+
+            found = {one.doc_id: one for one in [*answer.found, *unsigned]}
+            ordered = sorted(found.values(), key=lambda one: (-one.match.similarity, one.doc_id))
+            return index.context, [one.match for one in ordered]
 
         def reset() -> None:
             connection.rollback()

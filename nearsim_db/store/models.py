@@ -277,11 +277,18 @@ class Probe(Base):
         comment="Id of the document that the text is of, which the answer leaves out"
     )
     purpose: Mapped[str | None] = mapped_column(
-        comment="lock: the answer has lock_keys; insert: it also knows all documents that were committed before; NULL: neither"
+        comment="lock: the answer has bucket_hashes; insert, and locked for those who hold the locks: it also knows all documents that were committed before; NULL: neither"
     )
-    lock_keys: Mapped[list[int] | None] = mapped_column(
+    generation_id: Mapped[int | None] = mapped_column(
+        Integer,
+        comment="With a purpose: the generation of bucket_hashes; NULL if the collection has no index",
+    )
+    bucket_hashes: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger),
-        comment="Advisory locks that a transaction takes before it inserts the text, ascending: near-duplicates have one in common",
+        comment="With a purpose: the buckets of the text, which a transaction locks before it inserts it: near-duplicates have one in common",
+    )
+    snapshot: Mapped[str | None] = mapped_column(
+        comment="With the purpose insert: the transactions whose documents the answer knows, as pg_snapshot"
     )
     collection: Mapped["Collection"] = relationship()
     matches: Mapped[list["ProbeMatch"]] = relationship(

@@ -3,7 +3,6 @@
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from threading import Event
 
@@ -25,8 +24,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.driver_errors import is_transient, translate_errors
 from nearsim_db.store.signatures import lookup_requests
-from nearsim_db.store.signatures.lookup_requests import Answer, Probe
-from nearsim_db.store.signatures.lookups import lock_of_empty
+from nearsim_db.store.signatures.lookup_requests import Answer, Moment, Probe
 from nearsim_db.store.work import queue
 
 _REQUESTS_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit
@@ -59,7 +57,7 @@ class LookupRequestService:
         self._lookups = BoundedCache[_Target, Lookups](_LOOKUPS_KEPT)
         self._seen: dict[CollectionId, object] = {}  # of collections with lookups
         self._refresh_at = 0.0
-        self._dispatched: dict[int, datetime] = {}  # when, for requests of insertions
+        self._moments: dict[int, Moment] = {}  # before which all is signed, for requests of insertions
         self._running: Future[None] = self._pool.submit(self._run)
 
     def check(self) -> None:
@@ -81,7 +79,7 @@ class LookupRequestService:
             while not self._stopped.is_set():
                 self._refresh(connection)
                 if not self._answer_batch(connection):
-                    pause = _SIGNING_SECONDS if self._dispatched else _POLL_SECONDS
+                    pause = _SIGNING_SECONDS if self._moments else _POLL_SECONDS
                     connection.await_notice(pause)
 
     def _refresh(self, connection: Connection) -> None:
@@ -100,7 +98,7 @@ class LookupRequestService:
         with autocommitting(connection).transaction():
             requests = lookup_requests.take(connection, self._collection, _REQUESTS_AT_ONCE)
             taken = {one.probe_id for one in requests}
-            self._dispatched = {id: at for id, at in self._dispatched.items() if id in taken}
+            self._moments = {id: moment for id, moment in self._moments.items() if id in taken}
             answers = [self._answer(one) for one in requests if self._is_current(connection, one)]
             if answers:
                 lookup_requests.answer(connection, answers)
@@ -108,30 +106,37 @@ class LookupRequestService:
 
     def _is_current(self, connection: Connection, request: Probe) -> bool:
         """Whether a request can be answered: for an insertion once all that was committed before is signed."""
-        if request.purpose != "insert":
+        if request.purpose not in ("insert", "locked"):
             return True
-        moment = self._dispatched.get(request.probe_id)
+        moment = self._moments.get(request.probe_id)
         if moment is None:
+            # In this order: what is committed in the snapshot is dispatched.
+            before = lookup_requests.read_moment(connection)
             dispatch_changes(self._database.engine)
-            moment = self._dispatched[request.probe_id] = queue.server_time(connection)
+            moment = self._moments[request.probe_id] = before._replace(at=queue.server_time(connection))
         try:
             generation = self._lookups_for(request).live().context.generation
         except EmptyIndexError:
             return not query_rows.has_documents(connection, request.collection_id)
         except NearsimError:
             return True  # the answer is the error
-        return not generation.tables(connection).work.has_unfinished("sign", moment)
+        return not generation.tables(connection).work.has_unfinished("sign", moment.at)
 
     def _answer(self, request: Probe) -> Answer:
+        moment = self._moments.get(request.probe_id)
+        snapshot = None if moment is None else moment.snapshot
         try:
             document = Document(_NO_ID, request.title, request.body)
             wanted = Wanted(request.min_similarity, request.max_matches, request.external_id or _NO_ID)
             lookups = self._lookups_for(request)
             answer = lookups.find_wanted(document, wanted)
-            # Of the generation that was searched: of one that replaced it in between, the next answer has others.
-            lock_keys = None if request.purpose is None else lookups.bucket_locks(document)
+            if request.purpose is None:
+                generation_id, hashes = None, None
+            else:
+                # Usually those of the generation that was searched; if not, check_insert asks again or fails.
+                generation_id, hashes = lookups.bucket_hashes(document)
         except EmptyIndexError:
-            return Answer(request.probe_id, [], lock_keys=[lock_of_empty(request.collection_id)])
+            return Answer(request.probe_id, bucket_hashes=[], snapshot=snapshot)
         except Exception as error:
             cause = error.__cause__ if isinstance(error, DatabaseError) else None
             if is_transient(cause if isinstance(cause, Exception) else error):
@@ -139,7 +144,7 @@ class LookupRequestService:
             reason = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
             return Answer(request.probe_id, error=clean(reason)[0])
         matches = [(one.doc_id, one.match) for one in answer.found]
-        return Answer(request.probe_id, matches, lock_keys=lock_keys)
+        return Answer(request.probe_id, matches, None, generation_id, hashes, snapshot)
 
     def _lookups_for(self, request: Probe) -> Lookups:
         # By the number too: another collection may get the name.

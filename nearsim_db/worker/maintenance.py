@@ -15,15 +15,16 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import is_lock_timeout
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.signatures import lookup_requests
+from nearsim_db.store.signatures import insertions, lookup_requests
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
 
 def drop_old_lookup_requests(scope: Scope) -> None:
-    """Delete lookup requests whose deadline passed an hour ago."""
+    """Delete lookup requests whose deadline passed an hour ago, and insertions that no check needs any longer."""
     with scope.database.transaction() as connection:
         lookup_requests.drop_old(connection)
+        insertions.drop_settled(connection)
 
 
 def analyze_tables(scope: Scope) -> None:

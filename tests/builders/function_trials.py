@@ -11,8 +11,6 @@ TRIALS: dict[str, LiteralString] = {
     "'a text', collection => {collection})",
     "ask_apart(text,text,text,text,double precision,interval,integer,text,text)": "SELECT nearsim.ask_apart("
     "'a text', NULL, {collection}, NULL, NULL, '0 seconds', NULL, NULL, NULL)",
-    "check_insert(text,text,text,text,double precision,interval,integer,text)": "SELECT * FROM nearsim.check_insert("
-    "'a text', collection => {collection}, deadline => '0 seconds')",
     "check_text(text,text,text,text,double precision,interval,integer,text)": "SELECT * FROM nearsim.check_text("
     "'a text', collection => {collection}, deadline => '0 seconds')",
     "attached_bodies(bigint[])": "SELECT * FROM nearsim.attached_bodies(ARRAY[{doc}])",
@@ -30,6 +28,8 @@ TRIALS: dict[str, LiteralString] = {
     "dedupe(bigint[],double precision,text)": "SELECT * FROM nearsim.dedupe(ARRAY[{doc}, {twin}])",
     "document_named(text,text)": "SELECT nearsim.document_named({id})",
     "documents_named(text,text,text)": "SELECT * FROM nearsim.documents_named({id}, {twin_id}, NULL)",
+    "find_request(text,text,text,text,double precision,integer,text,text)": "SELECT nearsim.find_request("
+    "'a text', NULL, {collection}, NULL, NULL, NULL, NULL, NULL)",
     "foreign_code(regclass)": "SELECT nearsim.foreign_code('nearsim.document')",
     "review_counts(text,text,text,integer)": "SELECT * FROM nearsim.review_counts({collection})",
     "review_queue(text,text,text,text,double precision,double precision,text,timestamp with time zone,"
@@ -102,6 +102,10 @@ TRIALS: dict[str, LiteralString] = {
 }
 # Those of writers.
 WRITING: dict[str, LiteralString] = {
+    "check_insert(text,text,text,text,double precision,interval,integer,text)": "SELECT * FROM nearsim.check_insert("
+    "'a text', collection => {collection}, deadline => '0 seconds')",
+    "lock_asked(bigint)": "SELECT nearsim.lock_asked({probe})",
+    "refuse_outdated(bigint)": "SELECT nearsim.refuse_outdated({probe})",
     "store_verdicts(text[],bigint[],bigint[],text,text)": (
         "SELECT nearsim.store_verdicts(ARRAY['pinned'], ARRAY[{doc}], ARRAY[{like}], 'why', 'by')"
     ),

@@ -13,6 +13,7 @@ _INTERNAL = {
         "attachment",
         "attached_texts",
         "build_slice",
+        "checked_insertion",
         "collection_access",
         "granted_generations",
         "lease",

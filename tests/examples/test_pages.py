@@ -22,7 +22,7 @@ NOT_RUN = {
     "needs a Citus cluster": 7,
     "needs a container engine": 1,
     "needs a framework of the reader's own": 4,
-    "needs a server of the reader's own": 9,
+    "needs a server of the reader's own": 8,
     "needs files of the reader's own": 3,
     "needs vectors of a model": 1,
     "runs until it is stopped": 2,

@@ -15,15 +15,13 @@ from psycopg.sql import SQL
 from nearsim_db import Document, DuplicateError, Index, OnDuplicate
 from nearsim_db.errors import NotFoundError
 from nearsim_db.records import GenerationId
+from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves
 from nearsim_db.store.generations.tables import GenerationTables
-from nearsim_db.store.signatures import lookups
 from tests.builders.followed_table import pairs
 from tests.builders.near_copies import edited, recipe, text
 from tests.builders.selection import some
-
-SECRET = b"of a generation"
 
 
 def names(index: Index) -> list[str]:
@@ -247,30 +245,46 @@ def test_full_buckets_are_decided_by_the_candidate_relation(
             assert pairs(fresh)
 
 
-def test_inserting_a_near_copy_waits_for_the_other(index: Index, database_url: str) -> None:
+def leaves_of(url: str, *collections: str) -> list[Leaves]:
+    """Create empty collections; return the tables of their generations."""
+    found = []
+    for collection in collections:
+        with Index.connect(url, collection=collection) as index:
+            index.create_collection()
+            found.append(index.serving().context.leaves)
+    return found
+
+
+def lock(connection: Connection, leaves: Leaves, keys: "np.ndarray[tuple[int], np.dtype[np.uint64]]") -> bool:
+    """Lock buckets of a generation until the transaction ends; return whether there is the generation."""
+    return GenerationTables(connection, leaves).lookups.lock_buckets(keys, "a")
+
+
+def test_inserting_a_near_copy_waits_for_the_other(database_url: str) -> None:
     """While one transaction holds a stripe, only transactions that need the stripe wait."""
-    leaves = Leaves(GenerationId(FIRST_OWN + 7))
+    leaves, others = leaves_of(database_url, "first", "second")
     engine = open_engine(database_url)
     mine, shared, apart = (np.array(keys, np.uint64) for keys in ([5, 1029, 2**60 + 8], [8], [9, 10]))
     with engine.connect() as one, engine.connect() as two, psycopg.connect(database_url) as watching:
-        GenerationTables(one, leaves).lookups.lock_buckets(SECRET, mine)
+        assert lock(one, leaves, mine)
         held = watching.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
         assert held == (2,)
-        GenerationTables(two, leaves).lookups.lock_buckets(SECRET, apart)
+        lock(two, leaves, apart)
         two.rollback()
         two.execute("SET LOCAL lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            GenerationTables(two, leaves).lookups.lock_buckets(SECRET, shared)
+            lock(two, leaves, shared)
         two.rollback()
-        GenerationTables(two, Leaves(GenerationId(FIRST_OWN + 8))).lookups.lock_buckets(SECRET, shared)
+        lock(two, others, shared)
         one.rollback()
-        GenerationTables(two, leaves).lookups.lock_buckets(SECRET, shared)
+        lock(two, leaves, shared)
+        assert not lock(two, Leaves(GenerationId(FIRST_OWN + 7)), shared)
     engine.dispose()
 
 
-def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -> None:
+def test_stripes_are_taken_in_ascending_order(database_url: str) -> None:
     """Two callers whose keys cover all stripes in opposite orders never deadlock."""
-    leaves, keys = Leaves(GenerationId(FIRST_OWN + 7)), np.arange(64, dtype=np.uint64)
+    (leaves,), keys = leaves_of(database_url, "first"), np.arange(64, dtype=np.uint64)
     start = Barrier(2)
     engine = open_engine(database_url)
 
@@ -279,7 +293,7 @@ def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -
         start.wait()
         for _ in range(100):
             with engine.connect() as connection:
-                GenerationTables(connection, leaves).lookups.lock_buckets(SECRET, own)
+                lock(connection, leaves, own)
                 done += 1
                 connection.rollback()
         return done
@@ -294,18 +308,21 @@ def test_stripes_are_taken_in_ascending_order(index: Index, database_url: str) -
     engine.dispose()
 
 
-def test_locks_do_not_tell_which_text_is_added(index: Index, database_url: str) -> None:
-    """A tenant who knows the recipe and the text computes other locks than those that it sees."""
-    index.add([Document("first", body="some text of another tenant")])
-    live = index.serving()
-    encoded = live.context.encoder.encode(["a text that somebody guesses"])
-    keys = live.context.encoder.band_keys(encoded.sketches)
-    leaves = live.context.leaves
-    with index.database.transaction() as connection:
-        secret = GenerationTables(connection, leaves).lookups.read_lock_secret()
-    assert len(secret) == 32
-    taken = set(lookups.bucket_locks(secret, leaves, keys).tolist())
-    assert len(taken) > 10 and taken.isdisjoint(lookups.bucket_locks(b"", leaves, keys).tolist())
+def test_locks_do_not_tell_which_text_is_added(database_url: str) -> None:
+    """The same buckets have other locks with another secret, which readers and writers do not read."""
+    (leaves,), keys = leaves_of(database_url, "first"), np.arange(64, dtype=np.uint64)
+    taken = []
+    with Index.connect(database_url, collection="first") as index:
+        for _ in range(2):
+            with index.database.transaction() as connection:
+                lock(connection, leaves, keys)
+                held = "SELECT classid, objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
+                taken.append(set(connection.execute(held).fetchall()))
+                connection.rollback()
+            with index.database.transaction() as connection:
+                connection.execute("UPDATE nearsim_index.lock_secret SET secret = sha256(secret)")
+    assert len(taken[0]) == len(taken[1]) == 64 and taken[0].isdisjoint(taken[1])
+
     with psycopg.connect(database_url) as connection:
         hidden = SQL(
             "SELECT has_table_privilege(role, 'nearsim_index.lock_secret', 'SELECT')"

@@ -36,6 +36,7 @@ WRITING = {
     ("document", "INSERT"): None,
     ("document", "UPDATE"): None,
     ("collection", "INSERT"): {"name"},
+    ("checked_insertion", "INSERT"): {"collection_id", "generation_id", "external_id", "bucket_hashes"},
     ("verdict", "INSERT"): {"collection_id", "left_id", "right_id", "verdict", "by", "why"},
     ("verdict", "UPDATE"): {"undone_by", "undone_why", "undone_at"},
     ("survivor_pin", "INSERT"): {"collection_id", "doc_id", "by", "why"},
@@ -56,11 +57,12 @@ ASKED = {
     "commit_request",
     "ask_apart",
     "check_text",
-    "check_insert",
+    "find_request",
     "attached_bodies",
     "source_texts",
 }
 WRITTEN = {
+    *("check_insert", "lock_asked", "refuse_outdated"),
     *("pin_pair", "veto_pair", "pin_survivor", "unpin_survivor"),
     *("pin_pair_by_doc_id", "veto_pair_by_doc_id", "pin_survivor_by_doc_id", "unpin_survivor_by_doc_id"),
     "undo_verdict_by_doc_id",
@@ -325,3 +327,26 @@ def test_wrong_privileges_are_repaired(database_url: str) -> None:
 
 def _identified(user: str) -> sql.Identifier:
     return sql.Identifier(user_of(user))
+
+
+@pytest.mark.parametrize("invoker", ["true", "false"])
+def test_an_own_view_shows_rows_to_readers_and_a_function_to_others(database_url: str, invoker: str) -> None:
+    fill(database_url)
+    with (
+        login(database_url) as reader,
+        psycopg.connect(database_url, autocommit=True) as owner,
+        psycopg.connect(reader, autocommit=True) as reading,
+    ):
+        name = _identified(reader)
+        options = sql.SQL("WITH (security_invoker = {})").format(sql.Literal(invoker))
+        view = sql.SQL("CREATE VIEW public.own_view {} AS SELECT doc_id FROM nearsim.duplicates")
+        owner.execute(view.format(options))
+        owner.execute(
+            "CREATE FUNCTION public.own_function() RETURNS SETOF bigint LANGUAGE sql STABLE SECURITY DEFINER "
+            "SET search_path = pg_catalog, pg_temp BEGIN ATOMIC SELECT doc_id FROM nearsim.duplicates; END"
+        )
+        owner.execute(sql.SQL("GRANT SELECT ON public.own_view TO {}").format(name))
+        assert refused(reading, sql.SQL("SELECT * FROM public.own_view"))
+        assert len(reading.execute("SELECT public.own_function()").fetchall()) == 1
+        owner.execute(sql.SQL("GRANT nearsim_reader TO {}").format(name))
+        assert len(reading.execute("SELECT * FROM public.own_view").fetchall()) == 1

@@ -25,6 +25,7 @@ WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) A
 KEYS = {
     ("document", "collection_id"): ["document_collection_fkey"],
     ("probe", "collection_id"): ["probe_collection_fkey"],
+    ("checked_insertion", "collection_id"): ["checked_insertion_collection_fkey"],
     ("verdict", "collection_id"): ["verdict_collection_fkey"],
     ("survivor_pin", "collection_id"): ["survivor_pin_collection_fkey"],
     ("review", "collection_id"): [
@@ -43,6 +44,8 @@ NO_KEYS = {
     ("document", "revision"): "set by a trigger",
     ("document", "body_length"): "a length",
     ("probe", "max_matches"): "a number of rows",
+    ("checked_insertion", "generation_id"): "the trigger lock_buckets checks it",
+    ("checked_insertion", "bucket_hashes"): "hashes of a text",
     ("review", "decision_id"): "groups rows of one user and name",
 }
 INSERTS = {

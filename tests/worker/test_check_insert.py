@@ -81,18 +81,20 @@ def test_the_document_that_is_replaced_is_left_out(url: str) -> None:
         assert app.execute(kept, (words(0, 2),)).fetchone() == (0,)
 
 
-def test_without_the_server_the_error_names_what_is_missing(database_url: str) -> None:
+def test_without_a_request_or_a_server_the_error_names_both(database_url: str) -> None:
     with Database.connect(database_url) as database, application(database_url) as app:
         Index(database, "story").create_profile("default", Recipe())
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="second connection") as raised:
+        with pytest.raises(
+            psycopg.errors.ObjectNotInPrerequisiteState, match="not asked for before"
+        ) as raised:
             app.execute(CHECK, ("a text",))
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as of_check_text:
             app.execute("SELECT * FROM nearsim.check_text('a text', collection => 'story')")
 
-    setup = "Create the extension dblink and the server nearsim: docs/check-before-adding.md."
-    assert raised.value.diag.message_hint == setup
-    without = "Outside a transaction CALL nearsim.similar_to_text needs neither."
-    assert of_check_text.value.diag.message_hint == f"{setup} {without}"
+    request = "Before the transaction SELECT nearsim.ask() with the same arguments"
+    setup = "or create the extension dblink and the server nearsim: docs/check-before-adding.md."
+    assert raised.value.diag.message_hint == f"{request} and purpose => 'insert', {setup}"
+    assert of_check_text.value.diag.message_hint == f"{request}, {setup}"
 
 
 @pytest.mark.slow("starts a worker")

@@ -1,3 +1,29 @@
+-- Not one of this transaction, which no worker sees. Relies on probe_age.
+CREATE FUNCTION nearsim.find_request(
+    body text, title text, collection text, profile text, min_similarity double precision, max_matches integer,
+    external_id text, purpose text
+) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    home constant integer := nearsim.collection_named(collection);
+BEGIN
+    RETURN (
+        SELECT probe_id FROM nearsim.probe
+        WHERE probe.deadline > clock_timestamp() AND probe.collection_id = home
+            AND probe.body IS NOT DISTINCT FROM find_request.body
+            AND probe.title IS NOT DISTINCT FROM find_request.title
+            AND probe.profile IS NOT DISTINCT FROM find_request.profile
+            AND probe.min_similarity = coalesce(find_request.min_similarity, 0)
+            AND probe.max_matches IS NOT DISTINCT FROM find_request.max_matches
+            AND probe.external_id IS NOT DISTINCT FROM find_request.external_id
+            AND (probe.purpose = find_request.purpose OR find_request.purpose IS NULL)
+            AND probe.xmin IS DISTINCT FROM CAST(pg_current_xact_id_if_assigned() AS xid)
+        ORDER BY probe_id DESC LIMIT 1);
+END
+$$;
+COMMENT ON FUNCTION nearsim.find_request(text, text, text, text, double precision, integer, text, text) IS
+    'Internal (used by check_text and check_insert): the newest request with these arguments that was committed before and whose deadline has not passed; NULL if there is none';
+
 -- A request over a connection of its own, so that workers see it while the caller's transaction is open. The session keeps
 -- the connection; one that fails is closed, and the next request opens another.
 CREATE FUNCTION nearsim.ask_apart(
@@ -15,10 +41,11 @@ DECLARE
     asked bigint;
 BEGIN
     IF home IS NULL OR NOT EXISTS (SELECT FROM pg_foreign_server WHERE srvname = 'nearsim') THEN
-        RAISE EXCEPTION 'a text can be looked up inside a transaction only over a second connection, which is not set up'
+        RAISE EXCEPTION 'this text was not asked for before the transaction, and there is no second connection to ask over'
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                HINT = concat('Create the extension dblink and the server nearsim: docs/check-before-adding.md.',
-                    CASE WHEN purpose IS NULL THEN ' Outside a transaction CALL nearsim.similar_to_text needs neither.' END);
+                HINT = format('Before the transaction SELECT nearsim.ask() with the same arguments%s, or create the '
+                    'extension dblink and the server nearsim: docs/check-before-adding.md.',
+                    CASE WHEN purpose IS NOT NULL THEN ' and purpose => ''insert''' END);
     END IF;
     EXECUTE format('SELECT ''nearsim'' = ANY (%s.dblink_get_connections())', home) INTO is_open;
     IF is_open IS NOT TRUE THEN
@@ -44,15 +71,58 @@ CREATE FUNCTION nearsim.check_text(
 ) RETURNS SETOF nearsim.text_match
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY SELECT * FROM nearsim.similar_to_text(nearsim.ask_apart(
-        body, title, collection, profile, min_similarity, deadline, max_matches, external_id, NULL));
+    RETURN QUERY SELECT * FROM nearsim.similar_to_text(coalesce(
+        nearsim.find_request(body, title, collection, profile, min_similarity, max_matches, external_id, NULL),
+        nearsim.ask_apart(body, title, collection, profile, min_similarity, deadline, max_matches, external_id, NULL)));
 END
 $$;
 COMMENT ON FUNCTION nearsim.check_text(text, text, text, text, double precision, interval, integer, text) IS
-    'The documents that a text would be paired with, as CALL similar_to_text, also inside a transaction; a stored document with external_id is left out. Needs a worker and the foreign server nearsim of dblink';
+    'The documents that a text would be paired with, as CALL similar_to_text, also inside a transaction; a stored document with external_id is left out. Needs a worker, and ask() with the same arguments before the transaction, or the foreign server nearsim of dblink';
 
--- Near-duplicates share a bucket, hence a lock: the second of two transactions waits for the first, whose document a worker
--- has signed before it answers. After a promotion the locks are others.
+-- The trigger of checked_insertion takes the locks, if the caller may write the collection.
+CREATE FUNCTION nearsim.lock_asked(probe_id bigint) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    INSERT INTO nearsim_index.checked_insertion (collection_id, generation_id, external_id, bucket_hashes)
+    SELECT probe.collection_id, probe.generation_id, probe.external_id, probe.bucket_hashes
+    FROM nearsim.probe WHERE probe.probe_id = lock_asked.probe_id;
+END;
+COMMENT ON FUNCTION nearsim.lock_asked(bigint) IS
+    'Internal (used by check_insert): records the insertion of the text of an answered request, and locks its buckets until the transaction ends';
+
+-- Called under the locks of the answer's buckets. The deadline is read after the insertions: those that no valid answer
+-- needs may have been deleted.
+CREATE FUNCTION nearsim.refuse_outdated(probe_id bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    answer nearsim.probe;
+    is_overtaken boolean;
+BEGIN
+    SELECT * INTO answer FROM nearsim.probe WHERE probe.probe_id = refuse_outdated.probe_id;
+    SELECT bool_or(pg_visible_in_snapshot(transaction_id, CAST(answer.snapshot AS pg_snapshot)) IS NOT TRUE)
+    INTO is_overtaken
+    FROM (
+        SELECT transaction_id FROM nearsim_index.checked_insertion
+        WHERE generation_id = answer.generation_id AND bucket_hashes && answer.bucket_hashes
+        UNION ALL
+        SELECT transaction_id FROM nearsim_index.checked_insertion
+        WHERE collection_id = answer.collection_id
+            AND (generation_id IS DISTINCT FROM answer.generation_id OR generation_id IS NULL)
+    ) AS inserted
+    WHERE transaction_id <> pg_current_xact_id();
+
+    IF is_overtaken OR (answer.deadline > clock_timestamp()) IS NOT TRUE THEN
+        RAISE EXCEPTION 'a text that may be a near-duplicate was inserted after the answer to probe %', refuse_outdated.probe_id
+            USING ERRCODE = 'serialization_failure',
+                HINT = 'Roll back, ask again with nearsim.ask(), and try the transaction again.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION nearsim.refuse_outdated(bigint) IS
+    'Internal (used by check_insert): raises serialization_failure if a text that shares a bucket was inserted after a request was answered, or if its deadline has passed';
+
+-- Near-duplicates share a bucket, hence a lock: the second of two transactions waits for the first, whose row in
+-- checked_insertion it sees then.
 CREATE FUNCTION nearsim.check_insert(
     body text, title text DEFAULT NULL, collection text DEFAULT NULL, profile text DEFAULT NULL,
     min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds',
@@ -60,21 +130,32 @@ CREATE FUNCTION nearsim.check_insert(
 ) RETURNS SETOF nearsim.text_match
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    held bigint[];
-    wanted bigint[];
-    asked bigint;
+    asked bigint := nearsim.find_request(
+        body, title, collection, profile, min_similarity, max_matches, external_id, 'insert');
+    held text;
+    wanted text;
 BEGIN
+    IF asked IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM nearsim.similar_to_text(asked);
+        IF NOT FOUND THEN
+            PERFORM nearsim.lock_asked(asked);
+            PERFORM nearsim.refuse_outdated(asked);
+        END IF;
+        RETURN;
+    END IF;
+
+    -- Over the second connection it asks again once it holds the locks; after a promotion these are others.
     LOOP
         asked := nearsim.ask_apart(body, title, collection, profile, min_similarity, deadline, max_matches, external_id,
-            CASE WHEN held IS NULL THEN 'lock' ELSE 'insert' END);
+            CASE WHEN held IS NULL THEN 'lock' ELSE 'locked' END);
         RETURN QUERY SELECT * FROM nearsim.similar_to_text(asked);
         EXIT WHEN FOUND;
-        SELECT probe.lock_keys INTO wanted FROM nearsim.probe WHERE probe.probe_id = asked;
-        EXIT WHEN held @> wanted;
-        PERFORM pg_advisory_xact_lock(key) FROM (SELECT unnest(wanted) AS key ORDER BY key OFFSET 0) AS ordered;
-        held := held || wanted;
+        SELECT concat_ws(' ', generation_id, bucket_hashes) INTO wanted FROM nearsim.probe WHERE probe_id = asked;
+        EXIT WHEN held = wanted;
+        PERFORM nearsim.lock_asked(asked);
+        held := wanted;
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION nearsim.check_insert(text, text, text, text, double precision, interval, integer, text) IS
-    'check_text before inserting a document with this text: if it returns no rows, no other transaction that calls it, and no Index.add with on_duplicate, inserts a near-duplicate before this transaction ends';
+    'check_text before inserting a document with this text: if it returns no rows, no other transaction that calls it, and no Index.add with on_duplicate, inserts a near-duplicate before this transaction ends. A request before the transaction has the purpose insert';

@@ -70,6 +70,11 @@ CREATE POLICY granted_insert ON nearsim.review FOR INSERT
 CREATE POLICY granted_update ON nearsim.review FOR UPDATE
     USING (collection_id = ANY (ARRAY(
         SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
+CREATE POLICY granted ON nearsim_index.checked_insertion FOR SELECT
+    USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
+CREATE POLICY granted_insert ON nearsim_index.checked_insertion FOR INSERT
+    WITH CHECK (collection_id = ANY (ARRAY(
+        SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
 -- A collection may be granted to several tenants; a tenant's lookup requests are not visible to the others.
 CREATE POLICY own ON nearsim.probe FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access))

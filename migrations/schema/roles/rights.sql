@@ -89,6 +89,7 @@ BEGIN
     GRANT INSERT (collection_id, by, queue, left_id, right_id, leased_until, probability),
         UPDATE (leased_until, answer, why, decided_at, decision_id, verdict_id, replaced_id, pin_id, undone_at)
         ON nearsim.review TO nearsim_writer;
+    GRANT INSERT (collection_id, generation_id, external_id, bucket_hashes) ON nearsim_index.checked_insertion TO nearsim_writer;
     GRANT INSERT (collection_id, profile, title, body, min_similarity, deadline, max_matches, external_id, purpose)
         ON nearsim.probe TO nearsim_reader, nearsim_writer;
     GRANT UPDATE (bodies) ON nearsim_index.attached_texts TO nearsim_reader, nearsim_writer;
@@ -96,9 +97,10 @@ BEGIN
         SELECT format('GRANT EXECUTE ON ROUTINE %s TO %s', CAST(pg_proc.oid AS regprocedure), role)
         FROM (VALUES
             ('nearsim_reader, nearsim_writer',
-                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'ask_apart', 'check_text', 'check_insert', 'attached_bodies',
-                    'source_texts']),
-            ('nearsim_writer', ARRAY['pin_pair', 'pin_pair_by_doc_id', 'veto_pair', 'veto_pair_by_doc_id', 'pin_survivor',
+                ARRAY['ask', 'await_answer', 'similar_to_text', 'answer_to', 'commit_request', 'ask_apart', 'find_request',
+                    'check_text', 'attached_bodies', 'source_texts']),
+            ('nearsim_writer', ARRAY['check_insert', 'lock_asked', 'refuse_outdated', 'pin_pair', 'pin_pair_by_doc_id',
+                'veto_pair', 'veto_pair_by_doc_id', 'pin_survivor',
                 'pin_survivor_by_doc_id', 'unpin_survivor', 'unpin_survivor_by_doc_id', 'undo_verdict', 'undo_verdict_by_doc_id',
                 'undo_current_verdicts', 'store_verdicts', 'require_reason', 'named_verdict', 'named_choice'])
         ) AS granted (role, names)

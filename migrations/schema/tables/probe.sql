@@ -16,11 +16,13 @@ CREATE TABLE nearsim.probe (
     error text,
     external_id text,
     purpose text,
-    lock_keys bigint[],
+    generation_id integer,
+    bucket_hashes bigint[],
+    snapshot text,
     CONSTRAINT probe_deadline_near CHECK (deadline <= asked_at + interval '24 hours'),
     CONSTRAINT probe_moments_finite CHECK (isfinite(asked_at) AND isfinite(deadline)),
     CONSTRAINT probe_min_similarity_possible CHECK (min_similarity BETWEEN 0 AND 1),
-    CONSTRAINT probe_purpose_known CHECK (purpose IN ('lock', 'insert')),
+    CONSTRAINT probe_purpose_known CHECK (purpose IN ('lock', 'locked', 'insert')),
     CONSTRAINT probe_max_matches_positive CHECK (max_matches > 0),
     CONSTRAINT probe_error_answers CHECK (error IS NULL OR answered_at IS NOT NULL)
 );
@@ -45,6 +47,10 @@ COMMENT ON COLUMN nearsim.probe.answered_at IS 'When a worker answered; NULL unt
 COMMENT ON COLUMN nearsim.probe.error IS 'Why the request failed; NULL if it did not';
 COMMENT ON COLUMN nearsim.probe.external_id IS 'Id of the document that the text is of, which the answer leaves out';
 COMMENT ON COLUMN nearsim.probe.purpose IS
-    'lock: the answer has lock_keys; insert: it also knows all documents that were committed before; NULL: neither';
-COMMENT ON COLUMN nearsim.probe.lock_keys IS
-    'Advisory locks that a transaction takes before it inserts the text, ascending: near-duplicates have one in common';
+    'lock: the answer has bucket_hashes; insert, and locked for those who hold the locks: it also knows all documents that were committed before; NULL: neither';
+COMMENT ON COLUMN nearsim.probe.generation_id IS
+    'With a purpose: the generation of bucket_hashes; NULL if the collection has no index';
+COMMENT ON COLUMN nearsim.probe.bucket_hashes IS
+    'With a purpose: the buckets of the text, which a transaction locks before it inserts it: near-duplicates have one in common';
+COMMENT ON COLUMN nearsim.probe.snapshot IS
+    'With the purpose insert: the transactions whose documents the answer knows, as pg_snapshot';

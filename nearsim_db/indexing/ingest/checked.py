@@ -3,7 +3,8 @@
 Locks are always taken in this order: the stripes of a document's band keys, ascending; its row of `document`, only one;
 then those of `store_signatures`. A transaction with a row of `document` or a lock of the store never waits for a
 stripe, so no deadlock goes through stripes. Two documents that are candidates share a bucket, hence a stripe: the
-second is looked up after the first's band rows are committed.
+second is looked up after the first's band rows are committed or, if its writer may not write these, after the first was
+recorded in `checked_insertion`.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,6 +30,7 @@ from nearsim_db.store.documents import document_writes, documents
 from nearsim_db.store.documents.document_writes import Outcome
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import retry_conflicts
+from nearsim_db.store.signatures import insertions
 
 # Returns the live generation and the near-duplicates of a document, and locks its stripes until the commit.
 FindLocked = Callable[[Connection, Document], tuple[Context, list[Match]]]
@@ -73,6 +75,9 @@ class CheckedIngest(IngestAccount):
                     self.check_date(record)
                     self._write_one(connection, record)
                 progress("read", self.summary.read, None)
+            if not connection.is_borrowed and self._database.may_index:
+                insertions.drop_settled(connection, self._collection_id)
+                connection.commit()
 
     def _write_one(self, connection: Connection, record: ReadDocument) -> None:
         matches, outcome = retry_conflicts(connection, partial(self._add, connection, record))
@@ -103,6 +108,10 @@ class CheckedIngest(IngestAccount):
         doc_id, outcome = document_writes.upsert_document(connection, self._collection_id, document)
         if outcome == "updated":
             self.refuse_replacing(record, self._written.get(document.external_id))
+        if not self._database.may_index:
+            connection.commit()
+            return matches, outcome
+
         retained = context.tables(connection).signatures.find_retained(self._collection_id, [doc_id])
         stored = [
             one

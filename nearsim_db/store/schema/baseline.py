@@ -70,10 +70,19 @@ def refuse_untrusted(connection: Connection, *, superusers_only: bool = False) -
     """
     if superusers_only and not connection.is_superuser:
         return
-    found = run(connection, "list_untrusted").values()
-    if found:
-        raise SchemaError(
-            f"the schemas nearsim and nearsim_index are not trusted, and nothing in them was run: {'; '.join(found)}. "
-            "Only this user, the owner of the database, superusers and nearsim_admin may have objects and rights "
-            "there. Drop what is not yours, or connect as the role that installed nearsim (docs/access.md)"
+    found = run(connection, "list_untrusted").rows()
+    if not found:
+        return
+
+    role, what, database = found[0]
+    if role == "PUBLIC":
+        remedy = "REVOKE CREATE ON SCHEMA nearsim, nearsim_index FROM PUBLIC"
+    else:
+        remedy = (
+            f"if {role} installed nearsim, connect as {role}, or ALTER DATABASE {database} OWNER TO {role}; "
+            "if not, drop or revoke that"
         )
+    raise SchemaError(
+        f"{role} {what}{' and more' if len(found) > 1 else ''}, and could run code as this user, so nothing was run; "
+        f"{remedy} (docs/access.md)"
+    )

@@ -64,7 +64,7 @@ WHERE locktype = 'advisory' AND pg_locks.granted AND objsubid = 2
 -- when these change: objects of every kind, triggers, rights to create, event triggers, and, for a superuser, control of
 -- nearsim's roles. Trusted are the current user, the owner of the database, superusers, and nearsim_admin. Since
 -- PostgreSQL 16 a role that was created by another one than a superuser is recognised by the grant to its creator.
--- Catalog only.
+-- Each with the role and the name of the database. Catalog only.
 WITH trusted AS (
     SELECT pg_roles.oid FROM pg_catalog.pg_roles JOIN pg_catalog.pg_database ON datname = current_database()
     WHERE rolsuper OR rolname = current_user OR pg_roles.oid = datdba
@@ -109,7 +109,7 @@ WITH trusted AS (
     SELECT member, format('controls the role %s', CAST(roleid AS regrole)) FROM controlled
     WHERE (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
 )
-SELECT format('%s %s', coalesce(quote_ident(rolname), 'PUBLIC'), what)
+SELECT coalesce(quote_ident(rolname), 'PUBLIC'), what, quote_ident(current_database())
 FROM found LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = role
 ORDER BY what LIKE 'owns the schema%' DESC, what LIMIT 5
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from datetime import datetime
+from typing import Literal, NamedTuple
 
-from nearsim_db.records import CollectionId, Evidence
+from nearsim_db.records import CollectionId, Evidence, GenerationId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 
@@ -15,8 +16,8 @@ KEPT_SECONDS = 3600.0  # after the deadline
 class Probe:
     """A text to look up; `profile` is optional if the collection has only one, or a default.
 
-    The answer leaves the document with `external_id` out. With a purpose it has the locks that guard an insertion, with
-    "insert" it also knows all documents that were committed before.
+    The answer leaves the document with `external_id` out. With a purpose it has the buckets that an insertion locks,
+    with "insert" or "locked" it also knows all documents that were committed before.
     """
 
     probe_id: int
@@ -28,17 +29,22 @@ class Probe:
     min_similarity: float
     max_matches: int | None
     external_id: str | None
-    purpose: Literal["lock", "insert"] | None
+    purpose: Literal["lock", "locked", "insert"] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The matches of a probe by doc_id and its advisory locks, or the error that prevented a lookup."""
+    """The matches of a probe by doc_id and its buckets, or the error that prevented a lookup.
+
+    `generation_id` was searched; None if there is no index. `snapshot` has the transactions whose documents it knows.
+    """
 
     probe_id: int
     matches: Sequence[tuple[int, Evidence]] = ()
     error: str | None = None
-    lock_keys: Sequence[int] | None = None
+    generation_id: GenerationId | None = None
+    bucket_hashes: Sequence[int] | None = None
+    snapshot: str | None = None
 
 
 def take(connection: Connection, collection: str | None, batch: int) -> list[Probe]:
@@ -55,8 +61,10 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
     parameters = {
         "probe_ids": [one.probe_id for one in answers],
         "errors": [one.error for one in answers],
+        "generation_ids": [one.generation_id for one in answers],
         # An array of arrays would have to be rectangular.
-        "lock_keys": [_as_array(one.lock_keys) for one in answers],
+        "bucket_hashes": [_as_array(one.bucket_hashes) for one in answers],
+        "snapshots": [one.snapshot for one in answers],
         "owners": [probe_id for probe_id, _, _ in found],
         "doc_ids": [doc_id for _, doc_id, _ in found],
     } | {name: [getattr(evidence, name) for _, _, evidence in found] for name in names}
@@ -64,8 +72,20 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
     connection.execute("NOTIFY nearsim")
 
 
-def _as_array(keys: Sequence[int] | None) -> str | None:
-    return None if keys is None else f"{{{','.join(map(str, keys))}}}"
+def _as_array(hashes: Sequence[int] | None) -> str | None:
+    return None if hashes is None else f"{{{','.join(map(str, hashes))}}}"
+
+
+class Moment(NamedTuple):
+    """A time of the server's clock, and the transactions that were committed then, as pg_snapshot."""
+
+    at: datetime
+    snapshot: str
+
+
+def read_moment(connection: Connection) -> Moment:
+    """Return the present moment."""
+    return Moment(*run(connection, "read_snapshot").row())
 
 
 def is_any_waiting(connection: Connection, collection: str | None) -> bool:

@@ -15,9 +15,11 @@ FOR UPDATE OF probe SKIP LOCKED
 -- Store answers: the matches of each probe, or its error. Relies on probe_pkey.
 WITH answered AS (
     UPDATE nearsim.probe SET answered_at = clock_timestamp(), error = answer.error,
-        lock_keys = CAST(answer.lock_keys AS bigint[])
-    FROM unnest(CAST(%(probe_ids)s AS bigint[]), CAST(%(errors)s AS text[]), CAST(%(lock_keys)s AS text[]))
-        AS answer (probe_id, error, lock_keys)
+        generation_id = answer.generation_id, bucket_hashes = CAST(answer.bucket_hashes AS bigint[]),
+        snapshot = answer.snapshot
+    FROM unnest(CAST(%(probe_ids)s AS bigint[]), CAST(%(errors)s AS text[]), CAST(%(generation_ids)s AS integer[]),
+            CAST(%(bucket_hashes)s AS text[]), CAST(%(snapshots)s AS text[]))
+        AS answer (probe_id, error, generation_id, bucket_hashes, snapshot)
     WHERE probe.probe_id = answer.probe_id
 )
 INSERT INTO nearsim.probe_match
@@ -26,6 +28,10 @@ SELECT * FROM unnest(
     CAST(%(owners)s AS bigint[]), CAST(%(doc_ids)s AS bigint[]), CAST(%(similarity)s AS double precision[]),
     CAST(%(intersection)s AS integer[]), CAST(%(union)s AS integer[]), CAST(%(estimate)s AS real[]),
     CAST(%(shared_bands)s AS smallint[]), CAST(%(distance)s AS double precision[]), CAST(%(verified)s AS boolean[]))
+
+-- name: read_snapshot
+-- The time of the server's clock, and which transactions are committed.
+SELECT clock_timestamp(), CAST(pg_current_snapshot() AS text)
 
 -- name: has_waiting_probe
 -- Whether a probe of one collection, or of any, waits for its answer. Relies on probe_waiting.

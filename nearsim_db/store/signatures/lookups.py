@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -21,12 +20,6 @@ from nearsim_db.store.driver.statements import GenerationStatements, Leaves, sta
 from nearsim_db.store.signatures.neighbours import BucketQueries, first_of
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
-
-# Advisory locks of a generation, each of the buckets with one remainder (lock striping): more would admit more callers
-# at once, but take more of the server's locks.
-STRIPES = 1024
-_LOCK_BYTES = 6  # below the space
-_STRIPE_SPACE = 0x6E79  # keeps bigint advisory locks apart from other applications', as `Lock` does
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +51,14 @@ class Twin(NamedTuple):
     title: str | None
     body: str | None
     has_text: bool
+
+
+class Unsigned(NamedTuple):
+    """A document that was inserted after a check and is not signed as it is now."""
+
+    doc_id: int
+    external_id: str
+    title: str | None
 
 
 class LookupQueries(GenerationStatements):
@@ -123,16 +124,22 @@ class LookupQueries(GenerationStatements):
         rows = self._fetch_known("read_candidates", parameters)
         return None if rows is None else [Twin(*row) for row in rows]
 
-    def read_lock_secret(self) -> bytes:
-        """Return the secret of a generation from which its advisory locks are computed, empty if it is gone."""
-        return bytes(self.run("read_lock_secret").value() or b"")
+    def lock_buckets(self, keys: Keys, external_id: str) -> bool:
+        """Lock the buckets of a document against concurrent checked insertions, until the transaction ends.
 
-    def lock_buckets(self, secret: bytes, keys: Keys) -> None:
-        """Lock the stripes of these buckets against concurrent checked writes, until the transaction ends.
-
-        All callers lock the stripes in the same order.
+        `keys` are the bucket hashes of its text, uint64. Return False, without locks, if the generation is gone.
         """
-        self._fetch("lock_buckets", {"locks": packed(bucket_locks(secret, self.leaves, keys))})
+        parameters = {"bucket_hashes": packed(to_bigint(flat(keys))), "external_id": external_id}
+        return bool(self._fetch("lock_buckets", parameters))
+
+    def list_unsigned(self, collection_id: CollectionId, keys: Keys, replaced: str) -> list[Unsigned]:
+        """Return unsigned documents that may share a bucket with a text, except the one with the id `replaced`."""
+        parameters = {
+            "bucket_hashes": packed(to_bigint(flat(keys))),
+            "collection_id": collection_id,
+            "replaced": replaced,
+        }
+        return [Unsigned(*row) for row in self._fetch("list_unsigned", parameters)]
 
     def read_signed(
         self, purged_at: datetime | None, doc_ids: Sequence[int], revisions: Sequence[int]
@@ -163,24 +170,6 @@ class LookupQueries(GenerationStatements):
         if not rows:
             return None
         return [] if rows[0][0] is None else rows
-
-
-def bucket_locks(secret: bytes, leaves: Leaves, keys: Keys) -> Ints:
-    """Return the advisory locks of the stripes of these buckets, ascending; `keys` are the bucket hashes, uint64.
-
-    Every session sees which locks another one holds; without the secret they do not tell of which text.
-    """
-    stripes = np.unique(flat(keys) % np.uint64(STRIPES)).tolist()
-    locks = [
-        int.from_bytes(sha256(b"%b %d %d" % (secret, leaves.generation_id, stripe)).digest()[:_LOCK_BYTES])
-        for stripe in stripes
-    ]
-    return np.unique(np.array(locks, np.int64)) | (_STRIPE_SPACE << 48)
-
-
-def lock_of_empty(collection_id: CollectionId) -> int:
-    """Return the advisory lock of insertions into a collection without an index, in place of stripes."""
-    return (_STRIPE_SPACE << 48) | (1 << 47) | collection_id
 
 
 @lru_cache(maxsize=64)

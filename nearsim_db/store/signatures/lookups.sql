@@ -70,13 +70,35 @@ LEFT JOIN LATERAL (
 ) AS found ON true
 ORDER BY found.place, found.doc_id
 
--- name: read_lock_secret
--- The secret of a generation's advisory locks. Relies on lock_secret_pkey.
-SELECT secret FROM nearsim_index.lock_secret WHERE generation_id = {generation_id}
-
 -- name: lock_buckets
--- Take advisory locks in the given order, until the transaction ends.
-SELECT pg_advisory_xact_lock(key) FROM unnest(CAST(%(locks)s AS bigint[])) AS q (key)
+-- Record the insertion of a document, whose trigger locks the buckets of the text until the transaction ends; one row, or
+-- none if the generation is gone. Relies on generation_pkey.
+INSERT INTO nearsim_index.checked_insertion (collection_id, generation_id, external_id, bucket_hashes)
+SELECT profile.collection_id, generation.generation_id, %(external_id)s, CAST(%(bucket_hashes)s AS bigint[])
+FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
+WHERE generation.generation_id = {generation_id}
+RETURNING generation_id
+
+-- name: list_unsigned
+-- Documents that were inserted after a check, share a bucket with a text and are not signed as they are now; of other
+-- generations, whose buckets differ, all that are not signed. The same plan with any statistics. Relies on
+-- checked_insertion_buckets and checked_insertion_generation, document_external_id_key and the key of the signatures.
+SELECT document.doc_id, document.external_id, document.title
+FROM (
+    SELECT external_id FROM nearsim_index.checked_insertion
+    WHERE bucket_hashes && CAST(%(bucket_hashes)s AS bigint[]) AND generation_id = {generation_id}
+    UNION
+    SELECT external_id FROM nearsim_index.checked_insertion
+    WHERE collection_id = %(collection_id)s
+        AND (generation_id < {generation_id} OR generation_id > {generation_id} OR generation_id IS NULL)
+) AS checked
+CROSS JOIN LATERAL (
+    SELECT doc_id, external_id, title, revision FROM nearsim.document
+    WHERE collection_id = %(collection_id)s AND document.external_id = checked.external_id AND {is_within_age} LIMIT 1
+) AS document
+WHERE document.external_id <> %(replaced)s AND NOT EXISTS (
+    SELECT FROM {signature} AS signature WHERE doc_id = document.doc_id AND revision = document.revision)
+ORDER BY document.doc_id
 
 -- name: read_result_set
 -- Revisions of signed documents, and sketches of those whose revision differs from the caller's, in one round trip.

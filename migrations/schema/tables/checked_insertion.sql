@@ -1,0 +1,23 @@
+-- A text that is about to be inserted if it has no near-duplicates: the trigger lock_buckets takes the locks of its buckets,
+-- and the next who takes one of these reads here which document may not be signed yet. A row is visible once the
+-- transaction that holds the locks has committed.
+CREATE TABLE nearsim_index.checked_insertion (
+    insertion_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT checked_insertion_pkey PRIMARY KEY,
+    collection_id integer NOT NULL CONSTRAINT checked_insertion_collection_fkey
+        REFERENCES nearsim.collection ON DELETE CASCADE,
+    generation_id integer,
+    external_id text COLLATE "C",
+    bucket_hashes bigint[] NOT NULL,
+    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
+);
+CREATE INDEX checked_insertion_generation ON nearsim_index.checked_insertion (collection_id, generation_id);
+CREATE INDEX checked_insertion_buckets ON nearsim_index.checked_insertion USING gin (bucket_hashes);
+
+COMMENT ON TABLE nearsim_index.checked_insertion IS
+    'Insertions after a check for near-duplicates (on_duplicate, check_insert), until the documents are signed; a row of another transaction is that of a document whose text may be newer than its signature';
+COMMENT ON COLUMN nearsim_index.checked_insertion.insertion_id IS 'Number of the row';
+COMMENT ON COLUMN nearsim_index.checked_insertion.collection_id IS 'The collection of the document';
+COMMENT ON COLUMN nearsim_index.checked_insertion.generation_id IS 'The generation that was searched; NULL if the collection had no index';
+COMMENT ON COLUMN nearsim_index.checked_insertion.external_id IS 'external_id of the document; NULL if check_insert did not get it';
+COMMENT ON COLUMN nearsim_index.checked_insertion.bucket_hashes IS 'Buckets of its text, whose locks the transaction holds';
+COMMENT ON COLUMN nearsim_index.checked_insertion.transaction_id IS 'The transaction';

@@ -1,0 +1,42 @@
+-- Row-level security of checked_insertion has refused other collections than the writer's before this runs. All callers
+-- lock in the same order. Near-duplicates share a bucket, hence one of the 1,024 locks of a generation (lock striping: more
+-- would admit more callers at once, but take more of the server's locks).
+CREATE FUNCTION nearsim.lock_buckets() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- Below it are 48 bits; it keeps advisory locks apart from those of other applications.
+    space constant bigint := CAST(28281 AS bigint) << 48;
+    own_secret bytea;
+BEGIN
+    IF TG_RELID <> CAST('nearsim_index.checked_insertion' AS regclass) THEN
+        RAISE EXCEPTION 'this trigger belongs to nearsim_index.checked_insertion' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+
+    IF NEW.generation_id IS NULL THEN
+        PERFORM pg_advisory_xact_lock(space | CAST(1 AS bigint) << 47 | NEW.collection_id);
+        RETURN NULL;
+    END IF;
+
+    SELECT lock_secret.secret INTO own_secret
+    FROM nearsim_index.lock_secret JOIN nearsim.generation USING (generation_id) JOIN nearsim.profile USING (profile_id)
+    WHERE generation.generation_id = NEW.generation_id AND profile.collection_id = NEW.collection_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'collection % has no generation %', NEW.collection_id, NEW.generation_id
+            USING ERRCODE = 'foreign_key_violation';
+    END IF;
+
+    PERFORM pg_advisory_xact_lock(key) FROM (
+        SELECT DISTINCT space | CAST(CAST('x' || encode(substring(
+            sha256(own_secret || convert_to(format(' %s %s', NEW.generation_id, bucket_hash & 1023), 'UTF8'))
+            FROM 1 FOR 6), 'hex') AS bit(48)) AS bigint) AS key
+        FROM unnest(NEW.bucket_hashes) AS bucket_hash
+        ORDER BY key
+    ) AS stripe;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION nearsim.lock_buckets() IS
+    'Trigger on checked_insertion: takes the advisory locks of a text''s buckets until the transaction ends; their numbers depend on the generation''s secret';
+
+CREATE TRIGGER checked_insertion_lock AFTER INSERT ON nearsim_index.checked_insertion
+    FOR EACH ROW EXECUTE FUNCTION nearsim.lock_buckets();

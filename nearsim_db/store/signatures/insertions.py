@@ -1,0 +1,18 @@
+"""Checked insertions: documents that were added after a check for near-duplicates, until they are signed."""
+
+from collections.abc import Sequence
+
+from nearsim_db.records import CollectionId
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.statements import run
+
+
+def drop_settled(connection: Connection, collection_id: CollectionId | None = None) -> int:
+    """Delete checked insertions of a collection, or of all, whose documents are signed; return their number."""
+    return run(connection, "delete_settled_insertions", collection_id=collection_id).count
+
+
+def drop_of(connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]) -> int:
+    """Delete the checked insertions of some documents, and those without an id; return their number."""
+    parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
+    return run(connection, "purge_insertions", **parameters).count
