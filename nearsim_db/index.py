@@ -133,17 +133,19 @@ class Index(Queries):
         """
         if on_duplicate not in (None, *get_args(OnDuplicate)):
             raise InputError(f"on_duplicate is {on_duplicate!r}; choose {', '.join(get_args(OnDuplicate))}")
-        with translate_errors(), RejectWriter(rejects) as writer:
+        with translate_errors():
             if dry_run:
-                return self._count_only(records, writer, planned, strict=strict)
+                return self._count_only(records, rejects, planned, strict=strict)
             if on_duplicate is not None or self.database.engine.is_borrowed:
-                return self._add_one_by_one(records, writer, on_duplicate, strict=strict, resumable=resumable)
-            return self._add_in_bulk(records, writer, expected_bytes, strict=strict, resumable=resumable)
+                return self._add_one_by_one(
+                    records, rejects, on_duplicate, strict=strict, resumable=resumable
+                )
+            return self._add_in_bulk(records, rejects, expected_bytes, strict=strict, resumable=resumable)
 
     def _count_only(
         self,
         records: Iterable[ReadDocument | Reject],
-        writer: RejectWriter,
+        rejects: Path | None,
         planned: Recipe | None,
         *,
         strict: bool,
@@ -153,18 +155,20 @@ class Index(Queries):
         collection_id = self._open_for_writing("write", create=False)
         existing = self._catch_up.generations(collection_id)
         recipes = [generation.recipe for generation in existing]
-        checked = VectorLengthCheck(refuse_slow_code(records, recipes, planned))
-        run = BulkIngest(self.database, collection_id, writer, strict=strict, dry_run=True)
-        with run.adding_summary():
-            run.write(checked, self._progress)
-            self._warn_of_records(run, checked, existing)
-            profiles.refuse_unusable_recipes(self.database, collection_id, run, planned)
+
+        with RejectWriter(rejects) as writer:
+            checked = VectorLengthCheck(refuse_slow_code(records, recipes, planned))
+            run = BulkIngest(self.database, collection_id, writer, strict=strict, dry_run=True)
+            with run.adding_summary():
+                run.write(checked, self._progress)
+                self._warn_of_records(run, checked, existing)
+                profiles.refuse_unusable_recipes(self.database, collection_id, run, planned)
         return run.summary
 
     def _add_one_by_one(
         self,
         records: Iterable[ReadDocument | Reject],
-        writer: RejectWriter,
+        rejects: Path | None,
         on_duplicate: OnDuplicate | None,
         *,
         strict: bool,
@@ -180,25 +184,27 @@ class Index(Queries):
         existing = self._catch_up.generations(collection_id)
 
         recipes = [generation.recipe for generation in existing]
-        checked = VectorLengthCheck(refuse_slow_code(records, recipes))
-        find = self._lookups.find_locked
-        run = CheckedIngest(self.database, collection_id, writer, find, on_duplicate, strict=strict)
-        with run.adding_summary():
-            try:
-                run.write(checked, self._progress)
-            except BaseException as error:
-                if isinstance(error, Exception) or not resumable:
-                    self._index_after_error(collection_id)
-                raise
-            self._warn_of_records(run, checked, existing)
-            indexed = self._index(collection_id, is_attached=False)
-            profiles.refuse_unusable_recipes(self.database, collection_id, existing=indexed)
+
+        with RejectWriter(rejects) as writer:
+            checked = VectorLengthCheck(refuse_slow_code(records, recipes))
+            find = self._lookups.find_locked
+            run = CheckedIngest(self.database, collection_id, writer, find, on_duplicate, strict=strict)
+            with run.adding_summary():
+                try:
+                    run.write(checked, self._progress)
+                except BaseException as error:
+                    if isinstance(error, Exception) or not resumable:
+                        self._index_after_error(collection_id)
+                    raise
+                self._warn_of_records(run, checked, existing)
+                indexed = self._index(collection_id, is_attached=False)
+                profiles.refuse_unusable_recipes(self.database, collection_id, existing=indexed)
         return run.summary
 
     def _add_in_bulk(
         self,
         records: Iterable[ReadDocument | Reject],
-        writer: RejectWriter,
+        rejects: Path | None,
         expected_bytes: int | None,
         *,
         strict: bool,
@@ -212,23 +218,25 @@ class Index(Queries):
         is_few = isinstance(records, list) and len(records) <= MOST_DOCUMENTS
 
         recipes = [generation.recipe for generation in existing]
-        checked = VectorLengthCheck(refuse_slow_code(records, recipes))
-        signed = list[Context]()
-        run = BulkIngest(self.database, collection_id, writer, strict=strict)
-        with run.adding_summary():
-            try:
-                with self._catch_up.prepare_first_builds(
-                    collection_id, existing, expected_bytes, is_few=is_few
-                ) as signed:
-                    run.write(checked, self._progress, signed)
-            except BaseException as error:
-                # Records before a damaged or refused one are kept, so they are indexed too.
-                if isinstance(error, Exception) or not resumable:
-                    self._index_after_error(collection_id, signed)
-                raise
-            self._warn_of_records(run, checked, existing)
-            indexed = self._index(collection_id, signed, is_attached=False)
-            profiles.refuse_unusable_recipes(self.database, collection_id, existing=indexed)
+
+        with RejectWriter(rejects) as writer:
+            checked = VectorLengthCheck(refuse_slow_code(records, recipes))
+            signed = list[Context]()
+            run = BulkIngest(self.database, collection_id, writer, strict=strict)
+            with run.adding_summary():
+                try:
+                    with self._catch_up.prepare_first_builds(
+                        collection_id, existing, expected_bytes, is_few=is_few
+                    ) as signed:
+                        run.write(checked, self._progress, signed)
+                except BaseException as error:
+                    # Records before a damaged or refused one are kept, so they are indexed too.
+                    if isinstance(error, Exception) or not resumable:
+                        self._index_after_error(collection_id, signed)
+                    raise
+                self._warn_of_records(run, checked, existing)
+                indexed = self._index(collection_id, signed, is_attached=False)
+                profiles.refuse_unusable_recipes(self.database, collection_id, existing=indexed)
         return run.summary
 
     def _warn_of_records(

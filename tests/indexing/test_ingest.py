@@ -9,11 +9,12 @@ from threading import Barrier
 from typing import Any
 
 import numpy as np
+import psycopg
 import pyarrow
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.errors import ConflictError, InputError, NotFoundError
 from nearsim_db.indexing.ingest import bulk
 from nearsim_db.readers import Source, from_documents
 from nearsim_db.records import OnDuplicate, ReadDocument, Reject
@@ -41,6 +42,20 @@ def rejects_of(file: Path) -> list[tuple[int, str | None]]:
 def index(database_url: str) -> Index:
     """An index on an empty database."""
     return Index.connect(database_url)
+
+
+def test_a_refused_ingest_leaves_an_earlier_file_of_rejects(
+    index: Index, database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "rejects.jsonl"
+    file.write_text("earlier\n")
+    with (
+        psycopg.connect(database_url) as connection,
+        Index.connect(connection=connection) as borrowing,
+        pytest.raises(ConflictError),
+    ):
+        borrowing.ingest([], rejects=file, dry_run=True)
+    assert file.read_text() == "earlier\n"
 
 
 @pytest.mark.parametrize("batch", [2, 1000])
