@@ -136,6 +136,33 @@ def test_batches_shrink_with_attempts(index: Index, leaves: Leaves, connection: 
     assert taken == [list(range(1, 11)), list(range(11, 21)), [41]]
 
 
+def test_anchors_continue_where_they_were_in_batches_of_the_same_progress(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    """One that was queued again meanwhile begins anew."""
+    work, lease_id = WorkQueue(connection, leaves), leases.open_lease(connection, "one")
+    work.add("anchor", [1, 2, 3, 4])
+    (batch,) = work.take("anchor", lease_id, 16)
+    work.add("anchor", [4])
+    assert work.finish(batch) == [1, 2, 3, 4]
+    work.continue_anchors({1: 70, 2: 50, 3: 70, 4: 90})
+    batches = work.take("anchor", lease_id, 16)
+    assert sorted((batch.reached, batch.doc_ids) for batch in batches) == [(0, [4]), (50, [2]), (70, [1, 3])]
+
+
+def test_failed_work_of_a_closed_lease_keeps_its_attempts_and_its_error(
+    index: Index, leaves: Leaves, connection: Connection
+) -> None:
+    write(index, *BODIES)
+    lease_id = leases.open_lease(connection, "one")
+    WorkQueue(connection, leaves).fail(take_batch(connection, leaves, lease_id), "bad")
+    retried = take_batch(connection, leaves, lease_id)
+    assert (retried.doc_ids, retried.attempts) == ([1, 2, 3], 1)
+    leases.close_lease(connection, lease_id)
+    connection.commit()
+    assert read(index, "SELECT DISTINCT attempts, error, lease_id FROM nearsim.work") == [(1, "bad", None)]
+
+
 def test_releasing_and_queueing_lock_work_in_the_same_order(
     index: Index, leaves: Leaves, connection: Connection, other: Connection
 ) -> None:
