@@ -45,8 +45,12 @@ class Runner:
     def take(self, stage: WorkStage, lease_id: int) -> list[Batch]:
         """Put the next work of a stage under a lease: a batch of new work, and small ones of earlier failures."""
         with self._engine.connect() as connection:
-            batches = self._context.tables(connection).work.take(stage, lease_id, _BATCH_DOCUMENTS[stage])
-            connection.commit()
+            # The generation may be dropped at the same time.
+            for attempt in attempts(connection):
+                with attempt:
+                    work = self._context.tables(connection).work
+                    batches = work.take(stage, lease_id, _BATCH_DOCUMENTS[stage])
+                    connection.commit()
         return batches
 
     def run(self, batch: Batch) -> Batch | None:
