@@ -49,7 +49,7 @@ from nearsim_db import Document, Index
 from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe.reading import load
+from nearsim_db.similarity.recipe.conversion import load
 from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.cluster import Cluster
 

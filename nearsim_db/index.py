@@ -35,6 +35,7 @@ from nearsim_db.records import (
     silent,
 )
 from nearsim_db.search.answers import checked_ids
+from nearsim_db.search.locked_lookup import LockedLookups
 from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
@@ -64,10 +65,13 @@ class Index(Queries):
     `warnings`.
     """
 
+    _lookups: LockedLookups
+
     def __init__(
         self, database: Database, collection: str, profile: str | None = None, progress: Progress = silent
     ) -> None:
         super().__init__(database, collection, profile)
+        self._lookups = LockedLookups(database, self.serving)
         self._progress = progress
         self._catch_up = CatchUp(database, self._contexts, progress)
 

@@ -191,14 +191,11 @@ class Match(Evidence):
 class Results(Generator[Row, None, None], Generic[Row]):
     """Records of one kind, read as they are used; close it when leaving it early.
 
-    `to_arrow` and `rows` read those that are left. If `most` is set before the first one is read, records that are not
-    among so many first ones of a table may be left out; `total` is then the number of all, if it is not None.
+    `to_arrow` and `rows` read the remaining records.
     """
 
     def __init__(self, records: Generator[Row, None, None], kind: type[Row]) -> None:
         self._records, self._kind = records, kind
-        self.most: int | None = None
-        self.total: int | None = None
 
     def send(self, value: None, /) -> Row:
         """Return the next record."""
@@ -224,13 +221,16 @@ class Matches(list[Match]):
     """Matches, the most similar first.
 
     `metric` is that of their similarity: jaccard, containment, weighted_jaccard, cosine or euclidean. `has_more` says
-    whether a limit left out others.
+    whether a limit left out others. `doc_ids` of a lookup are the documents, in the same order.
     """
 
-    def __init__(self, matches: Iterable[Match], metric: str, *, has_more: bool = False) -> None:
+    def __init__(
+        self, matches: Iterable[Match], metric: str, *, has_more: bool = False, doc_ids: Sequence[int] = ()
+    ) -> None:
         super().__init__(matches)
         self.metric = metric
         self.has_more = has_more
+        self.doc_ids = doc_ids
 
     def to_arrow(self) -> "pyarrow.Table":
         """Return the matches as a table with a column for each field. Requires pyarrow."""

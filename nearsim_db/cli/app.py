@@ -6,7 +6,10 @@ an option per field; one without comparison and representation is made in a fift
 itself prints its result, and with the option to the file.
 """
 
+import errno
 import io
+import os
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import fields, is_dataclass
@@ -17,13 +20,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
-from nearsim_db.cli import formats
-from nearsim_db.cli.failures import Commands
+from nearsim_db.cli import options
+from nearsim_db.cli.failures import INTERRUPTED
 from nearsim_db.cli.output import terminal
-from nearsim_db.errors import NearsimError
+from nearsim_db.errors import NearsimError, ServerError, UnreachableError
 from nearsim_db.records import STANDARD_OUTPUT
 
+_OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_DISK = 50 * 1000**2
+_RESUMABLE = {"ingest", "build", "profile", "attach", "sweep", "detach"}
 _MARKUP: Literal["markdown"] = "markdown"
 # For each panel of the help, each command's module in `cli.commands` and its example. A group has its own examples.
 _PANELS = {
@@ -82,6 +89,66 @@ _PANELS = {
     },
 }
 _COMMANDS = {name: (panel, *one) for panel, named in _PANELS.items() for name, one in named.items()}
+
+
+class Commands(TyperGroup):
+    """Command group that reports errors of input, database and system as one line and an exit code.
+
+    Others keep their traceback.
+    """
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        """Parse the options before the command, of which --install-completion writes to the home folder."""
+        try:
+            return super().make_context(*given, **named)
+        except (typer.Exit, typer.Abort, BrokenPipeError):  # RuntimeErrors, and a closed pipe
+            raise
+        except (OSError, RuntimeError) as error:
+            terminal.print_error(f"the completion cannot be installed: {error}")
+            raise typer.Exit(1) from error
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the invoked command."""
+        terminal.write_notes(as_json=False)
+        try:
+            return super().invoke(ctx)
+        except NearsimError as error:
+            terminal.print_error(f"{error}{_full_disk(error)}")
+            raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as interrupt:
+            resumes = "; completed work is kept, run the same command again to resume"
+            typer.echo(f"interrupted{resumes if ctx.invoked_subcommand in _RESUMABLE else ''}", err=True)
+            raise typer.Exit(INTERRUPTED) from interrupt
+        except OSError as error:
+            if error.errno not in _OUTPUT_ERRORS:
+                named = f": {error.filename}" if error.filename else ""
+                remedy = "; set TMPDIR to one that can be written to"
+                is_temporary = "temporary directory" in str(error.strerror)
+                terminal.print_error(f"{error.strerror or error}{named}{remedy if is_temporary else ''}")
+                raise typer.Exit(1) from error
+            # Buffered output goes to the null device, so that flushing it at exit cannot fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if error.errno == errno.EPIPE:
+                # The reader of the output closed the pipe.
+                raise typer.Exit(0) from error
+            terminal.print_error(f"the output cannot be written: {error.strerror}")
+            raise typer.Exit(1) from error
+
+
+def _full_disk(error: NearsimError) -> str:
+    """Return a hint if the embedded server failed because its disk is full, otherwise an empty string."""
+    if not isinstance(error, UnreachableError | ServerError):
+        return ""
+    from nearsim_db.store.embedded import free_bytes
+    from nearsim_db.store.settings import from_environment
+
+    settings = from_environment()
+    try:
+        if settings.database_url is not None or free_bytes(settings.home) >= _NO_DISK:
+            return ""
+    except ServerError:  # no folder for the server, as the error itself says
+        return ""
+    return f"; the disk of {settings.home} is full: free space and run the same command again to resume"
 
 
 class _LazyCommands(Commands):
@@ -167,7 +234,7 @@ _Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        parser=formats.path,
+        parser=options.path,
         is_eager=True,
         help="Output file (.json, .jsonl, .csv, .txt; any other suffix with --format) instead of standard output.",
     ),
@@ -206,7 +273,7 @@ def _expand(command: Callable[..., None]) -> Callable[..., None]:
         own = {one.name: given.pop(one.name) for one in added}
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        call, path = partial(command, **given), own.get(formats.PRINT_TO)
+        call, path = partial(command, **given), own.get(options.PRINT_TO)
         if path is None or path == STANDARD_OUTPUT:
             call()
         else:
@@ -221,9 +288,9 @@ def _missing_options(names: set[str]) -> list[Parameter]:
     if "format" not in names:
         return []
     add = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
-    added = [add(formats.AS_JSON, default=False, annotation=_Json)]
+    added = [add(options.AS_JSON, default=False, annotation=_Json)]
     if "output" not in names:
-        added.append(add(formats.PRINT_TO, default=None, annotation=_Output))
+        added.append(add(options.PRINT_TO, default=None, annotation=_Output))
     if "quiet" not in names:
         added.append(add("quiet", default=False, annotation=_Quiet))
     return added

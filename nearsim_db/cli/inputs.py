@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nearsim_db.cli import formats
+from nearsim_db.cli import options
 from nearsim_db.cli.failures import RejectedError, UsageError
 from nearsim_db.errors import InputError
 from nearsim_db.records import STANDARD_OUTPUT
@@ -77,7 +77,7 @@ def _not_standard_output(path: Path | None) -> Path | None:
 
 def rejects_option(help: str, **more: Any) -> Any:
     """Return the option --rejects."""
-    return typer.Option("--rejects", metavar="PATH", parser=formats.path, help=help, **more)
+    return typer.Option("--rejects", metavar="PATH", parser=options.path, help=help, **more)
 
 
 REJECTS = "File for rejected records, each with its line and the reason"

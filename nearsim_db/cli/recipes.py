@@ -33,7 +33,7 @@ def _read_text(path: Path) -> str:
 def _complete_key(incomplete: str) -> list[tuple[str, str]]:
     """Return the recipe keys that begin so, as KEY=, each with its default."""
     from nearsim_db.similarity.recipe import Recipe, to_mapping
-    from nearsim_db.similarity.recipe.writing import flatten
+    from nearsim_db.similarity.recipe.conversion import flatten
 
     defaults = {f"{key}=": str(value) for key, value in flatten(to_mapping(Recipe())).items()}
     return [(key, f"default {defaults[key]}") for key in beginning(list(defaults), incomplete)]
@@ -83,7 +83,7 @@ class RecipeOptions:
         if threshold is not None:
             found.append(f"match.threshold={threshold}")
         if self.ignore:
-            from nearsim_db.similarity.recipe.writing import toml_value
+            from nearsim_db.similarity.recipe.conversion import toml_value
 
             found.append(f"match.ignore={toml_value([_read_text(one) for one in self.ignore])}")
         return found or None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nearsim_db.cli import formats, inputs, options, recipes
+from nearsim_db.cli import inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import summaries, terminal
 from nearsim_db.errors import InputError
@@ -51,7 +51,7 @@ MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number
 
 def lines_option(what: str) -> Any:
     """Return an option for a file of JSON lines."""
-    return typer.Option(metavar="PATH", parser=formats.path, help=f"File for the {what}, as JSON lines.")
+    return typer.Option(metavar="PATH", parser=options.path, help=f"File for the {what}, as JSON lines.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Remaining:
         if output is None:
             return cls(None, format, False)
         is_sharded = output.endswith(os.sep) or Path(output).is_dir()
-        return cls(Path(output) if is_sharded else formats.path(output), format, is_sharded)
+        return cls(Path(output) if is_sharded else options.path(output), format, is_sharded)
 
     def check(
         self,

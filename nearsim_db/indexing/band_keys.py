@@ -11,8 +11,9 @@ import numpy as np
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.arrays import Ints, Keys, Ragged, Sketches
+from nearsim_db.similarity.backend import sketch_kernels
 from nearsim_db.similarity.candidates import are_by_band
-from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import FullRows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import from_bigint, to_bigint
 from nearsim_db.store.signatures.bands import FullBuckets, Links

@@ -13,8 +13,8 @@ from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import Recipe, keep_policy, refuse_unusable_keep, to_mapping
+from nearsim_db.similarity.recipe.conversion import differing_keys
 from nearsim_db.similarity.recipe.sections import NOWHERE
-from nearsim_db.similarity.recipe.writing import differing_keys
 from nearsim_db.store import query_rows
 from nearsim_db.store.access.collection_rows import Collection
 from nearsim_db.store.attached.attachments import refuse_attached, refuse_lost_texts

@@ -1,8 +1,8 @@
 """Answers from what is stored: no text is encoded, so any generation serves, reproducible or not."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
@@ -28,9 +28,15 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _DOCUMENTS_PER_BATCH = 100
-_EQUAL_PAIRS = (
-    100_000  # that are read at most if all pairs of a table are equally similar, as those of many twins
-)
+_MAX_EQUAL_PAIRS = 100_000  # that are read for a table if all are equally similar, as those of many twins
+
+
+@dataclass(frozen=True, slots=True)
+class PairPage:
+    """The most similar pairs, and the number of all."""
+
+    pairs: Results[Pair]
+    total: int
 
 
 class Answers:
@@ -117,18 +123,37 @@ class Answers:
         desk; `sample` is the number of pairs that are drawn, the same ones each time.
         """
         wanted = PairFilter(min_similarity, review, max_similarity, numbers_differ, unreviewed, sample)
+        pairs = self._stream(
+            lambda connection, live: query_rows.stream_pairs(connection, live.leaves, wanted)
+        )
+        return Results(pairs, Pair)
+
+    def most_similar_pairs(
+        self,
+        limit: int,
+        min_similarity: float = 0.0,
+        *,
+        review: bool = False,
+        max_similarity: float | None = None,
+    ) -> PairPage:
+        """Return at least the `limit` most similar of the pairs that `pairs` streams, unordered, and their number.
+
+        All pairs as similar as the last of these are included, up to 100,000 if all have one similarity.
+        """
+        wanted = PairFilter(min_similarity, review, max_similarity)
+        total = 0
 
         def read(connection: Connection, live: Generation) -> Iterator[Pair]:
-            if found.most is None or numbers_differ or unreviewed or sample is not None:
-                return query_rows.stream_pairs(connection, live.leaves, wanted)
-            bounds = query_rows.bound_pairs(connection, live.leaves, live.collection_id, wanted, found.most)
-            found.total = bounds.pairs
-            least = replace(wanted, min_similarity=bounds.least or min_similarity)
-            most = max(found.most, _EQUAL_PAIRS) if bounds.least == bounds.highest else None
-            return query_rows.stream_pairs(connection, live.leaves, least, most)
+            nonlocal total
+            bounds = query_rows.bound_pairs(connection, live.leaves, live.collection_id, wanted, limit)
+            total = bounds.pairs
+            chosen = replace(wanted, min_similarity=bounds.least or min_similarity)
+            most = max(limit, _MAX_EQUAL_PAIRS) if bounds.least == bounds.highest else None
+            return query_rows.stream_pairs(connection, live.leaves, chosen, most)
 
-        found = Results(self._stream(read), Pair)
-        return found
+        pairs = self._stream(read)
+        first = list(islice(pairs, 1))  # by which the total is read, in the snapshot of the pairs
+        return PairPage(Results(_continued(first, pairs), Pair), total)
 
     def look_up_pairs(self, ends: Sequence[tuple[str, str]]) -> list[StoredPair]:
         """Return what the index has on pairs of documents, by their ids, in the given order."""
@@ -268,6 +293,13 @@ class Answers:
                 return
             yield from first
             yield from rest
+
+
+def _continued(first: Sequence[Answer], rest: Generator[Answer, None, None]) -> Generator[Answer, None, None]:
+    """Yield rows that were read already, and then the others."""
+    with closing(rest):
+        yield from first
+        yield from rest
 
 
 def list_newest(database: Database, collection: str) -> list[Generation]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from nearsim_db.errors import DEFAULT, EmptyIndexError, NotFoundError, suggested_command
+from nearsim_db.records import Document
 from nearsim_db.store import query_rows
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
@@ -27,6 +28,30 @@ class LiveIndex:
 
     context: "Context"
     purged_at: datetime | None
+
+    def incomparable_reason(self, document: Document) -> str | None:
+        """Return why a look-up cannot match, as the profile compares what the document lacks and not what it has.
+
+        An empty document can be looked up; a document with an id may have its vector stored.
+        """
+        encoder, profile = self.context.encoder, self.context.generation.profile
+        if encoder.takes_vectors:
+            if document.vector is not None or document.external_id:
+                return None
+            return (
+                f"profile {profile!r} compares vectors, and this text has none; look up a document that is stored or "
+                "has a vector, or name a profile that compares texts"
+            )
+
+        compared = encoder.profile.recipe.fields
+        given = [field for field, text in (("title", document.title), ("body", document.body)) if text]
+        if not given or any(field in compared for field in given):
+            return None
+        # Both fields are compared otherwise, so one is compared and the other is given.
+        return (
+            f"profile {profile!r} compares the {compared[0]} only, and this document has only a {given[0]}: give its "
+            f"text as {compared[0]}, or name a profile that compares the {given[0]}"
+        )
 
 
 def open_live(

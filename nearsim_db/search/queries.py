@@ -15,7 +15,7 @@ from nearsim_db.search.common_fingerprints import CommonFingerprints, read_commo
 from nearsim_db.search.events import Following, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
 from nearsim_db.search.live_generation import LiveIndex, open_live
-from nearsim_db.search.matching import Lookups, incomparable_reason
+from nearsim_db.search.lookup import Lookups, Wanted
 from nearsim_db.search.passages import SpreadPassage, compared_text, passages_of, spread_of
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.backend import FEW_CHARACTERS
@@ -95,16 +95,17 @@ class Queries(Answers):
         """
         from nearsim_db.readers.memory import checked_query
 
-        query, most = checked_query(document), checked_limit(limit)
+        query = checked_query(document)
+        wanted = Wanted(min_similarity, checked_limit(limit), query.external_id, direction)
         try:
-            return self._lookups.find(query, min_similarity, most, direction)
+            return self._lookups.find(query, wanted)
         except EmptyIndexError:
             return Matches((), self.metric())
 
     def incomparable_reason(self, document: Document) -> str | None:
         """Return why `check` would refuse a document that lacks what the profile compares; None if it would not."""
         try:
-            return incomparable_reason(self._lookups.live().context, document)
+            return self._lookups.live().incomparable_reason(document)
         except EmptyIndexError:
             return None
 

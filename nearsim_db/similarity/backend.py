@@ -4,9 +4,13 @@ import importlib.util
 from functools import cache
 from importlib import import_module
 from threading import Event
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from nearsim_db.errors import NearsimError
+
+if TYPE_CHECKING:
+    from nearsim_db.similarity.sketch.kernels import SketchKernels
+    from nearsim_db.similarity.text.kernels import TextKernels
 
 Backend = Literal["numba", "numpy", "later"]  # later: NumPy until NUMBA_STARTED
 
@@ -40,10 +44,19 @@ def plain_characters(expected_bytes: int | None) -> int:
     return _PLAIN_CHARACTERS if expected_bytes <= _SMALL_BYTES else 0
 
 
-def load_kernels(package: str, backend: Backend) -> Any:
-    """Return the module of a package of kernels for a back end; numba is only imported if it is used."""
+def sketch_kernels(backend: Backend) -> "SketchKernels":
+    """Return the kernels of a back end for ids; numba is only imported if it is used."""
+    return _load_kernels("sketch", backend)  # type: ignore[no-any-return]
+
+
+def text_kernels(backend: Backend) -> "TextKernels":
+    """Return the kernels of a back end for bytes; numba is only imported if it is used."""
+    return _load_kernels("text", backend)  # type: ignore[no-any-return]
+
+
+def _load_kernels(subject: str, backend: Backend) -> Any:
     is_compiled = backend == "numba" or (backend == "later" and NUMBA_STARTED.is_set())
-    return _load(f"{package}.{'compiled' if is_compiled else 'plain'}")
+    return _load(f"nearsim_db.similarity.{subject}.kernels.{'compiled' if is_compiled else 'plain'}")
 
 
 _load = cache(import_module)

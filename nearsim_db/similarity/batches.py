@@ -1,7 +1,8 @@
 """Batches as arrays, passed between encoding, the store and verification."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, compress
 from typing import Any, Self, overload
@@ -78,6 +79,12 @@ class SignatureRows(Columns):
         return UUID(bytes=self.digests[row].tobytes()) if self.counts[row] else None
 
 
+@lru_cache(maxsize=16_384)
+def _uuid_of(digest: bytes) -> UUID:
+    """Return a digest as UUID: the same object for those read lately, which compares faster than an equal one."""
+    return UUID(bytes=digest)
+
+
 class PackedDigests(Sequence[UUID]):
     """Digests in an array, void of 16 bytes of n; a UUID is only made of those that are read."""
 
@@ -112,7 +119,10 @@ class PackedDigests(Sequence[UUID]):
     def __getitem__(self, place: int | slice) -> "UUID | PackedDigests":
         if isinstance(place, slice):
             return PackedDigests(self.array[place])
-        return UUID(bytes=self.array[place].tobytes())
+        return _uuid_of(self.array[place].tobytes())
+
+    def __iter__(self) -> Iterator[UUID]:
+        return map(_uuid_of, self.array.tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +143,23 @@ class Signatures:
         return Signatures(self.doc_ids[chosen], self.sketches[chosen], digests)
 
     def joined(self, others: "Signatures") -> "Signatures":
-        """Append other signatures."""
+        """Append other signatures; if their digests are packed, all are."""
+        if isinstance(others.digests, PackedDigests):
+            packed = PackedDigests.of(self.digests).array, others.digests.array
+            digests: Sequence[UUID] = PackedDigests(np.concatenate(packed))
+        else:
+            digests = [*self.digests, *others.digests]
         return Signatures(
             np.concatenate((self.doc_ids, others.doc_ids)),
             np.concatenate((self.sketches, others.sketches)),
-            [*self.digests, *others.digests],
+            digests,
         )
+
+    def digests_at(self, rows: Ints | Sequence[int]) -> Sequence[UUID]:
+        """Return the digests of some rows, packed if all are."""
+        if isinstance(self.digests, PackedDigests):
+            return PackedDigests(self.digests.array[rows])
+        return [self.digests[row] for row in rows]
 
 
 # Digests of documents of which only pairs with different values of a field count (`match.across`): a hash of the

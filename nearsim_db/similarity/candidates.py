@@ -15,9 +15,9 @@ from typing import TypeGuard
 import numpy as np
 
 from nearsim_db.similarity.arrays import Hashes, Ints, Keys, Mask, Ragged, are_fresh, flat, lengths
-from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.backend import Backend, sketch_kernels
 from nearsim_db.similarity.mixing import GOLDEN
-from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import FullRows
 
 _BAND_SHIFT = np.uint64(56)  # the top byte of a key is the number of its band
 _LINKS_AT_ONCE = 1 << 17

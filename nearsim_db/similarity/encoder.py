@@ -23,6 +23,7 @@ from nearsim_db.similarity.arrays import (
     Sketches,
     offsets_of,
 )
+from nearsim_db.similarity.backend import sketch_kernels, text_kernels
 from nearsim_db.similarity.batches import LABEL_BYTES, Columns, own_digest
 from nearsim_db.similarity.common_shingles import (
     NOTHING_COUNTED,
@@ -37,10 +38,8 @@ from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import field_across
 from nearsim_db.similarity.runs import longest_runs, share_runs
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
-from nearsim_db.similarity.sketch.kernels import sketch_kernels
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
-from nearsim_db.similarity.text.kernels import text_kernels
 
 # The ids of a chunk fit the cache of one core; eight times as many are 40 % slower. A word has four characters or more.
 _CHUNK_IDS = 1 << 16

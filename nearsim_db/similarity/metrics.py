@@ -15,10 +15,10 @@ import numpy as np
 
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Mask, Ragged, offsets_of
+from nearsim_db.similarity.backend import sketch_kernels, text_kernels
 from nearsim_db.similarity.batches import Columns
-from nearsim_db.similarity.sketch.kernels import Sums, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import Sums
 from nearsim_db.similarity.sketch.kernels.plain import add_up
-from nearsim_db.similarity.text.kernels import text_kernels
 
 Threshold = Fraction | str | float
 

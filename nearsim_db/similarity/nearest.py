@@ -11,9 +11,8 @@ from typing import Literal
 import numpy as np
 
 from nearsim_db.similarity.arrays import Floats, Ints, Ragged, offsets_of
-from nearsim_db.similarity.backend import resolve
+from nearsim_db.similarity.backend import resolve, sketch_kernels
 from nearsim_db.similarity.batches import Columns
-from nearsim_db.similarity.sketch.kernels import sketch_kernels
 
 Weights = Literal["idf", "none"]
 

@@ -3,11 +3,10 @@
 import numpy as np
 
 from nearsim_db.similarity.arrays import FeatureSets, Hashes, Ints, Mask, Ragged
-from nearsim_db.similarity.backend import resolve
+from nearsim_db.similarity.backend import resolve, sketch_kernels
 from nearsim_db.similarity.metrics import count_overlaps
 from nearsim_db.similarity.mixing import GOLDEN, fmix64
 from nearsim_db.similarity.passages import matching_runs
-from nearsim_db.similarity.sketch.kernels import sketch_kernels
 
 
 def share_runs(

@@ -57,18 +57,26 @@ class VerifiedPairs(Screened):
 
     def evidence(self, *, is_exact: bool) -> Iterator[Evidence]:
         """Yield the evidence of each; without `is_exact` only documents of one digest are verified."""
-        scores, unknown = self.scores, [None] * len(self.left)
         both = zip(self.left_digests, self.right_digests, strict=True)
-        return map(
-            Evidence,
-            scores.similarity.tolist(),
-            unknown if scores.intersection is None else scores.intersection.tolist(),
-            unknown if scores.union is None else scores.union.tolist(),
-            self.estimate.round(6).tolist(),
-            self.shared_bands.tolist(),
-            unknown if scores.distance is None else scores.distance.tolist(),
-            [is_exact or left == right for left, right in both],
-        )
+        verified = [is_exact or left == right for left, right in both]
+        return (Evidence(*values) for values in evidence_values(self, self.scores, verified))
+
+
+def evidence_values(
+    screened: Screened, scores: Scores, verified: Sequence[bool]
+) -> Iterator[tuple[float, int | None, int | None, float, int, float | None, bool]]:
+    """Yield the fields of `Evidence` for each pair, in their order."""
+    unknown = [None] * len(screened.left)
+    return zip(
+        scores.similarity.tolist(),
+        unknown if scores.intersection is None else scores.intersection.tolist(),
+        unknown if scores.union is None else scores.union.tolist(),
+        screened.estimate.round(6).tolist(),
+        screened.shared_bands.tolist(),
+        unknown if scores.distance is None else scores.distance.tolist(),
+        verified,
+        strict=True,
+    )
 
 
 def screen(

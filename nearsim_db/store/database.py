@@ -119,7 +119,8 @@ class Database:
                 return
             state = revisions.read_state(connection)
             is_done = state is not None and revisions.is_done(state)
-            is_misplaced = is_done and placement.is_misplaced(connection)
+            is_misplaced = is_done and state is not None and revisions.is_misplaced(connection, state)
+
         if not is_done:
             revisions.upgrade(self.engine, patience_seconds=_EMBEDDED_PATIENCE_SECONDS)
         if is_misplaced:

@@ -11,7 +11,8 @@ from nearsim_db.indexing.context import ContextFactory
 from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.records import CollectionId, Document
 from nearsim_db.search.live_generation import LiveIndex, open_live
-from nearsim_db.search.matching import Lookups, Wanted, encode
+from nearsim_db.search.locked_lookup import LockedLookups
+from nearsim_db.search.lookup import Wanted, encode
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
@@ -54,7 +55,7 @@ class LookupRequestService:
         self._contexts = ContextFactory(
             replace(database.settings, threads=1), self._pool, lambda warning: None
         )
-        self._lookups = BoundedCache[_Target, Lookups](_LOOKUPS_KEPT)
+        self._lookups = BoundedCache[_Target, LockedLookups](_LOOKUPS_KEPT)
         self._seen: dict[CollectionId, object] = {}  # of collections with lookups
         self._refresh_at = 0.0
         self._moments: dict[int, Moment] = {}  # before which all is signed, for requests of insertions
@@ -129,7 +130,7 @@ class LookupRequestService:
             document = Document(_NO_ID, request.title, request.body)
             wanted = Wanted(request.min_similarity, request.max_matches, request.external_id or _NO_ID)
             lookups = self._lookups_for(request)
-            answer = lookups.find_wanted(document, wanted)
+            found = lookups.find(document, wanted)
             if request.purpose is None:
                 generation_id, hashes = None, None
             else:
@@ -143,10 +144,10 @@ class LookupRequestService:
                 raise  # the database was lost, and the request is still to be answered
             reason = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
             return Answer(request.probe_id, error=clean(reason)[0])
-        matches = [(one.doc_id, one.match) for one in answer.found]
+        matches = list(zip(found.doc_ids, found, strict=True))
         return Answer(request.probe_id, matches, None, generation_id, hashes, snapshot)
 
-    def _lookups_for(self, request: Probe) -> Lookups:
+    def _lookups_for(self, request: Probe) -> LockedLookups:
         # By the number too: another collection may get the name.
         target = request.collection_id, request.collection, request.profile
         lookups = self._lookups.get(target)
@@ -156,7 +157,9 @@ class LookupRequestService:
             # Read before the index is opened, so that a promotion after that is noticed.
             with self._database.transaction() as connection:
                 self._seen |= collection_rows.read_live_states(connection, [request.collection_id])
-            lookups = Lookups(self._database, partial(self._resolve, request.collection, request.profile))
+            lookups = LockedLookups(
+                self._database, partial(self._resolve, request.collection, request.profile)
+            )
             self._lookups.put(target, lookups, 1)
         return lookups
 

@@ -53,7 +53,7 @@ def test_ties_on_screen_are_in_the_order_of_numbers(nearsim: CommandLine, tmp_pa
 PROGRAM = """
 import typer
 from nearsim_db.cli.commands.documents import confirm
-from nearsim_db.cli.failures import Commands
+from nearsim_db.cli.app import Commands
 
 app = typer.Typer(cls=Commands)
 app.callback()(lambda: None)

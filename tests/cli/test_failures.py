@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nearsim_db.cli.failures import Commands
+from nearsim_db.cli.app import Commands
 from nearsim_db.errors import InputError, NearsimError, UnreachableError
 
 FULL = "is full: free space and run the same command again"

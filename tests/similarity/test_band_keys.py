@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.arrays import Hashes
-from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.backend import Backend, sketch_kernels, text_kernels
 from nearsim_db.similarity.sketch import Banding, band_keys, matched_bands
-from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
-from nearsim_db.similarity.text.kernels import text_kernels
+from nearsim_db.similarity.sketch.kernels import FullRows
 from tests.builders.selection import NEEDS_NUMBA, every_backend, examples
 
 every_scheme = pytest.mark.parametrize("scheme", ["mix64", "xor", "djb2a-joined"])

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearsim_db.similarity import backend as backends
+from nearsim_db.similarity.backend import sketch_kernels
 from nearsim_db.similarity.encoder import Encoded, Encoder
 from nearsim_db.similarity.profile import WIDTH_PER_THRESHOLD, make_family, resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.similarity.sketch import same_bucket
-from nearsim_db.similarity.sketch.kernels import sketch_kernels
 from tests.builders.plain_text import Rules, any_text, poly64, shingles
 from tests.builders.selection import every_backend, examples
 

@@ -14,7 +14,7 @@ import nearsim_db
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, from_mapping, keep_policy, load, override, parse, to_mapping
-from nearsim_db.similarity.recipe.writing import differing_keys
+from nearsim_db.similarity.recipe.conversion import differing_keys
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.selection import examples
 

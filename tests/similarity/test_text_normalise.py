@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearsim_db.errors import InputError
+from nearsim_db.similarity.backend import text_kernels
 from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.text import normalise, separators
 from nearsim_db.similarity.text.clean import MAX_EXTENDED_KEYS, MAX_JSON_DEPTH, clean, clean_attributes
-from nearsim_db.similarity.text.kernels import text_kernels
 from nearsim_db.similarity.text.normalise import make_fold, squeeze
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.plain_text import any_text, is_of_word, words

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearsim_db.errors import RecipeError
+from nearsim_db.similarity.backend import sketch_kernels
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override, parse, to_mapping, to_toml
 from nearsim_db.similarity.sketch import NO_KNOWN_PAIRS, Banding, KnownPairs, Winnow
-from nearsim_db.similarity.sketch.kernels import FullRows, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import FullRows
 from nearsim_db.similarity.sketch.winnow import fingerprints, run_probability
 from tests.builders import plain_sketches
 from tests.builders.random_sets import ragged

@@ -11,7 +11,7 @@ from nearsim_db.admin.reindex.limits import CheckedLimit, Limits, check_limits
 from nearsim_db.admin.reindex.samples import Samples
 from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
-from nearsim_db.similarity.recipe.writing import differing_keys
+from nearsim_db.similarity.recipe.conversion import differing_keys
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import diffs
 from nearsim_db.store.generations.diffs import ClusterCounts, ComparedTables, DocumentTotals, PairCounts

@@ -7,7 +7,7 @@ from typing import Any
 
 from nearsim_db.indexing import profiles
 from nearsim_db.search.live_generation import list_of_collection, refuse_profile
-from nearsim_db.similarity.recipe.writing import differing_keys
+from nearsim_db.similarity.recipe.conversion import differing_keys
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import partitions

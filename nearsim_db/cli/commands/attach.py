@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import formats, options, recipes
+from nearsim_db.cli import options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import summaries, tables, terminal
 from nearsim_db.errors import count_of
 
@@ -138,7 +138,7 @@ def detach(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the collection and its index, with copies of the texts.")
     ] = False,
-    format: formats.ResultFormat = Format.TABLE,
+    format: options.ResultFormat = Format.TABLE,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:

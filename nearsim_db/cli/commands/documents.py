@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import summaries, tables, terminal
 from nearsim_db.errors import NotFoundError, count_of
 
@@ -19,7 +19,7 @@ from nearsim_db.errors import NotFoundError, count_of
 def get(
     id: Annotated[str, options.argument("ID", "Id of the document.")],
     collection: options.Collection = options.DEFAULT,
-    format: formats.ResultFormat = Format.JSON,
+    format: options.ResultFormat = Format.JSON,
 ) -> None:
     """Show a stored document."""
     with options.Scope(collection).answers() as answers:
@@ -52,7 +52,7 @@ def delete(
         list[Path] | None,
         typer.Option(metavar="PATH", help="With --purge, reject file to erase them from (repeatable)."),
     ] = None,
-    format: formats.ResultFormat = Format.TABLE,
+    format: options.ResultFormat = Format.TABLE,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:

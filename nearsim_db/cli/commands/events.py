@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import layouts, terminal
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def show(
     kind: Kinds = None,
     limit: options.Limit = None,
     follow: Follow = False,
-    format: formats.AnswerFormat = None,
-    output: formats.Output = None,
+    format: options.AnswerFormat = None,
+    output: options.Output = None,
     quiet: options.Quiet = False,
 ) -> None:
     """List the changes of pairs and clusters, in commit order.
@@ -83,7 +83,7 @@ def show(
     if new and (after is not None or not follow):
         raise UsageError("--new requires --follow, and cannot be combined with --after")
     is_default = follow and format is None and output in (None, Path("-"))
-    chosen = Format.JSONL if is_default else formats.chosen_format(format, output, as_rows=not follow)
+    chosen = Format.JSONL if is_default else options.chosen_format(format, output, as_rows=not follow)
     if follow and chosen is Format.TABLE:
         raise UsageError("--follow requires --format jsonl or csv")
     from nearsim_db.cli.output import streams

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nearsim_db.cli import formats, inputs, options
+from nearsim_db.cli import inputs, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
 from nearsim_db.errors import InputError
@@ -43,7 +43,7 @@ _PageFormatOption = Annotated[
     _PageFormat | None,
     typer.Option(
         "--format",
-        callback=formats.resolved,
+        callback=options.resolved,
         help="html for a page, json for its figures as one JSON document, on standard output by default. "
         "[default: by the suffix of --output, otherwise html]",
     ),
@@ -55,7 +55,7 @@ def export(
     scope: options.Scope,
     keep: _Keep = "survivors",
     columns: _Columns = None,
-    format: formats.FileFormatOption = None,
+    format: options.FileFormatOption = None,
     output: _Output = STANDARD_OUTPUT,
     delimiter: inputs.OutputDelimiter = None,
     limit: options.ExportLimit = None,

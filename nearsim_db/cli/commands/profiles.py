@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options, recipes
+from nearsim_db.cli import options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
-from nearsim_db.cli.formats import Format
+from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import layouts, summaries, terminal
 from nearsim_db.errors import NotFoundError
 
@@ -113,9 +113,9 @@ def list_presets(
 def show(
     name: Name,
     collection: options.Collection = options.DEFAULT,
-    format: formats.ResultFormat = Format.TABLE,
+    format: options.ResultFormat = Format.TABLE,
     as_toml: Annotated[
-        bool, typer.Option("--toml", callback=formats.is_toml, help="Print the recipe as TOML, for --recipe.")
+        bool, typer.Option("--toml", callback=options.is_toml, help="Print the recipe as TOML, for --recipe.")
     ] = False,
 ) -> None:
     """Show the recipe of a profile, the bands chosen for it, and its expected recall and size."""

@@ -65,15 +65,21 @@ def pairs(
     """
     with scope.answers() as answers:
         layout = layouts.of_metric(layouts.PAIRS, answers.metric())
-        wanted = answers.pairs(
-            min_similarity,
-            review=review,
-            max_similarity=max_similarity,
-            numbers_differ=numbers_differ,
-            unreviewed=unreviewed,
-            sample=sample,
-        )
-        rows.write(layout, wanted)
+        if (limit := rows.table_limit) and not (numbers_differ or unreviewed or sample):
+            page = answers.most_similar_pairs(
+                limit, min_similarity, review=review, max_similarity=max_similarity
+            )
+            rows.write(layout, page.pairs, total=page.total)
+        else:
+            wanted = answers.pairs(
+                min_similarity,
+                review=review,
+                max_similarity=max_similarity,
+                numbers_differ=numbers_differ,
+                unreviewed=unreviewed,
+                sample=sample,
+            )
+            rows.write(layout, wanted)
         unstored = layouts.of_unreviewed if review else layouts.of_unstored
         terminal.print_warnings(unstored(answers, scope.collection, min_similarity))
 

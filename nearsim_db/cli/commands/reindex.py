@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearsim_db.cli import formats, options, recipes
+from nearsim_db.cli import options, recipes
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import reindex as shown
@@ -221,7 +221,7 @@ def drop(
 
     A generation that is still read after ten seconds is dropped later, by a worker or the next call.
     """
-    if every and (target.name is not None or formats.is_typed(context, "profile") or generation is not None):
+    if every and (target.name is not None or options.is_typed(context, "profile") or generation is not None):
         raise UsageError("--all cannot be combined with a profile or --generation")
     with target.open(options.Reporting(quiet=True), every=every) as reindex:
         chosen = reindex.find_droppable(generation, every=every)

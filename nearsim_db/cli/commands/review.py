@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NearsimError
@@ -52,7 +52,7 @@ def review(
         Path | None,
         typer.Option(
             metavar="PAIRS.csv",
-            parser=formats.path,
+            parser=options.path,
             help="File that has the verdicts in force, after each decision, as nearsim tune --labels takes them.",
         ),
     ] = None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearsim_db.cli import formats, inputs, options, recipes
+from nearsim_db.cli import inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
 
@@ -91,7 +91,7 @@ def tune(
     if given with --set. Of the family winnow (--preset embedded-stories) it proposes match.passage, match.passage_gap
     and match.threshold; the first two are kept if given with --set.
     """
-    if files and not formats.is_typed(context, "collection"):
+    if files and not options.is_typed(context, "collection"):
         collection = None
     if bool(files) == (collection is not None):
         raise UsageError("give either FILE or --collection")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nearsim_db.cli import formats, options
+from nearsim_db.cli import options
 from nearsim_db.cli.output import layouts, tables, terminal
 from nearsim_db.records import row_of
 
@@ -106,7 +106,7 @@ def import_verdicts(
         options.argument(
             "FILE",
             "CSV with the columns id_a, id_b and label: 1/0, yes/no, true/false, duplicate/distinct.",
-            parser=formats.path,
+            parser=options.path,
         ),
     ],
     *,

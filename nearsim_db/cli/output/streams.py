@@ -10,19 +10,17 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from nearsim_db.cli.formats import Format, is_parquet
+from nearsim_db.cli.options import Format, is_parquet
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.layouts import Answer, Layout
 from nearsim_db.errors import NearsimError
 from nearsim_db.readers.output import json_line, open_output
 from nearsim_db.readers.writers.delimited import DelimitedLines
 from nearsim_db.readers.writers.file_format import compression_of
-from nearsim_db.records import STANDARD_OUTPUT, Results
+from nearsim_db.records import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
     from nearsim_db.cli.options import Rows
-
-_TABLE_ROWS = 50
 
 
 def write(
@@ -30,20 +28,17 @@ def write(
     answers: Generator[Answer, None, None],
     rows: "Rows",
     *,
+    total: int | None = None,
     has_more: bool = False,
     facts: Mapping[str, object] | None = None,
 ) -> None:
     """Write answers as they arrive; a table on standard output is limited to 50 rows by default.
 
-    Unless quiet, a table ends with the number of rows and of those omitted. `has_more` says that there are others
-    than these answers; that is in the last line of a table, or on standard error. `facts` are added to a JSON document
-    that has the answers under a key.
+    Unless quiet, a table ends with the number of rows and of those omitted. `total` counts all answers, if these are
+    only the first ones of a table. `has_more` says that there are others than these answers; that is in the last line
+    of a table, or on standard error. `facts` are added to a JSON document that has the answers under a key.
     """
     format, output, limit, quiet = rows.chosen(), rows.output, rows.limit, rows.quiet
-    to_file = output is not None and output != STANDARD_OUTPUT
-    most = limit if limit or to_file else _TABLE_ROWS
-    if format is Format.TABLE and isinstance(answers, Results):
-        answers.most = most
     # Fetching the first answer raises an error for a missing index before the output is opened.
     every = chain(list(islice(answers, 1)), answers)
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
@@ -57,14 +52,14 @@ def write(
             _write_parquet(layout, counted, stream)
             written = counted.count
         elif format is Format.TABLE:
-            total = getattr(answers, "total", None)
-            written = _write_table(layout, counted, stream, most, total, count=not quiet, has_more=has_more)
+            shown = rows.table_limit
+            written = _write_table(layout, counted, stream, shown, total, count=not quiet, has_more=has_more)
         elif format is Format.JSON:
             written = _write_document(layout, counted, stream, facts or {})
         else:
             _write_lines(layout, counted, format, stream)
             written = counted.count
-    if to_file and not quiet:
+    if rows.is_to_file and not quiet:
         terminal.print_info(f"wrote {layout.plural} to {output}: {written:,}")
     if has_more and format is not Format.TABLE and not quiet:
         terminal.print_info(f"there are more {layout.plural}; raise --limit to list them")

@@ -1,6 +1,6 @@
 """search: from buckets to candidates, and to pairs, decided on the similarity of their features."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import DatabaseError, count_of
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.arrays import Ints, are_fresh
-from nearsim_db.similarity.batches import PackedDigests, Signatures, labels_of
+from nearsim_db.similarity.batches import Signatures, labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import Screened, VerifiedPairs, are_pairs, screen, verify
@@ -107,13 +107,6 @@ def verify_candidates(connection: Connection, context: Context, candidates: Ints
     return _pairs(context.encoder, signed, screened, scores)
 
 
-def verify_screened(
-    encoder: Encoder, signed: Signatures, screened: Screened, read: Callable[[Sequence[int]], Features]
-) -> VerifiedPairs:
-    """Return the pairs among screened candidates, as `verify` finds them by rows of `signed`."""
-    return _pairs(encoder, signed, *verify(encoder, screened, read))
-
-
 def read_features(
     connection: Connection, context: Context, signed: Signatures, rows: Sequence[int]
 ) -> Features:
@@ -122,7 +115,7 @@ def read_features(
     missing = dict(zip(signed.doc_ids[rows].tolist(), rows, strict=True))
     for kept in (context.build.spool, context.cache):
         if kept is not None:
-            known = kept.get_all(list(missing), _digests_of(signed, list(missing.values())))
+            known = kept.get_all(list(missing), signed.digests_at(list(missing.values())))
             places = zip(missing.items(), known, strict=True)
             found |= {row: features for (_, row), features in places if features is not None}
             missing = {doc_id: row for doc_id, row in missing.items() if row not in found}
@@ -195,15 +188,9 @@ def _pairs(encoder: Encoder, signed: Signatures, screened: Screened, scores: Sco
         screened.candidates,
         scores,
         ~are_pairs(encoder, scores, screened.shared_bands),
-        _digests_of(signed, screened.left),
-        _digests_of(signed, screened.right),
+        signed.digests_at(screened.left),
+        signed.digests_at(screened.right),
     )
-
-
-def _digests_of(signed: Signatures, rows: Sequence[int] | Ints) -> Sequence[UUID]:
-    if isinstance(signed.digests, PackedDigests):
-        return PackedDigests(signed.digests.array[rows])
-    return [signed.digests[row] for row in rows]
 
 
 def _no_pairs() -> VerifiedPairs:

@@ -1,6 +1,15 @@
 """Recipes: all parameters of a profile as plain data, read from TOML and validated."""
 
-from nearsim_db.similarity.recipe.reading import from_mapping, load, override, parse
+from nearsim_db.similarity.recipe.conversion import (
+    from_mapping,
+    load,
+    override,
+    parse,
+    to_mapping,
+    to_toml,
+    with_earlier_values,
+    without_later_keys,
+)
 from nearsim_db.similarity.recipe.sections import (
     DEFAULT_RECALL,
     Bands,
@@ -16,7 +25,6 @@ from nearsim_db.similarity.recipe.sections import (
     without_review,
 )
 from nearsim_db.similarity.recipe.validation import keep_policy, refuse_unusable_keep, retained_seconds
-from nearsim_db.similarity.recipe.writing import to_mapping, to_toml, with_earlier_values, without_later_keys
 
 __all__ = [
     "DEFAULT_RECALL",

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from nearsim_db.errors import RecipeError, count_of
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.arrays import Hashes, Ints, Mask
+from nearsim_db.similarity.backend import sketch_kernels
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch.kernels import PRIME, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import PRIME
 
 MAX_BANDS = 256
 BAND_SCHEME_VERSION = 1  # increment when the keys of a scheme change

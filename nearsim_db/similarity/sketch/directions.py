@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints
-from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.backend import Backend, sketch_kernels
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.sketch.kernels import Directions, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import Directions
 from nearsim_db.similarity.sketch.kernels.plain import components
 
 FRACTION_BITS = 13  # of a gaussian component

@@ -12,9 +12,10 @@ import numpy as np
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Sketches
+from nearsim_db.similarity.backend import sketch_kernels
 from nearsim_db.similarity.sketch import bands as cut
 from nearsim_db.similarity.sketch.bands import Banding
-from nearsim_db.similarity.sketch.kernels import KnownPairs, sketch_kernels
+from nearsim_db.similarity.sketch.kernels import KnownPairs
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.sketch.kernels import SketchKernels

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearsim_db.similarity.arrays import Hashes, Ints, offsets_of, places_of
-from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.backend import Backend, text_kernels
 from nearsim_db.similarity.mixing import GOLDEN, fmix64
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import separators, words
 from nearsim_db.similarity.text.code import Lexer
-from nearsim_db.similarity.text.kernels import TextKernels, text_kernels
+from nearsim_db.similarity.text.kernels import TextKernels
 from nearsim_db.similarity.text.normalise import Canonical, from_texts, low_bytes, make_fold, squeeze
 from nearsim_db.similarity.text.words import WordFilter, word_filter
 

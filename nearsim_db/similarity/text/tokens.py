@@ -9,11 +9,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from nearsim_db.similarity.arrays import Hashes, Ints, Mask
-from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.backend import Backend, text_kernels
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.features import Shingler
-from nearsim_db.similarity.text.kernels import text_kernels
 from nearsim_db.similarity.text.normalise import from_texts, make_fold
 
 _SPACE = 32

@@ -132,11 +132,6 @@ def is_distributed(connection: Connection) -> bool:
     return bool(run(connection, "is_distributed").value())
 
 
-def is_misplaced(connection: Connection) -> bool:
-    """Whether band rows were on nodes, and are on this server: a dump of a cluster's database was restored here."""
-    return is_distributed(connection) and not has_shards(connection)
-
-
 def list_nodes(connection: Connection) -> list[Node]:
     """Return the nodes of the cluster that may hold shards; none without Citus."""
     if run(connection, "find_citus").value() is None:
@@ -169,8 +164,9 @@ def distribute(connection: Connection, wanted: CitusUse, report: Callable[[str],
     `auto` does it on a coordinator with nodes. Those of a restored dump are distributed over the nodes of this
     cluster, or kept on this server. Raises DatabaseError if it is wanted, or was done, and cannot be.
     """
-    is_restored = is_misplaced(connection)
-    if is_distributed(connection) and not is_restored:
+    was_distributed = is_distributed(connection)
+    is_restored = was_distributed and not has_shards(connection)  # from a dump of a cluster's database
+    if was_distributed and not is_restored:
         if wanted == "no":
             raise DatabaseError(
                 "the band rows are on the nodes of a Citus cluster already; leave out --citus no"

@@ -34,12 +34,13 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SchemaState:
-    """Revision of a database, the digest of its baseline, and the oldest revision whose code may use it."""
+    """State of the schema of a database."""
 
     revision: str
-    digest: str | None
-    oldest_revision: str
-    has_unvalidated: bool
+    digest: str | None  # of the baseline
+    oldest_revision: str  # whose code may use the schema
+    has_unvalidated: bool  # constraints
+    is_distributed: bool  # band rows are on the nodes of a Citus cluster, or were before a dump was restored
 
 
 def upgrade(
@@ -104,12 +105,17 @@ def check(connection: Connection) -> str:
             f"the schema is at revision {state.revision}, this version of nearsim needs {newest_revision()}; "
             "run: nearsim db init"
         )
-    if placement.is_misplaced(connection):
+    if is_misplaced(connection, state):
         raise SchemaError(
             "the database was restored from a dump of a Citus cluster, and its band rows have not been placed yet; "
             "as its owner run: nearsim db init"
         )
     return state.revision
+
+
+def is_misplaced(connection: Connection, state: SchemaState) -> bool:
+    """Whether band rows were on nodes, and are on this server: a dump of a cluster's database was restored here."""
+    return state.is_distributed and not placement.has_shards(connection)
 
 
 def is_compatible(state: SchemaState) -> bool:
@@ -150,7 +156,7 @@ def read_state(connection: Connection) -> SchemaState | None:
     if has_floor:
         return run(connection, "read_schema_state").first(SchemaState)
     revision = run(connection, "read_revision").value()
-    return None if revision is None else SchemaState(revision, None, revision, False)
+    return None if revision is None else SchemaState(revision, None, revision, False, False)
 
 
 def current_revision(connection: Connection) -> str | None:

@@ -146,11 +146,15 @@ SELECT to_regclass('nearsim.alembic_version') IS NOT NULL, to_regclass('nearsim_
 SELECT version_num FROM nearsim.alembic_version
 
 -- name: read_schema_state
--- Revision of the schema, the digest that it was made from, the oldest revision whose code may work with it, and whether
--- constraints are not yet validated. The digest is read as JSON, because a database made before digests were stored
--- lacks the column. Small tables and catalog.
+-- Revision of the schema, the digest that it was made from, the oldest revision whose code may work with it, whether
+-- constraints are not yet validated, and whether new generations are distributed. The digest is read as JSON, because a
+-- database made before digests were stored lacks the column. Small tables and catalog.
 SELECT version.version_num, to_jsonb(floor) ->> 'baseline_digest', floor.oldest_revision,
     EXISTS (
         SELECT FROM pg_constraint
-        WHERE connamespace IN (to_regnamespace('nearsim'), to_regnamespace('nearsim_index')) AND NOT convalidated)
+        WHERE connamespace IN (to_regnamespace('nearsim'), to_regnamespace('nearsim_index')) AND NOT convalidated),
+    COALESCE((
+        SELECT pg_catalog.pg_get_expr(adbin, adrelid) = 'true' FROM pg_catalog.pg_attrdef
+        JOIN pg_catalog.pg_attribute ON attrelid = adrelid AND attnum = adnum
+        WHERE adrelid = to_regclass('nearsim.generation') AND attname = 'distributed'), false)
 FROM nearsim.alembic_version AS version LEFT JOIN nearsim_index.schema_floor AS floor ON true

@@ -1,7 +1,6 @@
 """Queries behind lookups and result sets: prepared statements, one round trip each, on a Citus cluster two."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -9,48 +8,31 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nearsim_db.records import CollectionId
-from nearsim_db.similarity.arrays import Ints, Keys, Sketches, flat
+from nearsim_db.similarity.arrays import Keys, flat
+from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.sketch.family import Family
 from nearsim_db.store.driver.arrays import packed, packed_ids
-from nearsim_db.store.driver.codec import digest_uuid, sketches_from, to_bigint, unpacked_ids
+from nearsim_db.store.driver.codec import sketches_from, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import GenerationStatements, Leaves, statement
 from nearsim_db.store.signatures.neighbours import BucketQueries, first_of
 
 Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
 
 
-@dataclass(frozen=True, slots=True)
-class Anchors:
-    """Heads to compare with a text: doc_ids int64 of n, sketches (n, k), digests void of 16 bytes."""
-
-    doc_ids: Ints
-    sketches: Sketches
-    digests: NDArray[np.void]
-
-    def digests_at(self, chosen: Ints) -> list[UUID]:
-        """Return the digests at some positions."""
-        return list(map(_known_uuid, self.digests[chosen].tolist()))
-
-
-# Documents of a family are candidates of many texts, and equal objects are compared faster than equal values.
-_known_uuid = lru_cache(maxsize=16_384)(digest_uuid)
-
-
 class Twin(NamedTuple):
     """A document with the features of a candidate.
 
-    `place` is that of the candidate, from 1. `has_text` if the body was requested and is in the documents.
+    `place` is the number of the candidate, from 1. `has_text` if the body was requested and is in the documents.
     """
 
     place: int
     doc_id: int
     external_id: str
     title: str | None
-    body: str | None
-    has_text: bool
+    body: str | None = None
+    has_text: bool = False
 
 
 class Unsigned(NamedTuple):
@@ -66,8 +48,8 @@ class LookupQueries(GenerationStatements):
 
     def look_up_anchors(
         self, bucket_limit: int, digest: UUID, keys: Keys, family: Family, purged_at: datetime | None
-    ) -> Anchors | None:
-        """Return the heads to compare with a text that is not in the index.
+    ) -> Signatures | None:
+        """Return the heads to compare with a text that is not in the index, their digests packed.
 
         `keys` are its bucket hashes, uint64; `family` that of sketches. None if the generation is no longer live,
         or if texts were purged from its collection after `purged_at`.
@@ -95,18 +77,13 @@ class LookupQueries(GenerationStatements):
         doc_ids, sketches, digests, sizes = (one or b"" for one in rows[0])
         ends = np.cumsum(np.frombuffer(sizes, ">i4")).tolist()
         blobs = [sketches[begin:end] for begin, end in pairwise([0, *ends])] if family.ordered else [sketches]
-        return Anchors(unpacked_ids(doc_ids), sketches_from(blobs, family), np.frombuffer(digests, "V16"))
+        packed_digests = PackedDigests(np.frombuffer(digests, "V16"))
+        return Signatures(unpacked_ids(doc_ids), sketches_from(blobs, family), packed_digests)
 
-    def read_twins(self, digests: Sequence[UUID]) -> list[tuple[int, int, str, str | None]] | None:
-        """Return (position of the digest from 1, doc_id, external id, title) of all documents with some digests.
-
-        None if the generation is being dropped.
-        """
-        parameters = {"digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16"))}
-        rows = self._fetch_known("read_twins", parameters)
-        if rows is None:
-            return None
-        return [(position, doc_id, external_id, title) for position, doc_id, external_id, title in rows]
+    def read_twins(self, digests: Sequence[UUID]) -> list[Twin] | None:
+        """Return all documents with some digests, by doc_id. None if the generation is being dropped."""
+        rows = self._fetch_known("read_twins", {"digests": packed(PackedDigests.of(digests).array)})
+        return None if rows is None else [Twin(*row) for row in rows]
 
     def read_candidates(
         self, collection_id: CollectionId, digests: Sequence[UUID], unread: Sequence[int], most: int
@@ -117,7 +94,7 @@ class LookupQueries(GenerationStatements):
         """
         parameters = {
             "collection_id": collection_id,
-            "digests": packed(np.frombuffer(b"".join(one.bytes for one in digests), "V16")),
+            "digests": packed(PackedDigests.of(digests).array),
             "unread": packed_ids(unread),
             "most": most,
         }

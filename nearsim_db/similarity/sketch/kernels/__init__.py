@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
-from nearsim_db.similarity.backend import Backend, load_kernels
 
 PRIME = 4294967311  # the smallest prime above 2^32
 BITS = 2048
@@ -124,9 +123,3 @@ if TYPE_CHECKING:
         merged = staticmethod(plain.merged)
         first_similar_sorted = staticmethod(plain.first_similar_sorted)
         first_similar_positions = staticmethod(plain.first_similar_positions)
-
-
-def sketch_kernels(backend: Backend) -> "SketchKernels":
-    """Return the kernels of a back end."""
-    kernels: SketchKernels = load_kernels(__name__, backend)
-    return kernels

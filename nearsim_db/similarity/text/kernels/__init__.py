@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.arrays import Hashes, Ints
-from nearsim_db.similarity.backend import Backend, load_kernels
 
 Bytes = NDArray[np.uint8]
 
@@ -38,9 +37,3 @@ class TextKernels(Protocol):
 
     def distinct(self, ids: Hashes, offsets: Ints) -> tuple[Hashes, Ints, Ints]:
         """Return the distinct ids of each document, sorted, their offsets, and the number of times each occurs."""
-
-
-def text_kernels(backend: Backend) -> TextKernels:
-    """Return the kernels of a back end."""
-    kernels: TextKernels = load_kernels(__name__, backend)
-    return kernels

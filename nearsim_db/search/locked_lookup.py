@@ -1,0 +1,104 @@
+"""Lookups before an insertion, under locks that keep other callers from adding a near-duplicate meanwhile."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.steps import labelled, sign_documents
+from nearsim_db.records import Document, GenerationId, Match
+from nearsim_db.search.live_generation import GenerationReplacedError, retry_if_replaced
+from nearsim_db.search.lookup import Lookups, Query, Verification, Wanted, encode, look_up, screen_heads
+from nearsim_db.similarity.arrays import flat
+from nearsim_db.similarity.batches import PackedDigests, Signatures
+from nearsim_db.store.documents import documents
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.codec import to_bigint
+from nearsim_db.store.signatures.lookups import Twin, Unsigned
+
+
+class LockedLookups(Lookups):
+    """Lookups that can also lock the buckets of a document."""
+
+    def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
+        """Return the documents that one would be a near-duplicate of, on the caller's connection, and the generation.
+
+        These are the documents that it would be paired with, except for a passage only.
+
+        Locks the buckets of the document, so that no other caller adds a near-duplicate before this transaction ends.
+        Documents that others added so are found, whether or not they are signed.
+        """
+
+        def find_in_live_index() -> tuple[Context, list[Match]]:
+            index = self.live()
+            context = index.context
+            query = encode(context.encoder, document)
+            if query is None:
+                return context, []
+            if not context.tables(connection).lookups.lock_buckets(query.keys, document.external_id):
+                raise GenerationReplacedError
+
+            match = context.encoder.profile.recipe.match
+            least = 0.0 if match.passage_words is None else match.threshold
+            wanted = Wanted(least, replaced=document.external_id)
+            # In this order: a document that a worker signs in between is found twice, never not at all.
+            unsigned = _look_up_unsigned(connection, context, query, wanted)
+            signed = look_up(connection, index, query, wanted)
+
+            matches = dict(zip(signed.doc_ids, signed, strict=True)) | dict(unsigned)
+            ranked = sorted(matches.items(), key=lambda named: (-named[1].similarity, named[0]))
+            return context, [match for _, match in ranked]
+
+        def reset() -> None:
+            connection.rollback()
+            self._close()
+
+        return retry_if_replaced(find_in_live_index, reset)
+
+    def bucket_hashes(self, document: Document) -> tuple[GenerationId, list[int]]:
+        """Return the live generation and the buckets that `find_locked` locks for a document, as they are stored."""
+        context = self.live().context
+        query = encode(context.encoder, document)
+        hashes = [] if query is None else to_bigint(flat(query.keys)).tolist()
+        return context.generation.generation_id, hashes
+
+
+def _look_up_unsigned(
+    connection: Connection, context: Context, query: Query, wanted: Wanted
+) -> list[tuple[int, Match]]:
+    """Return matches, with doc_ids, among the documents that were added after a check and are not signed yet."""
+    tables = context.tables(connection)
+    unsigned = tables.lookups.list_unsigned(context.collection_id, query.keys, wanted.replaced)
+    if not unsigned:
+        return []
+
+    names = {document.doc_id: document for document in unsigned}
+    matches: list[tuple[int, Match]] = []
+    batches = documents.stream_documents(
+        connection, context.collection_id, list(names), vectors=context.encoder.takes_vectors
+    )
+    for batch in batches:
+        rows = labelled(connection, context, sign_documents(context, batch, keep_features=True))
+        rows = rows.take(rows.counts > 0)
+        heads = Signatures(rows.doc_ids, rows.sketches, PackedDigests(rows.digests))
+        signed, screened = screen_heads(context.encoder, query, heads)
+        matches += _UnsignedVerification(connection, context, query, wanted, signed, names).match_all(
+            screened
+        )
+    return matches
+
+
+@dataclass(frozen=True, slots=True)
+class _UnsignedVerification(Verification):
+    """Verifies documents that have no signature, or an older one; `names` has each of them."""
+
+    names: Mapping[int, Unsigned]
+
+    def _read_twins(self, digests: Sequence[UUID]) -> list[Twin]:
+        places = {digest: place for place, digest in enumerate(digests, 1)}
+        signed = zip(self.signed.doc_ids.tolist(), self.signed.digests, strict=True)
+        return [
+            Twin(places[digest], doc_id, self.names[doc_id].external_id, self.names[doc_id].title)
+            for doc_id, digest in signed
+            if digest in places and doc_id in self.names
+        ]

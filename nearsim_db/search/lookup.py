@@ -1,0 +1,300 @@
+"""Lookups: the documents that a text would be paired with if it were added. Nothing is written.
+
+`Lookups.find` opens the live index and encodes the document. `look_up` does the rest: it looks up the heads in the
+buckets of the query, screens them by their sketches, verifies the others by their features, and ranks the matches.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearsim_db.errors import InputError
+from nearsim_db.indexing.context import Context
+from nearsim_db.indexing.steps.search import Features, current_features, read_features
+from nearsim_db.readers.values import field_of, value_digest
+from nearsim_db.records import Direction, DocId, Document, Match, Matches
+from nearsim_db.search.answers import least_share
+from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
+from nearsim_db.similarity.arrays import Ints, Keys, Mask
+from nearsim_db.similarity.batches import LABEL_BYTES, PackedDigests, Signatures, labels_of
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.screening import Screened, evidence_values, screen, verify
+from nearsim_db.store.database import Database
+from nearsim_db.store.documents.documents import StoredDocument
+from nearsim_db.store.driver import Connection
+from nearsim_db.store.driver.codec import digest_uuid
+from nearsim_db.store.driver.driver_errors import translate_errors
+from nearsim_db.store.signatures.lookups import Twin
+
+Answer = TypeVar("Answer")
+
+_QUERY_ID = 0  # the doc_id of the query: smaller than that of any document
+_MAX_BATCH = 128  # under a limit: candidates whose texts are in memory together
+_GROWTH = 4  # of batches: few matches among the first candidates mean that most are verified
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which matches of a query are wanted: at least as similar, at most `limit`, without one external id.
+
+    With a `direction` the similarity is the share of what is held, by default at least the threshold.
+    """
+
+    min_similarity: float = 0.0
+    limit: int | None = None
+    replaced: str = ""
+    direction: Direction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A document with features, encoded."""
+
+    features: NDArray[Any]  # as `Metric` takes them
+    size: int  # number of distinct features
+    digest: UUID
+    signature: Signatures  # one row
+    keys: Keys  # one row
+    label: bytes | None  # of its value of the field `match.across`: documents that have it, too, do not match
+
+
+class Lookups:
+    """Looks documents up in the live generation, opened again once it was replaced. Threads may share one."""
+
+    def __init__(self, database: Database, open_index: Callable[[], LiveIndex]) -> None:
+        self._database = database
+        self._open_index = open_index
+        self._index: LiveIndex | None = None
+
+    def live(self) -> LiveIndex:
+        """The live generation. Raises NotFoundError if there is none."""
+        index = self._index
+        if index is None:
+            index = self._index = self._open_index()
+        return index
+
+    def find(self, document: Document, wanted: Wanted) -> Matches:
+        """Return the documents that one would be paired with, twins expanded; see `look_up`.
+
+        Raises InputError for a document that the profile cannot compare, for a similarity out of range, and for a
+        direction under another metric than containment.
+        """
+
+        def find_in_live_index() -> Matches:
+            index = self.live()
+            encoder = index.context.encoder
+            if (reason := index.incomparable_reason(document)) is not None:
+                raise InputError(reason)
+            query = encode(encoder, document)
+            if query is None:
+                return Matches((), encoder.metric.name)
+
+            least = least_share(index.context.generation, wanted.direction, wanted.min_similarity)
+            chosen = replace(wanted, min_similarity=least)
+            return _of_live(self._database.ask(lambda connection: look_up(connection, index, query, chosen)))
+
+        with translate_errors():
+            return retry_if_replaced(find_in_live_index, self._close)
+
+    def _close(self) -> None:
+        self._index = None
+
+
+def encode(encoder: Encoder, document: Document) -> Query | None:
+    """Encode a document for a lookup; None if it has no features and so matches nothing."""
+    batch = encoder.features([encoder.content_of(document.title, document.body, document.vector)])
+    if not len(batch.ids):
+        return None
+
+    features, sketch = batch.of(0), encoder.sketch(batch)
+    digest = digest_uuid(encoder.digest(features))
+    signature = Signatures(np.array([_QUERY_ID], np.int64), sketch, [digest])
+    label = None
+    if encoder.across is not None and document.external_id:
+        label = value_digest(field_of(encoder.across, document.source, document.attributes), LABEL_BYTES)
+    return Query(features, len(batch.ids), digest, signature, encoder.band_keys(sketch), label)
+
+
+def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Wanted) -> Matches:
+    """Return what a query would be paired with, the most similar first.
+
+    Under a limit these are the first matches by estimate, then by the doc_id of their head, then by their own doc_id;
+    candidates after them are not verified. Documents committed before are found, unless their text is newer than their
+    signature. Raises GenerationReplacedError if the generation is no longer live.
+    """
+    context, encoder = index.context, index.context.encoder
+
+    # Look up the heads in the buckets of the query.
+    tables = context.tables(connection)
+    heads = _of_live(
+        tables.lookups.look_up_anchors(
+            context.bucket_limit, query.digest, query.keys, encoder.family, index.purged_at
+        )
+    )
+    if not len(heads.doc_ids):
+        return Matches((), encoder.metric.name)
+
+    # Screen them, and verify the others; under a limit only until one match more is known.
+    signed, screened = screen_heads(encoder, query, heads)
+    verification = Verification(connection, context, query, wanted, signed)
+    if wanted.limit is None:
+        matches = verification.match_all(screened)
+    else:
+        matches = verification.match_first(screened, wanted.limit + 1)
+
+    # Rank.
+    ranked = sorted(
+        matches[: wanted.limit], key=lambda named: (-named[1].decisive(wanted.direction), named[0])
+    )
+    has_more, doc_ids = len(matches) > len(ranked), [doc_id for doc_id, _ in ranked]
+    return Matches((match for _, match in ranked), encoder.metric.name, has_more=has_more, doc_ids=doc_ids)
+
+
+def screen_heads(encoder: Encoder, query: Query, heads: Signatures) -> tuple[Signatures, Screened]:
+    """Leave out heads whose sketches rule out a pair; the query becomes row 0 of the signatures."""
+    signed = query.signature.joined(heads)
+    rows = np.arange(1, len(signed.doc_ids))
+    if query.label is not None:
+        labels = labels_of(heads.digests)
+        rows = rows[(labels != np.frombuffer(query.label, np.uint8)).any(axis=1)]
+    return signed, screen(encoder, signed, np.zeros_like(rows), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Verifies screened candidates, row 0 of `signed` with others; matches are returned with their doc_ids."""
+
+    connection: Connection
+    context: Context
+    query: Query
+    wanted: Wanted
+    signed: Signatures
+
+    def match_all(self, screened: Screened) -> list[tuple[int, Match]]:
+        """Return all matches."""
+        rows = screened.right.tolist()
+        pairs = self._verify(screened, self._read_features(rows) if self.context.encoder.is_exact else {})
+        return self._name(self._read_twins(list(pairs)), list(pairs.values())) if pairs else []
+
+    def match_first(self, screened: Screened, count: int) -> list[tuple[int, Match]]:
+        """Return the first `count` matches, verifying candidates in the order of their estimates, in batches."""
+        order = np.lexsort((self.signed.doc_ids[screened.right], -screened.estimate))
+
+        # Heads of one digest were made by a race; the first stands for both.
+        digests = PackedDigests.of(self.signed.digests).array[screened.right[order]].tolist()
+        places: dict[bytes, int] = {}
+        for place, digest in zip(order.tolist(), digests, strict=True):
+            places.setdefault(digest, place)
+        waiting = np.array(list(places.values()), np.int64)
+
+        size, matches = count, list[tuple[int, Match]]()
+        while len(waiting) and len(matches) < count:
+            size = min(size, _MAX_BATCH)
+            matches += self._match_batch(screened.take(waiting[:size]), count)
+            waiting = waiting[size:]
+            if len(waiting) and len(matches) < count:
+                waiting = waiting[self._may_match(screened.take(waiting))]
+            size *= _GROWTH
+        return matches[:count]
+
+    def _match_batch(self, screened: Screened, count: int) -> list[tuple[int, Match]]:
+        """Return the matches among candidates in their order, of each at most `count` twins, in one round trip."""
+        context, rows = self.context, screened.right.tolist()
+        digests, doc_ids = self.signed.digests_at(rows), self.signed.doc_ids[rows].tolist()
+
+        # Read the texts whose features are not known, and one twin more, which the document may replace.
+        features = self._known_features(screened.right)
+        reads_texts = context.encoder.is_exact and not context.encoder.takes_vectors
+        ends = zip(rows, doc_ids, strict=True)
+        unread = [doc_id if reads_texts and row not in features else 0 for row, doc_id in ends]
+        tables = context.tables(self.connection)
+        twins = _of_live(tables.lookups.read_candidates(context.collection_id, digests, unread, count + 1))
+        texts = [
+            StoredDocument(DocId(twin.doc_id), 0, twin.title, twin.body) for twin in twins if twin.has_text
+        ]
+        features |= current_features(context, self.signed, dict(zip(unread, rows, strict=True)), texts)
+        if context.encoder.is_exact:
+            features |= self._read_features([row for row in rows if row not in features])
+
+        pairs = self._verify(screened, features)
+        return self._name(twins, [pairs.get(digest) for digest in digests])
+
+    def _may_match(self, screened: Screened) -> Mask:
+        """Return which candidates may match, without reading: all but those whose features are known and do not."""
+        features = self._known_features(screened.right)
+        is_known = np.array([row in features for row in screened.right.tolist()], bool)
+        pairs = self._verify(screened.take(is_known), features)
+        possible: Mask = ~is_known
+        possible |= [digest in pairs for digest in self.signed.digests_at(screened.right)]
+        return possible
+
+    def _verify(self, screened: Screened, features: Features) -> dict[UUID, Match]:
+        """Return the heads that are pairs and similar enough, by digest, each as a match without a name."""
+        encoder, query = self.context.encoder, self.query
+        pairs, scores = verify(encoder, screened, lambda rows: features)
+        digests = list(self.signed.digests_at(pairs.right))
+        verified = [encoder.is_exact or digest == query.digest for digest in digests]
+
+        matches: dict[UUID, Match] = {}
+        for digest, values in zip(digests, evidence_values(pairs, scores, verified), strict=True):
+            match = Match(*values, external_id="", title=None)
+            both, either = match.intersection, match.union
+            if encoder.metric.name == "containment" and both is not None and either is not None:
+                shares = both / query.size, both / (both + either - query.size)
+                match = replace(match, left_in_right=shares[0], right_in_left=shares[1])
+            if match.decisive(self.wanted.direction) >= self.wanted.min_similarity:
+                matches[digest] = match
+        return matches
+
+    def _name(self, twins: Sequence[Twin], matches: Sequence[Match | None]) -> list[tuple[int, Match]]:
+        """Return the matches of twins, by their places, without the document that the query would replace."""
+        return [
+            (twin.doc_id, replace(match, external_id=twin.external_id, title=twin.title))
+            for twin in twins
+            if twin.external_id != self.wanted.replaced and (match := matches[twin.place - 1]) is not None
+        ]
+
+    def _known_features(self, rows: Ints) -> Features:
+        """Return features by row without reading: of the query, of heads with its digest, and cached ones."""
+        digests = list(self.signed.digests_at(rows))
+        cached = self.context.cache.get_all(self.signed.doc_ids[rows].tolist(), digests)
+        features = {0: self.query.features}
+        for row, digest, kept in zip(rows.tolist(), digests, cached, strict=True):
+            if digest == self.query.digest:
+                features[row] = self.query.features
+            elif kept is not None:
+                features[row] = kept
+        return features
+
+    def _read_features(self, rows: Sequence[int]) -> Features:
+        """Return features by row: of the query, of a head that still has its digest, or of a twin that has."""
+        digests = dict(zip(rows, self.signed.digests_at(rows), strict=True))
+        features = {0: self.query.features}
+        features |= {row: self.query.features for row in rows if digests[row] == self.query.digest}
+        others = [row for row in rows if row not in features]
+        features |= read_features(self.connection, self.context, self.signed, others)
+
+        # A head that was deleted or changed, and is not signed again yet, has twins with the features that it had.
+        missing = {digests[row]: row for row in others if row not in features}
+        if missing:
+            twins = self._read_twins(list(missing))
+            held = [list(missing)[twin.place - 1] for twin in twins]
+            doc_ids = np.array([twin.doc_id for twin in twins], np.int64)
+            signed = Signatures(doc_ids, self.signed.sketches[:0], held)
+            for place, ids in read_features(self.connection, self.context, signed, range(len(twins))).items():
+                features[missing[held[place]]] = ids
+        return features
+
+    def _read_twins(self, digests: Sequence[UUID]) -> list[Twin]:
+        return _of_live(self.context.tables(self.connection).lookups.read_twins(digests))
+
+
+def _of_live(answer: Answer | None) -> Answer:
+    """Return what was read of a generation. Raises GenerationReplacedError for None: it is no longer live."""
+    if answer is None:
+        raise GenerationReplacedError
+    return answer
