@@ -3,7 +3,7 @@
 A document that an application writes in SQL is stored in any case; in an index it is one without features.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from nearsim_db.readers.rejects import with_refusals
@@ -15,7 +15,7 @@ from nearsim_db.similarity.recipe import Recipe, from_mapping
 
 def refuse_slow_code(
     records: Iterable[ReadDocument | Reject],
-    recipes: Iterable[Mapping[str, Any]],
+    recipes: Iterable[dict[str, Any]],
     planned: Recipe | None = None,
 ) -> Iterable[ReadDocument | Reject]:
     """Turn records that a recipe cannot lex in time into rejects; the recipes are those of a collection's generations.

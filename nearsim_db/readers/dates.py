@@ -24,7 +24,9 @@ _DAY_FIRST = re.compile(r"[0-9]{1,2}(st|nd|rd|th|\.)?[ /-]?[A-Za-z]{3,9}\.?,?[ /
 _MONTH_FIRST = re.compile(r"[A-Za-z]{3,9}\.? [0-9]{1,2}(st|nd|rd|th)?,? [0-9]{4}\b")
 _EITHER_FIRST = re.compile(r"[0-9]{1,2}([/.-])[0-9]{1,2}\1([0-9]{4}|[0-9]{2})\b")
 _WITH_ZONE = re.compile(r"(?P<time>.*[0-9].*\S)\s+(?P<zone>[A-Z]{2,5})")
+_NO_DATE = "not a date or time in ISO 8601 or RFC 2822, or in seconds since 1970"
 _ZONE_FORMAT = " %Z"
+_MAX_CHARACTERS = 100  # patterns of dates take quadratic time
 
 
 def parsed_instant(value: object, formats: Sequence[str] = ()) -> datetime | None:
@@ -41,6 +43,8 @@ def parsed_instant(value: object, formats: Sequence[str] = ()) -> datetime | Non
     text = str(value).strip() if is_known else None
     if text == "":
         return None
+    if text is not None and len(text) > _MAX_CHARACTERS:
+        raise ValueError(_NO_DATE)
     try:
         if isinstance(value, float):
             return _since_epoch(value)
@@ -50,7 +54,7 @@ def parsed_instant(value: object, formats: Sequence[str] = ()) -> datetime | Non
         pass
     if text is not None and _EITHER_FIRST.match(text):
         raise ValueError("a date of which day and month cannot be told apart")
-    raise ValueError("not a date or time in ISO 8601 or RFC 2822, or in seconds since 1970")
+    raise ValueError(_NO_DATE)
 
 
 def _by_formats(text: str, formats: Sequence[str]) -> datetime | None:
