@@ -28,7 +28,9 @@ def test_the_order_of_day_and_month_is_not_guessed(text: str) -> None:
         parsed_instant(text)
 
 
-@pytest.mark.parametrize("text", ["2021-09-30 17:20 CST", "31 Sep 2021", "12 monkeys 2021", "May 5 report", "2" * 1_000_000])
+@pytest.mark.parametrize(
+    "text", ["2021-09-30 17:20 CST", "31 Sep 2021", "12 monkeys 2021", "May 5 report", "2" * 1_000_000]
+)
 def test_what_is_no_date_or_has_an_ambiguous_time_zone_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a date or time"):
         parsed_instant(text)
