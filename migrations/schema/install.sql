@@ -1,5 +1,5 @@
 -- Writes to the parents of a generation's tables are captured, too.
-SELECT nearsim.create_capture_triggers(''), nearsim.create_capture_triggers('_shared');
+SELECT nearsim.create_capture_triggers(''), nearsim.restore_shared('similar_pair'), nearsim.restore_shared('cluster_member');
 SELECT nearsim.create_lookup(1), nearsim.create_evidence(1);
 
 -- Default privileges are for other tables than these.

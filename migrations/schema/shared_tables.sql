@@ -1,10 +1,9 @@
 -- The tables that generations share. Those of small collections share all; those of large ones have numbers from 100,000,000
--- on and own tables of signatures and bands, with smaller keys, which are loaded without indexes and dropped at once. Numbers
--- from 200,000,000 on are of generations that share none, as one of these was damaged. So what is not selected by a constant
--- generation_id, as in views, is planned for few tables, however many large collections there are.
-CREATE SEQUENCE nearsim.own_generation AS integer MINVALUE 100000000 MAXVALUE 199999999 START 100000001
+-- on and own tables of signatures and bands, with smaller keys, which are loaded without indexes and dropped at once. All
+-- share the tables of pairs and members, so that what is not selected by a constant generation_id, as in views, is planned
+-- for few tables, however many large collections there are. The indexes of these two are those of restore_shared.
+CREATE SEQUENCE nearsim.own_generation AS integer MINVALUE 100000000 START 100000001
     OWNED BY nearsim.generation.generation_id;
-CREATE SEQUENCE nearsim.apart_generation AS integer MINVALUE 200000000 START 200000001 OWNED BY nearsim.generation.generation_id;
 
 CREATE TABLE nearsim_index.signature_shared PARTITION OF nearsim.signature (PRIMARY KEY (generation_id, doc_id))
     FOR VALUES FROM (MINVALUE) TO (100000000);
@@ -16,19 +15,10 @@ CREATE TABLE nearsim_index.band_shared PARTITION OF nearsim.band FOR VALUES FROM
 CREATE UNIQUE INDEX band_shared_bucket ON nearsim_index.band_shared (generation_id, bucket_hash, doc_id);
 ALTER TABLE nearsim_index.band_shared REPLICA IDENTITY USING INDEX band_shared_bucket;
 
-CREATE TABLE nearsim_index.similar_pair_shared PARTITION OF nearsim.similar_pair (PRIMARY KEY (generation_id, left_id, right_id))
-    FOR VALUES FROM (MINVALUE) TO (200000000);
-CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, right_id);
-CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, similarity);
--- A random part of the pairs, from which the queue sample of the review desk is drawn.
-CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, similarity)
-    WHERE hashint8extended(left_id, right_id) & 255 = 0;
-
-CREATE TABLE nearsim_index.cluster_member_shared PARTITION OF nearsim.cluster_member (
-    PRIMARY KEY (generation_id, doc_id), UNIQUE (generation_id, cluster_id, is_survivor, doc_id))
-    FOR VALUES FROM (MINVALUE) TO (200000000);
+CREATE TABLE nearsim_index.similar_pair_shared PARTITION OF nearsim.similar_pair FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+CREATE TABLE nearsim_index.cluster_member_shared PARTITION OF nearsim.cluster_member FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 
 COMMENT ON TABLE nearsim_index.signature_shared IS 'rows of the generations of small collections, see nearsim.generations';
 COMMENT ON TABLE nearsim_index.band_shared IS 'rows of the generations of small collections, see nearsim.generations';
-COMMENT ON TABLE nearsim_index.similar_pair_shared IS 'rows of all generations that share tables, see nearsim.generations';
-COMMENT ON TABLE nearsim_index.cluster_member_shared IS 'rows of all generations that share tables, see nearsim.generations';
+COMMENT ON TABLE nearsim_index.similar_pair_shared IS 'rows of all generations, see nearsim.generations';
+COMMENT ON TABLE nearsim_index.cluster_member_shared IS 'rows of all generations, see nearsim.generations';

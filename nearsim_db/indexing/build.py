@@ -122,7 +122,6 @@ class _Leader:
                 self._keys = BandKeys.load(connection, self._context)
             self._complete("pairs", connection)
             self._report_whole("pairs")
-            self._context.tables(connection).pairs.index()
             figures = self._context.tables(connection).slices.sum_counts("pairs")
             generation_rows.add_figures(connection, self._context.generation, figures)
             generation_rows.set_stage(connection, self._context.generation, "clusters")

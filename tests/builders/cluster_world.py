@@ -32,9 +32,7 @@ class World:
         generation = profiles.create(connection, self.collection.collection_id, "default", profile)
         self.context = Context(generation, Encoder(profile), ThreadPoolExecutor(1), 1, list[str]().append)
         partitions.create(connection, generation.leaves)
-        tables = generation.tables(connection)
-        tables.signatures.index()
-        tables.pairs.index()
+        generation.tables(connection).signatures.index()
         connection.commit()
         self.heads: dict[int, int] = {}
         self.numbers: dict[int, int] = {}

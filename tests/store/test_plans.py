@@ -282,7 +282,6 @@ def test_slices_with_few_documents_for_their_range_are_read_by_age(loaded: Conne
 def serve(connection: Connection, age: str = "none") -> None:
     """Make the generation live, with all its indexes, and a retention age."""
     GenerationTables(connection, LEAVES).signatures.index()
-    GenerationTables(connection, LEAVES).pairs.index()
     connection.execute(
         "INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'c')"
     )

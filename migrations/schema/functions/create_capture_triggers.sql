@@ -25,11 +25,12 @@ BEGIN
         ) AS wanted (parent, name, operation, rows, function)
     LOOP
         named := format('%I.%I', CASE suffix WHEN '' THEN 'nearsim' ELSE 'nearsim_index' END, given.parent || suffix);
-        CONTINUE WHEN to_regclass(named) IS NULL;
+        CONTINUE WHEN to_regclass(named) IS NULL
+            OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(named) AND tgname = given.name);
         EXECUTE format('CREATE TRIGGER %I AFTER %s ON %s REFERENCING %s FOR EACH STATEMENT EXECUTE FUNCTION nearsim.%I()',
             given.name, given.operation, named, given.rows, given.function);
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_capture_triggers(text) IS
-    'Internal (used by every build of a large collection): creates the triggers that capture changes of those tables with a suffix that exist';
+    'Internal (used by every build of a large collection): creates the missing triggers that capture changes of those tables with a suffix that exist';

@@ -1,9 +1,7 @@
--- Generations with tables of their own for signatures and bands have numbers from 100,000,000 on, those that share none from
--- 200,000,000 on.
+-- Generations with tables of their own for signatures and bands have numbers from 100,000,000 on; all share pairs and members.
 CREATE FUNCTION nearsim.is_shared(parent text, generation_id integer) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-RETURN parent = 'signed'
-    OR generation_id < CASE WHEN parent IN ('similar_pair', 'cluster_member') THEN 200000000 ELSE 100000000 END;
+RETURN generation_id < 100000000 OR parent IN ('signed', 'similar_pair', 'cluster_member');
 COMMENT ON FUNCTION nearsim.is_shared(text, integer) IS
     'Internal (used by leaf_of): whether the table that has the rows of a generation has those of others as well';
 

@@ -92,7 +92,7 @@ BEGIN
         JOIN pg_class AS own ON own.relnamespace = CAST('nearsim_index' AS regnamespace)
             AND own.relname = parent.relname || '_' || grant_partition_rights.generation_id
         WHERE parent.relnamespace = CAST('nearsim' AS regnamespace)
-            AND parent.relname IN ('signature', 'band', 'similar_pair', 'cluster_member')
+            AND parent.relname IN ('signature', 'band')
     LOOP
         IF NOT leaf.has_policy THEN
             EXECUTE format('CREATE POLICY granted ON %s FOR SELECT USING ((SELECT nearsim.may_see_collection(%L)))',

@@ -23,7 +23,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.statements import PARENTS
+from nearsim_db.store.driver.statements import PARENTS, SHARED_BY_ALL
 from nearsim_db.store.generations import index_checks, partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.generations.generation_states import MAINTAINED
@@ -126,11 +126,18 @@ class _Repair:
         if shared := self._damaged_shared(findings):
             self._rebuild_indexes(shared)
             after, findings = self.checker.check(self.generation)
+
+        # No index does without the tables of all pairs and members.
+        leaves = self.generation.leaves
+        if damaged := [name for name in SHARED_BY_ALL if leaves.name(name) in findings.damaged_tables]:
+            self._restore_shared(damaged)
+            after, findings = self.checker.check(self.generation)
+
         for _ in range(_ATTEMPTS):
             if not after.faults:
                 break
             if is_beyond_repair(findings):
-                return self._rebuild(self._tables(findings))
+                return self._rebuild("own" if self._damaged_shared(findings) else None)
             self._repair_in_place(findings)
             after, findings = self.checker.check(self.generation)
         return VerifyResult(self.collection, self.generation.profile, self.found, after)
@@ -157,12 +164,6 @@ class _Repair:
             if any(one == table or one.startswith(f"{table}_") for one in damaged)
         ]
 
-    def _tables(self, findings: Findings) -> partitions.Tables | None:
-        """Return the tables that do without the damaged ones."""
-        if not (damaged := self._damaged_shared(findings)):
-            return None
-        return "own" if all(table.startswith(("signature", "band")) for table in damaged) else "apart"
-
     def _rebuild_indexes(self, tables: list[str]) -> None:
         """Build the indexes of tables again that other generations need as well, those of band rows on all shards."""
         leaves = self.generation.leaves
@@ -177,6 +178,21 @@ class _Repair:
                         index_checks.rebuild_indexes(connection, table)
         except DatabaseError as error:
             self.checker.contexts.warn(f"indexes of {', '.join(tables)} cannot be rebuilt: {error}")
+
+    def _restore_shared(self, parents: list[str]) -> None:
+        """Build tables of all pairs or members again beside, in place of the damaged ones; compute what they lack."""
+        with translate_errors(), self.database.engine.connect() as connection:
+            for parent in parents:
+                lacks_rows = retry_conflicts(
+                    connection, partial(index_checks.restore_shared, connection, parent)
+                )
+                connection.commit()
+                if lacks_rows:
+                    self.checker.contexts.warn(
+                        f"not all rows of nearsim_index.{parent}_shared could be read; they are computed again, those "
+                        "of other collections by their next command or worker"
+                    )
+        CatchUp(self.database, self.checker.contexts, self.checker.progress).catch_up(self.generation)
 
     def _repair_in_place(self, findings: Findings) -> None:
         generation = self.generation

@@ -150,11 +150,11 @@ LEFT JOIN LATERAL (SELECT * FROM nearsim.document WHERE doc_id = requested.doc_i
 -- Give merged clusters the id of the cluster they are merged into. Relies on the leaf's index on cluster_id.
 UPDATE {cluster_member_leaf} AS member SET cluster_id = moved.new_id
 FROM unnest(CAST(%(old_ids)s AS bigint[]), CAST(%(new_ids)s AS bigint[])) AS moved (old_id, new_id)
-WHERE {of_pairs} AND member.cluster_id = moved.old_id
+WHERE {of_view} AND member.cluster_id = moved.old_id
 
 -- name: delete_members
 -- Delete members that are in no cluster. Relies on the leaf's key.
-DELETE FROM {cluster_member_leaf} WHERE {of_pairs} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
+DELETE FROM {cluster_member_leaf} WHERE {of_view} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: upsert_members
 -- Upsert cluster members. Relies on the leaf's key.
@@ -162,7 +162,7 @@ INSERT INTO {cluster_member_leaf} (generation_id, doc_id, cluster_id, is_survivo
 SELECT {generation_id}, doc_id, cluster_id, survives = 1
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(cluster_ids)s AS bigint[]), CAST(%(survives)s AS smallint[]))
     AS written (doc_id, cluster_id, survives)
-ON CONFLICT ({shared_key}doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
+ON CONFLICT (generation_id, doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
 
 -- name: read_clusters
 -- Clusters of some size by size, largest first, with survivor, members by external id in doc_id order, and the

@@ -61,11 +61,11 @@ SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(
 WITH bands AS (
     DELETE FROM {band_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 ), pairs AS (
-    DELETE FROM {similar_pair_leaf} WHERE {of_pairs}
+    DELETE FROM {similar_pair_leaf} WHERE {of_view}
         AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
     RETURNING left_id
 ), members AS (
-    DELETE FROM {cluster_member_leaf} WHERE {of_pairs} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
+    DELETE FROM {cluster_member_leaf} WHERE {of_view} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 ), signatures AS (
     DELETE FROM {signature_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 )
@@ -90,7 +90,7 @@ FROM (
     SELECT cluster_id, min(doc_id) AS doc_id FROM {cluster_member} AS cluster_member
     WHERE cluster_id = ANY(CAST(%(doc_ids)s AS bigint[])) GROUP BY cluster_id
 ) AS first
-WHERE {of_pairs} AND member.cluster_id = first.cluster_id
+WHERE {of_view} AND member.cluster_id = first.cluster_id
 
 -- name: record_purge
 -- Record the purge, on which processes drop cached features of the collection. Relies on collection_pkey.

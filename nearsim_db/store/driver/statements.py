@@ -25,9 +25,7 @@ INDEX_SCHEMA = "nearsim_index"
 # Generations with own tables of signatures and bands have numbers from here on; those of small collections have smaller
 # ones and share all their tables (migrations/schema/shared_tables.sql).
 FIRST_OWN = 100_000_000
-# From here on those that share no table at all, as one was damaged
-FIRST_APART = 200_000_000
-_SHARED_LONGER = ("similar_pair", "cluster_member")
+SHARED_BY_ALL = ("similar_pair", "cluster_member")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Leaves:
 
     def is_shared(self, parent: str) -> bool:
         """Whether the leaf of a parent has rows of other generations as well."""
-        return self.generation_id < (FIRST_APART if parent in _SHARED_LONGER else FIRST_OWN)
+        return self.are_shared or parent in SHARED_BY_ALL
 
     @property
     def own(self) -> list[str]:
@@ -132,7 +130,7 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
 
     `{signature}`, `{band}` and so on become the rows of the generation, to be read under an alias, `{signature_leaf}`
     and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`, or
-    `{of_pairs}` for pairs and members, and `{of_view}` for views of all generations.
+    `{of_view}` for pairs, members and views, which have the rows of all generations.
     `{similar_pair}` has the pairs that count, `{stored_pair}` those to be reviewed as well,
     `{tying_pair}` those that tie documents, `{pair_end}` what `{similar_pair}` has, from both ends.
     `{signed}` has the signatures by head, without sketches.
@@ -148,12 +146,9 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
         parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
         parts["of_generation"] = leaves.condition("signature")
-        parts["of_pairs"] = leaves.condition("similar_pair")
         parts["of_view"] = leaves.numbered
         parts["generation_id"] = sql.Literal(leaves.generation_id)
         parts["in_buckets"] = _IN_BUCKETS
-        # Before the other columns of a key of pairs or members
-        parts["shared_key"] = sql.SQL("generation_id, " if leaves.is_shared("similar_pair") else "")
         parts["leaf_comment"] = sql.Literal(
             f"partition of generation {leaves.generation_id}, see nearsim.generations"
         )

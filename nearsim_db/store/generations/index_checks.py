@@ -12,11 +12,14 @@ from psycopg import sql
 from nearsim_db.records import CollectionId, Evidence, WorkStage
 from nearsim_db.similarity.arrays import Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.sketch.family import Family
+from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from
 from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, Leaves, run, statement
+from nearsim_db.store.generations.tables import GenerationTables
+from nearsim_db.store.work.queue import WHOLE
 
 # The bigint columns by which rows of a table, and entries of its index on them, are counted and summed.
 _KEYS = {
@@ -169,6 +172,22 @@ def count_differing_copies(connection: Connection, leaves: Leaves) -> int:
 def restore_copies(connection: Connection) -> None:
     """Copy the signatures of all large generations again."""
     run(connection, "restore_copies")
+
+
+def restore_shared(connection: Connection, parent: str) -> bool:
+    """Build the table of all pairs, or of all cluster members, again from the rows that can be read.
+
+    Generations that may have lost rows get work that computes them again; returns whether there are any.
+    """
+    lost = run(connection, "restore_shared", parent=parent).value()
+    distributed = placement.is_distributed(connection)
+    for generation_id in lost:
+        tables = GenerationTables(connection, Leaves(generation_id, distributed))
+        if parent == "cluster_member":
+            tables.work.add("link", [WHOLE])
+        else:
+            tables.run("queue_heads")
+    return bool(lost)
 
 
 def read_table_state(connection: Connection, table: str, parent: str = COPIES) -> TableState | None:

@@ -92,6 +92,17 @@ WHERE (signature.feature_count, signature.head_id, signature.revision, signature
 -- Fill signed_document again, which queries wait for.
 SELECT nearsim.restore_copies()
 
+-- name: restore_shared
+-- Build the table of all pairs or members again from the rows that can be read; returns the generations that may have lost
+-- some. Reads the table, which others may only read meanwhile, and locks it to put the rows back.
+SELECT nearsim.restore_shared(%(parent)s)
+
+-- name: queue_heads
+-- Have all heads of a generation searched again, in the order of the queue. Relies on work_pkey.
+INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
+SELECT {generation_id}, doc_id, 'search' FROM {signature} AS signature WHERE head_id = doc_id ORDER BY doc_id
+{repeat_on_conflict}
+
 -- name: read_table_state
 -- Catalog state of a table, no row if it is missing: persistence, attachment, indexed columns of usable and of unusable
 -- indexes, and number of triggers that fire. Catalog only.
@@ -149,7 +160,7 @@ SELECT DISTINCT bucket_hash FROM deleted
 -- Delete pairs by both ends. Relies on the key.
 DELETE FROM {similar_pair_leaf} AS pair
 USING unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS target (left_id, right_id)
-WHERE {of_pairs} AND pair.left_id = target.left_id AND pair.right_id = target.right_id
+WHERE {of_view} AND pair.left_id = target.left_id AND pair.right_id = target.right_id
 
 -- name: read_external_ids
 -- External ids of some documents. Relies on document_pkey.

@@ -25,12 +25,11 @@ _COUNTS = (
 )
 
 
-# shared: shares all tables; own: those of pairs and members; apart: none, as one was damaged
-Tables = Literal["shared", "own", "apart"]
+# shared: shares all tables; own: has its own of signatures and bands
+Tables = Literal["shared", "own"]
 NUMBERS: dict[Tables, str] = {
     "shared": "nearsim.generation_generation_id_seq",
     "own": "nearsim.own_generation",
-    "apart": "nearsim.apart_generation",
 }
 
 
@@ -49,8 +48,6 @@ def create(connection: Connection, leaves: Leaves) -> None:
     if leaves.are_shared or run(connection, "exists", leaf=leaves.qualified("band")).value():
         return
     run(connection, "create_leaves", leaves)
-    if not leaves.is_shared("similar_pair"):
-        run(connection, "create_pair_leaves", leaves)
     if leaves.distributed:
         placement.distribute_leaf(connection, leaves)
 
@@ -115,8 +112,6 @@ def drop(connection: Connection, leaves: Leaves) -> None:
     """Drop the tables of a generation that exist, and what is left of its rows in tables that it shares."""
     while _delete_some(connection, leaves):
         pass
-    if not leaves.is_shared("similar_pair"):
-        run(connection, "drop_pair_leaves", leaves)
     if not leaves.are_shared:
         run(connection, "drop_leaves", leaves)
 

@@ -18,23 +18,6 @@ COMMENT ON TABLE {signature_leaf} IS {leaf_comment};
 COMMENT ON TABLE {band_leaf} IS {leaf_comment};
 SELECT nearsim.grant_partition_rights({generation_id})
 
--- name: create_pair_leaves
--- Own tables of pairs and members for a generation that shares none: empty until the stages that load them.
-CREATE TABLE {similar_pair_leaf} (
-    LIKE nearsim.similar_pair INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
-    PRIMARY KEY (left_id, right_id),
-    CHECK (generation_id = {generation_id}));
-ALTER TABLE {similar_pair_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-CREATE TABLE {cluster_member_leaf} (
-    LIKE nearsim.cluster_member INCLUDING DEFAULTS,
-    PRIMARY KEY (doc_id),
-    UNIQUE (cluster_id, is_survivor, doc_id),
-    CHECK (generation_id = {generation_id}));
-ALTER TABLE {cluster_member_leaf} ALTER COLUMN generation_id SET DEFAULT {generation_id};
-COMMENT ON TABLE {similar_pair_leaf} IS {leaf_comment};
-COMMENT ON TABLE {cluster_member_leaf} IS {leaf_comment};
-SELECT nearsim.grant_partition_rights({generation_id})
-
 -- name: attach_leaf
 -- Attach a loaded leaf; its CHECK spares the scan.
 ALTER TABLE {parent} ATTACH PARTITION {leaf} FOR VALUES FROM ({generation_id}) TO ({generation_id} + 1)
@@ -60,10 +43,6 @@ ALTER TABLE {parent} DETACH PARTITION {leaf} CONCURRENTLY
 -- Drop a generation's own tables of signatures and bands, and the functions that read them.
 DROP ROUTINE IF EXISTS {pairs_of}, {evidence_of};
 DROP TABLE IF EXISTS {band_leaf}, {signature_leaf}
-
--- name: drop_pair_leaves
--- Drop the tables of pairs and members of a generation that shares none.
-DROP TABLE IF EXISTS {cluster_member_leaf}, {similar_pair_leaf}
 
 -- name: is_small
 -- Whether a collection has few documents, so that an index of it shares tables with others. Relies on

@@ -68,11 +68,6 @@ class PairTable(GenerationStatements):
         )
         return np.array([locked.get(a) == x and locked.get(b) == y for a, x, b, y in ends], np.bool_)
 
-    def index(self) -> None:
-        """Index pairs after a bulk load into a table of their own."""
-        if not self.leaves.is_shared("similar_pair"):
-            self.run("finish_pairs")
-
     def delete_of(self, doc_ids: Ints) -> None:
         """Delete the pairs of documents that are no longer heads."""
         if len(doc_ids):

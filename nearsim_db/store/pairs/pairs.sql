@@ -15,7 +15,7 @@ WITH stored AS (
     ) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance, in_review,
         by_passage, longest_passage)
     ORDER BY left_id, right_id
-    ON CONFLICT ({shared_key}left_id, right_id) DO NOTHING
+    ON CONFLICT (generation_id, left_id, right_id) DO NOTHING
     RETURNING left_id, right_id, in_review
 )
 SELECT left_id, right_id FROM stored WHERE NOT in_review
@@ -36,16 +36,10 @@ SELECT doc_id, feature_digest FROM {signature_leaf}
 WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id FOR KEY SHARE
 
--- name: finish_pairs
--- Index the right side and the similarity after the bulk load, and a random part of the pairs.
-CREATE INDEX ON {similar_pair_leaf} (right_id);
-CREATE INDEX ON {similar_pair_leaf} (similarity);
-CREATE INDEX ON {similar_pair_leaf} (similarity) WHERE hashint8extended(left_id, right_id) & 255 = 0
-
 -- name: delete_pairs_of
 -- Delete pairs of documents that are no longer heads. Relies on the key and on the index on right_id.
 DELETE FROM {similar_pair_leaf}
-WHERE {of_pairs}
+WHERE {of_view}
     AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: read_pairs

@@ -20,7 +20,7 @@ BEGIN
     FOR name IN
         SELECT oid FROM pg_class
         WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
-            AND relname ~ '^similar_pair(_[0-9]+)?$' AND NOT relispartition
+            AND relname ~ '^signature(_[0-9]+)?$' AND NOT relispartition
         ORDER BY oid
     LOOP
         EXECUTE format('ALTER TABLE %s ADD COLUMN note text', name);
@@ -37,5 +37,5 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop them."""
-    op.execute("ALTER TABLE nearsim.similar_pair DROP COLUMN note")
+    op.execute("ALTER TABLE nearsim.signature DROP COLUMN note")
     op.execute("ALTER TABLE nearsim.document DROP COLUMN language")
