@@ -129,14 +129,15 @@ class _Leader:
 
     def cluster(self) -> None:
         """Cluster the pairs; the generation answers from then on, or catches up."""
-        generation, leaves = self._context.generation, self._context.leaves
+        generation = self._context.generation
         self._keys = None
         self._context.build.close_spool()
         self._report_whole("clusters")
         with self._engine.connect() as connection:
             steps.rebuild_clusters(connection, self._context)
-            partitions.attach(connection, leaves)
-            self._context.tables(connection).slices.delete()
+            tables = generation.tables(connection)
+            tables.attach()
+            tables.slices.delete()
             _finish(connection, generation, {})
 
     def _report_whole(self, step: str) -> None:
@@ -259,8 +260,6 @@ def _vacuum(engine: Engine, context: Context, stage: str) -> None:
         loaded["bands"] = "band"
     with engine.connect(autocommit=True) as connection:
         if stage in loaded:
-            partitions.vacuum(connection, context.leaves, loaded[stage])
-        if stage == "sign" and not context.leaves.are_shared:
-            partitions.analyze_signed(connection)
+            context.tables(connection).vacuum(loaded[stage])
         if stage == "clusters":
             partitions.analyze_if_stale(connection)

@@ -61,13 +61,14 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
 
 def plan(connection: Connection, context: Context) -> None:
     """Empty the band table of a distributed generation, and divide its heads into slices, unless that is done."""
-    if context.tables(connection).slices.read_progress("bands").slices:
+    tables = context.tables(connection)
+    if tables.slices.read_progress("bands").slices:
         connection.rollback()
         return
     generation_rows.add_figures(connection, context.generation, _forecast(connection, context))
-    context.tables(connection).bands.truncate()
+    tables.bands.truncate()
     heads = _BAND_ROWS_PER_COPY // context.encoder.profile.band_rows
-    context.tables(connection).slices.plan_bands(max(1, heads))
+    tables.slices.plan_bands(max(1, heads))
     build_plan.commit(connection, context.generation)
 
 

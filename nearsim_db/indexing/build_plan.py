@@ -14,15 +14,13 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.arrays import Hashes, Ints, flat
 from nearsim_db.similarity.common_shingles import SAMPLE_SEED, SAMPLE_SIZE, CommonShingles
-from nearsim_db.store import query_rows
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments
-from nearsim_db.store.documents import documents, purges
+from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.signatures.bands import LoadedBuckets
 from nearsim_db.store.work import queue
 
@@ -81,17 +79,17 @@ _MOST_ROWS_PER_SLICE = 2_500_000
 
 def plan_signing(connection: Connection, context: Context) -> None:
     """Divide the documents to sign into slices, unless that is done."""
-    generation, leaves = context.generation, context.leaves
-    partitions.create(connection, leaves)
+    generation, tables = context.generation, context.tables(connection)
+    tables.create()
     connection.commit()
-    purges.begin(connection, leaves)
+    tables.removals.begin_retention()
     connection.commit()
-    if not context.tables(connection).slices.read_progress("sign").slices:
+    if not tables.slices.read_progress("sign").slices:
         total = collection_rows.count_documents(connection, generation.collection_id)
-        total -= query_rows.count_past_retention(connection, leaves, generation.collection_id)
+        total -= tables.shown.count_past_retention(generation.collection_id)
         generation_rows.add_figures(connection, generation, {"documents": total})
         _count_features(connection, context)
-        context.tables(connection).slices.plan_signing(
+        tables.slices.plan_signing(
             generation.collection_id,
             _DOCUMENTS_PER_SLICE,
             by_age=context.retained_seconds is not None,
@@ -144,20 +142,22 @@ def complete_signing(connection: Connection, context: Context) -> None:
     """Do what follows the slices of the stage sign."""
     generation = context.generation
     warn_of_texts(context)
-    context.tables(connection).signatures.index()
+    tables = context.tables(connection)
+    tables.signatures.index()
     if attachments.find_attachment(connection, generation.collection_id) is not None:
         # Texts that differ from the recorded revision were left out; compare them again.
-        context.tables(connection).work.add("compare", [queue.WHOLE])
+        tables.work.add("compare", [queue.WHOLE])
     generation_rows.set_stage(connection, generation, "bands")
     commit(connection, generation)
 
 
 def plan_pairs(connection: Connection, context: Context) -> None:
     """Divide the buckets into slices, unless that is done."""
-    if context.tables(connection).slices.read_progress("pairs").slices:
+    tables = context.tables(connection)
+    if tables.slices.read_progress("pairs").slices:
         connection.rollback()
         return
-    add_pair_slices(connection, context, context.tables(connection).signatures.count_heads())
+    add_pair_slices(connection, context, tables.signatures.count_heads())
     commit(connection, context.generation)
 
 
@@ -168,14 +168,14 @@ def add_pair_slices(
 
     `buckets` are those that this transaction has loaded; otherwise the table is read.
     """
-    leaves, limit = context.leaves, context.bucket_limit
+    tables, limit = context.tables(connection), context.bucket_limit
     if buckets is None:
-        full, figures = GenerationTables(connection, leaves).bands.find_full_buckets(limit)
+        full, figures = tables.bands.find_full_buckets(limit)
         keys = _sample_keys(connection, context)
     else:
         full, figures, keys = buckets.full, buckets.figures, buckets.sample
     bounds = _quantiles(keys, heads * context.encoder.profile.band_rows)
-    context.tables(connection).slices.plan_pairs(bounds, heads, full)
+    tables.slices.plan_pairs(bounds, heads, full)
     generation_rows.add_figures(connection, context.generation, dated(connection, context, figures))
 
 

@@ -13,7 +13,7 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import query_rows
 from nearsim_db.store.database import Database
-from nearsim_db.store.generations import generation_rows, generation_states, partitions
+from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 
 _SHARED_BYTES = 8_000_000  # of texts whose index shares its tables with others
@@ -114,7 +114,7 @@ class CatchUp:
                 continue
 
             with self._database.transaction() as connection:
-                partitions.create(connection, context.leaves)
+                context.tables(connection).create()
                 was_empty = not query_rows.has_documents(connection, collection_id)
             context.build.begin_signing(context.encoder, was_empty=was_empty)
             contexts.append(context)

@@ -21,6 +21,7 @@ from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_tr
 from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation, State
+from nearsim_db.store.generations.tables import GenerationTables
 
 _TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
 _BUILDER_MILLISECONDS = 1_000  # only builders and workers queue behind these locks
@@ -59,11 +60,11 @@ def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0)
 
 def finish(engine: Engine, generation: Generation, patience_seconds: float = math.inf) -> Dropped:
     """Drop the tables of an abandoned generation, unless sessions still read them after `patience_seconds`."""
-    leaves = generation.leaves
     with translate_errors(), engine.connect(autocommit=True) as connection:
-        if _empty(connection, leaves, patience_seconds, partial(_drop, engine, generation)):
+        tables = generation.tables(connection)
+        if _empty(tables, patience_seconds, partial(_drop, engine, generation)):
             return Dropped(generation, True, [])
-        return Dropped(generation, False, partitions.list_lock_holders(connection, leaves))
+        return Dropped(generation, False, tables.list_lock_holders())
 
 
 def drop_remains(engine: Engine) -> list[GenerationId]:
@@ -74,18 +75,18 @@ def drop_remains(engine: Engine) -> list[GenerationId]:
     with translate_errors(), engine.connect(autocommit=True) as connection:
         found = partitions.list_remains(connection)
         for leaves in found:
-            _empty(connection, leaves, 0.0, partial(_drop_tables, engine, leaves))
+            _empty(GenerationTables(connection, leaves), 0.0, partial(_drop_tables, engine, leaves))
         left = partitions.list_remains(connection) if found else []
     return [leaves.generation_id for leaves in found if leaves not in left]
 
 
-def _empty(connection: Connection, leaves: Leaves, patience_seconds: float, drop: Callable[[], None]) -> bool:
+def _empty(tables: GenerationTables, patience_seconds: float, drop: Callable[[], None]) -> bool:
     """Detach or empty tables, and drop them; False if sessions still used them when patience ended."""
     try:
-        _retry_for(patience_seconds, partial(_detach, connection, leaves))
-        partitions.empty(connection, leaves)
+        _retry_for(patience_seconds, partial(_detach, tables))
+        tables.empty()
         _retry_for(patience_seconds, drop)
-        partitions.reuse_space(connection, leaves)
+        tables.reuse_space()
     except RetryError:
         return False
     return True
@@ -101,12 +102,13 @@ def _retry_for(seconds: float, action: Callable[[], None]) -> None:
     attempts(action)
 
 
-def _detach(connection: Connection, leaves: Leaves) -> None:
+def _detach(tables: GenerationTables) -> None:
+    connection = tables.connection
     if not take_lock(connection, Lock.DROP, 0, wait=False):
         raise _Busy
     try:
         partitions.limit_lock_wait(connection, _TABLE_MILLISECONDS)
-        partitions.detach(connection, leaves)
+        tables.detach()
     finally:
         partitions.limit_lock_wait(connection, 0)
         release_lock(connection, Lock.DROP, 0)
@@ -119,22 +121,22 @@ def _drop(engine: Engine, generation: Generation) -> None:
 
 
 def _drop_locked(connection: Connection, generation: Generation) -> None:
-    _lock(connection, generation.leaves)
+    _lock(connection, generation.generation_id)
     generation_rows.reread(connection, generation)
     generation_rows.drop_generation(connection, generation)
 
 
 def _drop_tables(engine: Engine, leaves: Leaves) -> None:
     with engine.begin() as connection:
-        _lock(connection, leaves)
-        partitions.drop(connection, leaves)
+        _lock(connection, leaves.generation_id)
+        GenerationTables(connection, leaves).drop()
 
 
-def _lock(connection: Connection, leaves: Leaves) -> None:
+def _lock(connection: Connection, generation_id: GenerationId) -> None:
     """Wait for builds, stores and links: they lock the tables in another order than DROP."""
     limit_lock_wait(connection, _BUILDER_MILLISECONDS)
     for lock in (Lock.REINDEX, Lock.STORE, Lock.LINK):
-        take_transaction_lock(connection, lock, leaves.generation_id)
+        take_transaction_lock(connection, lock, generation_id)
     limit_lock_wait(connection, _TABLE_MILLISECONDS)
 
 

@@ -175,7 +175,7 @@ def _purge_begun(
     for generation in existing:
         if generation.generation_id in before.traces.keys() - before.queued:
             # The captured deletion may have been dispatched meanwhile.
-            purges.delete_work(connection, generation.leaves, ids, _BEFORE_LINK)
+            generation.tables(connection).removals.delete_work(ids, _BEFORE_LINK)
     connection.commit()
     return removed
 
@@ -200,7 +200,7 @@ def _purge_generations(
     removed: _Removed,
     contexts: ContextFactory,
 ) -> None:
-    removed.work += sum(purges.delete_work(connection, one.leaves, ids, _BEFORE_LINK) for one in chosen)
+    removed.work += sum(one.tables(connection).removals.delete_work(ids, _BEFORE_LINK) for one in chosen)
     for generation in chosen:
         _purge_generation(connection, generation, ids, removed, contexts)
     # Under the locks of these generations, so that no worker finds another pair of the documents. The events of the
@@ -224,33 +224,34 @@ def _purge_generation(
     connection: Connection, generation: Generation, ids: Ints, removed: _Removed, contexts: ContextFactory
 ) -> None:
     id = generation.generation_id
+    tables = generation.tables(connection)
     if generation.is_first_build:
         # Its builder may have read the documents already; what it stores of them is removed when it is done.
-        if purges.has_tables(connection, generation.leaves):
-            generation.tables(connection).work.add("sign", ids)
+        if tables.exist():
+            tables.work.add("sign", ids)
             removed.traces[id] = generation, Traces(0, 0, 0, 0)
         return
     if _is_unfinished(generation) and not try_transaction_lock(connection, Lock.REINDEX, id):
-        generation.tables(connection).work.add("sign", ids)
+        tables.work.add("sign", ids)
         removed.later.append(generation)
         return
     # Dropping the generation takes these locks too; and its build may have finished before they are granted.
     take_transaction_lock(connection, Lock.STORE, id)
     take_transaction_lock(connection, Lock.LINK, id)
-    if not purges.has_tables(connection, generation.leaves):
+    if not tables.exist():
         return
     generation = generation_rows.reread(connection, generation)
-    removed.work += purges.delete_work(connection, generation.leaves, ids, STAGES)
+    removed.work += tables.removals.delete_work(ids, STAGES)
     context = None if generation.state == "abandoned" else contexts.make_if_reproducible(generation)
     if context is None or (_is_unfinished(generation) and generation.stage in ("sign", "bands")):
         # A build at these stages loads all bands again when it is resumed.
         if generation.stage == "bands":
-            generation.tables(connection).slices.delete()
-        traces = purges.delete_document_rows(connection, generation.leaves, ids)
+            tables.slices.delete()
+        traces = tables.removals.delete_document_rows(ids)
     else:
         traces = _remove_exactly(connection, context, ids)
     # Removing them queued the clusters around them, which are updated already, or not linked yet.
-    purges.delete_work(connection, generation.leaves, ids, STAGES)
+    tables.removals.delete_work(ids, STAGES)
     removed.traces[id] = generation, traces
 
 
@@ -260,9 +261,10 @@ def _is_unfinished(generation: Generation) -> bool:
 
 def _remove_exactly(connection: Connection, context: Context, ids: Ints) -> Traces:
     """Remove documents as after a deletion, and update the clusters at once instead of queueing them."""
-    heads = context.tables(connection).signatures.read_sketches(ids, context.encoder.family)
+    tables = context.tables(connection)
+    heads = tables.signatures.read_sketches(ids, context.encoder.family)
     keys = context.encoder.band_keys(heads.sketches)
-    traces = purges.count_traces(connection, context.leaves, ids, heads.doc_ids, keys)
+    traces = tables.removals.count_traces(ids, heads.doc_ids, keys)
     steps.store_signatures(connection, context, ids.tolist(), steps.sign_documents(context, []))
     if not _is_unfinished(context.generation):
         steps.update_clusters(connection, context, ids.tolist())

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.store.documents import purges
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.driver_errors import retry_conflicts
 
@@ -25,7 +24,8 @@ def expire_documents(engine: Engine, context: Context, between: Callable[[], Non
 
     generation = context.generation
     with engine.connect() as connection:
-        queue = partial(purges.queue_expired, connection, generation.leaves, generation.collection_id)
+        removals = context.tables(connection).removals
+        queue = partial(removals.queue_expired, generation.collection_id)
         expired = retry_conflicts(connection, queue)
         connection.commit()
         between()
@@ -38,13 +38,8 @@ def expire_documents(engine: Engine, context: Context, between: Callable[[], Non
 
 def _delete_documents(connection: Connection, context: Context, between: Callable[[], None]) -> None:
     generation, deleted = context.generation, _DOCUMENTS_PER_DELETE
-    delete = partial(
-        purges.delete_expired,
-        connection,
-        generation.leaves,
-        generation.collection_id,
-        _DOCUMENTS_PER_DELETE,
-    )
+    removals = context.tables(connection).removals
+    delete = partial(removals.delete_expired, generation.collection_id, _DOCUMENTS_PER_DELETE)
     while deleted == _DOCUMENTS_PER_DELETE:
         deleted = retry_conflicts(connection, delete)
         connection.commit()

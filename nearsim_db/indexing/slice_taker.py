@@ -49,9 +49,10 @@ class Taker:
 
         Raises BuildStoppedError if the build was paused or abandoned.
         """
+        tables = self._context.tables(self._writing)
         # A purge deletes from a stopped build only between slices. This comes first because the slice may idle longer.
         take_transaction_lock(self._writing, Lock.STORE, self._context.generation.generation_id, shared=True)
-        part = self._context.tables(self._writing).slices.take(stage)
+        part = tables.slices.take(stage)
         if part is None:
             self._writing.rollback()
             return False
@@ -59,7 +60,7 @@ class Taker:
         work = {"sign": self._sign, "bands": self._load_bands, "pairs": self.find_pairs}
         work[stage](part)
         self._reading.rollback()
-        self._context.tables(self._writing).slices.finish(stage, part, self._context.found.counts)
+        tables.slices.finish(stage, part, self._context.found.counts)
         build_plan.commit(self._writing, self._context.generation)
         self._context.found.clear()
         return True
@@ -93,18 +94,19 @@ class Taker:
         """
         context, stale = self._context, set[int]()
         context.found.counts.update(NOTHING_FOUND)
+        tables = context.tables(self._writing)
         with closing(
             context.tables(self._reading).bands.stream_links(context.bucket_limit, (part.low, part.high))
         ) as links:
             for candidates in self._first_linked(links, full):
                 verified = steps.verify_candidates(self._writing, context, candidates)
-                context.tables(self._writing).pairs.load(verified)
+                tables.pairs.load(verified)
                 stale |= context.found.stale
                 context.found.stale.clear()
                 self._check()
         # Documents whose text was being changed are searched once signed again. They are queued with the slice because
         # only this process knows of them.
-        context.tables(self._writing).work.add("search", sorted(stale))
+        tables.work.add("search", sorted(stale))
 
     def _first_linked(self, links: Iterable[Links], full: FullBuckets | None) -> Iterator[Ints]:
         """Yield the pairs, (m, 2), of those links of a slice that are the first of theirs.

@@ -123,9 +123,7 @@ class Answers:
         desk; `sample` is the number of pairs that are drawn, the same ones each time.
         """
         wanted = PairFilter(min_similarity, review, max_similarity, numbers_differ, unreviewed, sample)
-        pairs = self._stream(
-            lambda connection, live: query_rows.stream_pairs(connection, live.leaves, wanted)
-        )
+        pairs = self._stream(lambda connection, live: live.tables(connection).shown.stream_pairs(wanted))
         return Results(pairs, Pair)
 
     def most_similar_pairs(
@@ -145,11 +143,12 @@ class Answers:
 
         def read(connection: Connection, live: Generation) -> Iterator[Pair]:
             nonlocal total
-            bounds = query_rows.bound_pairs(connection, live.leaves, live.collection_id, wanted, limit)
+            shown = live.tables(connection).shown
+            bounds = shown.bound_pairs(live.collection_id, wanted, limit)
             total = bounds.pairs
             chosen = replace(wanted, min_similarity=bounds.least or min_similarity)
             most = max(limit, _MAX_EQUAL_PAIRS) if bounds.least == bounds.highest else None
-            return query_rows.stream_pairs(connection, live.leaves, chosen, most)
+            return shown.stream_pairs(chosen, most)
 
         pairs = self._stream(read)
         first = list(islice(pairs, 1))  # by which the total is read, in the snapshot of the pairs
@@ -157,20 +156,19 @@ class Answers:
 
     def look_up_pairs(self, ends: Sequence[tuple[str, str]]) -> list[StoredPair]:
         """Return what the index has on pairs of documents, by their ids, in the given order."""
-        return self._ask(
-            lambda connection: query_rows.look_up_pairs(
-                connection, (live := self._live(connection)).leaves, live.collection_id, ends
-            )
-        )
+
+        def read(connection: Connection) -> list[StoredPair]:
+            live = self._live(connection)
+            return live.tables(connection).shown.look_up_pairs(live.collection_id, ends)
+
+        return self._ask(read)
 
     def clusters(self, min_size: int = 2) -> Results[Cluster]:
         """Stream all clusters of at least so many documents, the largest first.
 
         Close the stream when leaving it early.
         """
-        found = self._stream(
-            lambda connection, live: query_rows.stream_clusters(connection, live.leaves, min_size)
-        )
+        found = self._stream(lambda connection, live: live.tables(connection).shown.stream_clusters(min_size))
         return Results(found, Cluster)
 
     def cluster(self, name: str) -> Results[ClusterMember]:
@@ -181,11 +179,12 @@ class Answers:
         """
 
         def read(connection: Connection, live: Generation) -> Iterator[ClusterMember]:
-            found = query_rows.find_cluster(connection, live.leaves, live.collection_id, name)
+            tables = live.tables(connection)
+            found = tables.shown.find_cluster(live.collection_id, name)
             if found is None:
                 find_document(connection, live, name, with_text=False)
                 raise NotFoundError(f"document {name!r} is in no cluster")
-            return query_rows.stream_cluster(connection, live.leaves, found)
+            return tables.shown.stream_cluster(found)
 
         return Results(self._stream(read, name), ClusterMember)
 
@@ -210,9 +209,7 @@ class Answers:
             doc_id = find_document(connection, live, external_id, with_text=False)["doc_id"]
             warning = live_generation.refuse_unindexed(connection, live, doc_id, external_id)
             least = least_share(live, direction, min_similarity)
-            found = query_rows.read_similar(
-                connection, live.leaves, doc_id, least, most and most + 1, direction
-            )
+            found = live.tables(connection).shown.read_similar(doc_id, least, most and most + 1, direction)
             kept = found[:most]
             return Matches(kept, metric_of(live.recipe), has_more=len(found) > len(kept)), warning
 

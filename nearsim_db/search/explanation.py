@@ -145,7 +145,7 @@ def explain(
     left, right = sorted(found, key=lambda document: int(document["doc_id"]))
     ids = left["doc_id"], right["doc_id"]
     evidence = query_rows.read_evidence(connection, *ids, generation.profile)
-    buckets = tuple(query_rows.read_shared_buckets(connection, generation.leaves, *ids))
+    buckets = tuple(generation.tables(connection).shown.read_shared_buckets(*ids))
     profile = profile_of(generation)
     contents, figures = _measure(connection, generation, encoder, ids)
     names = left["external_id"], right["external_id"]

@@ -141,21 +141,22 @@ def _open(
 
     `with_header`: name all columns, which reads the keys of all attributes.
     """
-    collection_id, leaves, duplicates = generation.collection_id, generation.leaves, _DUPLICATES[keep]
+    collection_id, duplicates = generation.collection_id, _DUPLICATES[keep]
     kinds: dict[str, list[str]] = {}
     if columns.of_attributes or (with_header and columns.names is None):
         of_attributes = exports.read_attribute_kinds(connection, collection_id)
         columns = columns.with_attributes(of_attributes)
         kinds = {name: list(of_attributes[_key_of(name)]) for name in columns.of_attributes}
-    total = exports.count_export(connection, collection_id, leaves, duplicates=duplicates)
+    tables = generation.tables(connection)
+    total = tables.exports.count_documents(collection_id, duplicates=duplicates)
     warnings = _warnings(connection, generation)
-    rows = exports.stream_export(connection, collection_id, leaves, columns.needed, duplicates=duplicates)
+    rows = tables.exports.stream_documents(collection_id, columns.needed, duplicates=duplicates)
     # Once the first row is read, the transaction keeps the tables from being dropped.
     return _Export(columns, rows, list(islice(rows, 1)), total, kinds, warnings)
 
 
 def _warnings(connection: Connection, generation: Generation) -> tuple[str, ...]:
-    waiting = exports.count_unindexed(connection, generation.collection_id, generation.leaves)
+    waiting = generation.tables(connection).exports.count_unindexed(generation.collection_id)
     if not waiting:
         return ()
     are = "is" if waiting == 1 else "are"

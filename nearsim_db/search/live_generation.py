@@ -13,7 +13,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import is_missing_table
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.query_rows import DocumentState, read_document_state
+from nearsim_db.store.query_rows import DocumentState
 
 if TYPE_CHECKING:
     from nearsim_db.indexing.context import Context, ContextFactory
@@ -180,12 +180,13 @@ def refuse_unindexed(
 
     Raises NotFoundError, with the reason, for a document that is not in the index.
     """
-    if query_rows.has_expired(connection, generation.leaves, doc_id):
+    tables = generation.tables(connection)
+    if tables.shown.has_expired(doc_id):
         age = generation.recipe["retain"]["age"]
         raise NotFoundError(
             f"document {external_id!r} is outside the retention window of profile {generation.profile!r} ({age})"
         )
-    state = read_document_state(connection, generation.leaves, doc_id)
+    state = tables.shown.read_document_state(doc_id)
     if state is None:
         raise NotFoundError(f"document {external_id!r} was deleted just now")
     if state.signed is None:

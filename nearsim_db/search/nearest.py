@@ -17,7 +17,6 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.nearest import LINKS, NearestJoin, Neighbours, Weights
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
-from nearsim_db.store.documents.exports import stream_export
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation
 
@@ -63,7 +62,7 @@ class Record(NamedTuple):
 def of_collection(connection: Connection, live: Generation, across: str | None) -> Iterator[Record]:
     """Yield the documents of a collection."""
     columns = ["text"] if across in (None, "source") else ["text", "attributes"]
-    for row in stream_export(connection, live.collection_id, live.leaves, columns, duplicates=None):
+    for row in live.tables(connection).exports.stream_documents(live.collection_id, columns, duplicates=None):
         label = row.source if across == "source" else (row.attributes or {}).get(across or "")
         yield Record(row.external_id, row.title, row.body, label)
 

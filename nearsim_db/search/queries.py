@@ -22,7 +22,6 @@ from nearsim_db.similarity.backend import FEW_CHARACTERS
 from nearsim_db.similarity.nearest import Weights
 from nearsim_db.similarity.passages import Passage, PassageFinder
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store import query_rows
 from nearsim_db.store.clusters.events import Event
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -246,7 +245,7 @@ class Queries(Answers):
             recipe, asked = profile_of(live).recipe, find_document(connection, live, external_id)
             finder = PassageFinder(recipe, backend.resolve(), live.common)
             warning = live_generation.refuse_unindexed(connection, live, asked["doc_id"], external_id)
-            found = query_rows.read_similar(connection, live.leaves, asked["doc_id"], 0.0, None)
+            found = live.tables(connection).shown.read_similar(asked["doc_id"], 0.0, None)
             others = iterate_documents(connection, live, [one.external_id for one in found])
             return spread_of(asked, others, recipe, finder), warning
 

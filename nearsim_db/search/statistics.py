@@ -7,13 +7,11 @@ from nearsim_db.errors import DEFAULT, count_of
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, to_mapping
-from nearsim_db.store import query_rows
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import partitions
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.query_rows import PairSample, count_past_retention
+from nearsim_db.store.query_rows import PairSample
 from nearsim_db.store.signatures import bands
 from nearsim_db.store.work import backlog, leases, queue
 
@@ -46,8 +44,9 @@ def stats(
     """
     collection_id = generation.collection_id
     documents = collection_rows.count_documents(connection, collection_id)
-    outside = count_past_retention(connection, generation.leaves, collection_id)
-    queued, set_aside = generation.tables(connection).work.count()
+    tables = generation.tables(connection)
+    outside = tables.shown.count_past_retention(collection_id)
+    queued, set_aside = tables.work.count()
     found: dict[str, Any] = {
         "collection": generation.collection,
         "profile": generation.profile,
@@ -67,7 +66,7 @@ def stats(
     if generation.state == "live":
         limit = profile.recipe.match.bucket_limit
         found |= _sizes(connection, generation)
-        sample = query_rows.sample_pairs(connection, generation.leaves, collection_id)
+        sample = tables.shown.sample_pairs(collection_id)
         found["hints"] = [*_numbers_hints(profile.recipe, sample), *_cluster_hints(profile.recipe, found)]
         signed = found["indexed"] - found["no_features"]
         found["hints"] += _pair_hints(profile.recipe, signed, found["pairs"] + found["twins"], sample)
@@ -79,7 +78,7 @@ def stats(
         if profile.recipe.sketch.weights == "idf":
             found["frequencies_counted_in"] = generation.figures.get("frequencies_counted_in")
         if recount:
-            found |= generation.tables(connection).bands.count_buckets(limit)
+            found |= tables.bands.count_buckets(limit)
             found["buckets_counted_at"] = queue.server_time(connection).isoformat(timespec="seconds")
     return found | describe(profile)
 
@@ -103,7 +102,7 @@ def of_nothing(connection: Connection, collection: str) -> dict[str, Any]:
 
 
 def _sizes(connection: Connection, generation: Generation) -> dict[str, Any]:
-    sizes = partitions.count(connection, generation.leaves)
+    sizes = generation.tables(connection).count()
     heads = sizes["indexed"] - sizes["no_features"] - sizes["twins"]
     index_bytes = sizes["signature_bytes"] + sizes["band_bytes"]
     return {

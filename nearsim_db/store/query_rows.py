@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 from nearsim_db.records import Cluster, ClusterMember, CollectionId, Direction, Match, Pair, Verdict
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves, run, statement, stream_rows
+from nearsim_db.store.driver.statements import GenerationStatements, run, statement, stream_rows
 
 _DIGITS_OF_BIGINT = 18  # that any number may have
 
@@ -55,16 +55,6 @@ def lacks_sources(connection: Connection, collection_id: CollectionId, *, adds: 
     return bool(run(connection, "lacks_sources", collection_id=collection_id, adds=adds).value())
 
 
-def count_past_retention(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:
-    """Return the number of a collection's documents that have expired in a generation."""
-    return int(run(connection, "count_past_retention", leaves, collection_id=collection_id).value())
-
-
-def has_expired(connection: Connection, leaves: Leaves, doc_id: int) -> bool:
-    """Whether a document is older than the retention age of a generation."""
-    return bool(run(connection, "has_expired", leaves, doc_id=doc_id).value())
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentState:
     """The revision of a document and that of its signature, None if it is not in the index.
@@ -77,11 +67,6 @@ class DocumentState:
     feature_count: int | None
     waits: bool
     set_aside: bool
-
-
-def read_document_state(connection: Connection, leaves: Leaves, doc_id: int) -> DocumentState | None:
-    """Return the state of a document; None if it was deleted."""
-    return run(connection, "read_document_state", leaves, doc_id=doc_id).first(DocumentState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +85,6 @@ class PairFilter:
     sample: int | None = None
 
 
-def stream_pairs(
-    connection: Connection, leaves: Leaves, wanted: PairFilter, most: int | None = None
-) -> Iterator[Pair]:
-    """Yield pairs of a live generation, twins expanded; at most so many."""
-    make, parameters = with_rounded_estimate(Pair), asdict(wanted) | {"most": most}
-    return stream_rows(connection, make, "read_pairs", leaves, **parameters)
-
-
 @dataclass(frozen=True, slots=True)
 class PairBounds:
     """The number of pairs, and the similarities of the most similar ones.
@@ -118,18 +95,6 @@ class PairBounds:
     pairs: int
     least: float | None
     highest: float | None
-
-
-def bound_pairs(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, wanted: PairFilter, most: int
-) -> PairBounds:
-    """Return the bounds of the `most` most similar pairs between similarities; other conditions are ignored."""
-    parameters = asdict(wanted) | {"collection_id": collection_id, "most": most}
-    # Before the statistics know a new generation, the planner expects few rows, and would compare all with all.
-    run(connection, "set_nested_loops", setting="off")
-    found = run(connection, "bound_pairs", leaves, **parameters).one(PairBounds)
-    run(connection, "set_nested_loops", setting="on")
-    return found
 
 
 _SAMPLED = 1_000
@@ -149,11 +114,6 @@ class PairSample:
     features: float
 
 
-def sample_pairs(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> PairSample:
-    """Return figures of some pairs and documents of an index."""
-    return run(connection, "sample_pairs", leaves, collection_id=collection_id, most=_SAMPLED).one(PairSample)
-
-
 @dataclass(frozen=True, slots=True)
 class StoredPair:
     """What an index has on two documents; `similarity` is None unless it is stored, as of pairs to be reviewed too.
@@ -170,31 +130,6 @@ class StoredPair:
     right_id: int | None
 
 
-def look_up_pairs(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, ends: Sequence[tuple[str, str]]
-) -> list[StoredPair]:
-    """Return what an index has on pairs of documents, by external ids, in their order."""
-    left, right = [one for one, _ in ends], [other for _, other in ends]
-    parameters = {"collection_id": collection_id, "left_ids": left, "right_ids": right}
-    return run(connection, "look_up_pairs", leaves, **parameters).all(StoredPair)
-
-
-def read_similar(
-    connection: Connection,
-    leaves: Leaves,
-    doc_id: int,
-    min_similarity: float,
-    most: int | None,
-    direction: Direction | None = None,
-) -> list[Match]:
-    """Return the documents paired with one, most similar first, then by doc_id; at most so many.
-
-    With a direction `min_similarity` and the order are those of the share of the contained document's features.
-    """
-    parameters = {"doc_id": doc_id, "min_similarity": min_similarity, "most": most, "direction": direction}
-    return run(connection, "read_similar", leaves, **parameters).all(with_rounded_estimate(Match))
-
-
 def with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
     """Round the estimate, the fourth column, to more digits than any sketch resolves: a real is read as 0.699999988."""
 
@@ -204,28 +139,8 @@ def with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
     return from_columns
 
 
-def stream_clusters(connection: Connection, leaves: Leaves, min_size: int) -> Iterator[Cluster]:
-    """Yield all clusters of at least so many documents, largest first."""
-    return stream_rows(connection, _cluster, "read_clusters", leaves, min_size=max(min_size, 2))
-
-
 def _cluster(cluster: int, survivor: str, members: list[str], title: str | None) -> Cluster:
     return Cluster(cluster, survivor, tuple(members), title)
-
-
-def find_cluster(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, name: str
-) -> int | None:
-    """Return the number of the cluster that has a document of that external id, else of the cluster of that number."""
-    number = int(name) if name.isdecimal() and len(name) <= _DIGITS_OF_BIGINT else None
-    parameters = {"collection_id": collection_id, "name": name, "number": number}
-    found = run(connection, "find_cluster", leaves, **parameters).value()
-    return None if found is None else int(found)
-
-
-def stream_cluster(connection: Connection, leaves: Leaves, cluster_id: int) -> Iterator[ClusterMember]:
-    """Yield the documents of a cluster, the survivor first, then the most similar to it."""
-    return stream_rows(connection, ClusterMember, "read_cluster", leaves, cluster_id=cluster_id)
 
 
 def stream_verdicts(
@@ -285,9 +200,76 @@ def read_evidence(connection: Connection, left_id: int, right_id: int, profile: 
     return run(connection, "read_pair_evidence", **parameters).one(PairEvidence)
 
 
-def read_shared_buckets(
-    connection: Connection, leaves: Leaves, left_id: int, right_id: int
-) -> list[SharedBucket]:
-    """Return the buckets that two documents share, by band; none unless both have features."""
-    parameters = {"left_id": left_id, "right_id": right_id}
-    return run(connection, "read_shared_buckets", leaves, **parameters).all(SharedBucket)
+class ShownRows(GenerationStatements):
+    """Rows of a generation that queries show."""
+
+    def count_past_retention(self, collection_id: CollectionId) -> int:
+        """Return the number of a collection's documents that have expired in a generation."""
+        return int(self.run("count_past_retention", collection_id=collection_id).value())
+
+    def has_expired(self, doc_id: int) -> bool:
+        """Whether a document is older than the retention age of a generation."""
+        return bool(self.run("has_expired", doc_id=doc_id).value())
+
+    def read_document_state(self, doc_id: int) -> DocumentState | None:
+        """Return the state of a document; None if it was deleted."""
+        return self.run("read_document_state", doc_id=doc_id).first(DocumentState)
+
+    def stream_pairs(self, wanted: PairFilter, most: int | None = None) -> Iterator[Pair]:
+        """Yield pairs of a live generation, twins expanded; at most so many."""
+        make, parameters = with_rounded_estimate(Pair), asdict(wanted) | {"most": most}
+        return self.stream(make, "read_pairs", **parameters)
+
+    def bound_pairs(self, collection_id: CollectionId, wanted: PairFilter, most: int) -> PairBounds:
+        """Return the bounds of the `most` most similar pairs between similarities; other conditions are ignored."""
+        parameters = asdict(wanted) | {"collection_id": collection_id, "most": most}
+        # Before the statistics know a new generation, the planner expects few rows, and would compare all with all.
+        self.run("set_nested_loops", setting="off")
+        found = self.run("bound_pairs", **parameters).one(PairBounds)
+        self.run("set_nested_loops", setting="on")
+        return found
+
+    def sample_pairs(self, collection_id: CollectionId) -> PairSample:
+        """Return figures of some pairs and documents of an index."""
+        return self.run("sample_pairs", collection_id=collection_id, most=_SAMPLED).one(PairSample)
+
+    def look_up_pairs(self, collection_id: CollectionId, ends: Sequence[tuple[str, str]]) -> list[StoredPair]:
+        """Return what an index has on pairs of documents, by external ids, in their order."""
+        left, right = [one for one, _ in ends], [other for _, other in ends]
+        parameters = {"collection_id": collection_id, "left_ids": left, "right_ids": right}
+        return self.run("look_up_pairs", **parameters).all(StoredPair)
+
+    def read_similar(
+        self, doc_id: int, min_similarity: float, most: int | None, direction: Direction | None = None
+    ) -> list[Match]:
+        """Return the documents paired with one, most similar first, then by doc_id; at most so many.
+
+        With a direction `min_similarity` and the order are those of the share of the contained document's features.
+        """
+        parameters = {
+            "doc_id": doc_id,
+            "min_similarity": min_similarity,
+            "most": most,
+            "direction": direction,
+        }
+        return self.run("read_similar", **parameters).all(with_rounded_estimate(Match))
+
+    def stream_clusters(self, min_size: int) -> Iterator[Cluster]:
+        """Yield all clusters of at least so many documents, largest first."""
+        return self.stream(_cluster, "read_clusters", min_size=max(min_size, 2))
+
+    def find_cluster(self, collection_id: CollectionId, name: str) -> int | None:
+        """Return the number of the cluster that has a document of that external id, else of that number."""
+        number = int(name) if name.isdecimal() and len(name) <= _DIGITS_OF_BIGINT else None
+        parameters = {"collection_id": collection_id, "name": name, "number": number}
+        found = self.run("find_cluster", **parameters).value()
+        return None if found is None else int(found)
+
+    def stream_cluster(self, cluster_id: int) -> Iterator[ClusterMember]:
+        """Yield the documents of a cluster, the survivor first, then the most similar to it."""
+        return self.stream(ClusterMember, "read_cluster", cluster_id=cluster_id)
+
+    def read_shared_buckets(self, left_id: int, right_id: int) -> list[SharedBucket]:
+        """Return the buckets that two documents share, by band; none unless both have features."""
+        parameters = {"left_id": left_id, "right_id": right_id}
+        return self.run("read_shared_buckets", **parameters).all(SharedBucket)

@@ -17,6 +17,7 @@ from nearsim_db.store.clusters import reports
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.statements import Leaves
+from nearsim_db.store.generations.tables import GenerationTables
 from tests.builders.followed_table import words
 from tests.builders.sql_world import EMPTY, RULES, THRESHOLD, World, write_documents
 from tests.search.test_passages import DOCUMENTS
@@ -94,7 +95,7 @@ def facts_of(world: World) -> dict[str, dict[str, object]]:
 
 
 def test_similarities_are_counted_in_bins(world: World, leaves: Leaves, reading: Connection) -> None:
-    counts = reports.count_similarities(reading, leaves, THRESHOLD, 10)
+    counts = GenerationTables(reading, leaves).report.count_similarities(THRESHOLD, 10)
     expected = Counter(
         (min(int((similarity - THRESHOLD) / 0.05 + 1e-9), 9), world.numbers(a) != world.numbers(b))
         for (a, b), similarity in stored(world).items()
@@ -105,7 +106,7 @@ def test_similarities_are_counted_in_bins(world: World, leaves: Leaves, reading:
 
 def test_facts_of_suspicious_clusters(world: World, leaves: Leaves, reading: Connection) -> None:
     pairs, head, given = stored(world), heads(world), facts_of(world)
-    found = {one.cluster_id: one for one in reports.stream_cluster_facts(reading, leaves)}
+    found = {one.cluster_id: one for one in GenerationTables(reading, leaves).report.stream_cluster_facts()}
     members: dict[int, list[int]] = {}
     survivors = {}
     for cluster_id, doc_id, survives in world.ask(
@@ -133,7 +134,7 @@ def test_facts_of_suspicious_clusters(world: World, leaves: Leaves, reading: Con
         assert facts.renumbered == sum(world.numbers(one) != world.numbers(survivor) for one in doc_ids)
         assert facts.sources == len({given[world.names[one]]["source"] for one in doc_ids} - {None})
         assert facts.span_seconds == ((max(dates) - min(dates)).total_seconds() if dates else None)
-        listed = reports.read_cluster_details(reading, leaves, [cluster_id], 4)[cluster_id]
+        listed = GenerationTables(reading, leaves).report.read_cluster_details([cluster_id], 4)[cluster_id]
         assert len(listed) == min(4, len(doc_ids))
         assert listed[0].survives and listed[0].external_id == world.names[survivor]
         order = [-1.0 if one.similarity is None else one.similarity for one in listed[1:]]
@@ -142,17 +143,17 @@ def test_facts_of_suspicious_clusters(world: World, leaves: Leaves, reading: Con
 
 def test_pairs_to_review(world: World, leaves: Leaves, reading: Connection) -> None:
     pairs = stored(world)
-    lowest = reports.read_lowest_pairs(reading, leaves, 5)
+    lowest = GenerationTables(reading, leaves).report.read_lowest_pairs(5)
     assert [(one.left_id, one.right_id) for one in lowest] == sorted(pairs, key=lambda p: (pairs[p], p))[:5]
     assert [(one.intersection, one.union) for one in lowest] == [
         world.sizes(one.left_id, one.right_id) for one in lowest
     ]
     other = [pair for pair in pairs if world.numbers(pair[0]) != world.numbers(pair[1])]
-    renumbered = reports.read_renumbered_pairs(reading, leaves, 5)
+    renumbered = GenerationTables(reading, leaves).report.read_renumbered_pairs(5)
     assert [(one.left_id, one.right_id) for one in renumbered] == sorted(other, key=lambda p: (-pairs[p], p))[
         :5
     ]
-    spread = reports.read_spread_pairs(reading, leaves, THRESHOLD, 5)
+    spread = GenerationTables(reading, leaves).report.read_spread_pairs(THRESHOLD, 5)
     steps = {min(int((similarity - THRESHOLD) / 0.1 + 1e-9), 4) for similarity in pairs.values()}
     assert [min(int((one.similarity - THRESHOLD) / 0.1 + 1e-9), 4) for one in spread] == sorted(steps)
     for one in (*lowest, *renumbered, *spread):
@@ -173,7 +174,7 @@ def test_first_publications_by_source(world: World, leaves: Leaves, reading: Con
             delay = (right["at"] - left["at"]).total_seconds()
             delay = abs(delay) if left["source"] == right["source"] else delay
         expected.setdefault((str(left["source"]), str(right["source"])), []).append(delay)
-    found, combinations = reports.count_copies(reading, leaves, 100)
+    found, combinations = GenerationTables(reading, leaves).report.count_copies(100)
     assert combinations == len(found) == len(expected) > 5
     for row in found:
         delays = expected[str(row.one), str(row.other)]
@@ -213,12 +214,12 @@ def test_copies_over_time_by_first_publication(world: World, leaves: Leaves, rea
         for at, _, source in story[1:]:
             copies[step_of(at)] += 1
             delays.setdefault((story[0][2], source), []).append((at - story[0][0]).total_seconds())
-        timelines = reports.read_timelines(reading, leaves, [cluster_id], 10)
+        timelines = GenerationTables(reading, leaves).report.read_timelines([cluster_id], 10)
         counts = Counter(step_of(at, story[0][0], story[-1][0]) for at, *_ in story)
         assert [one.steps for one in timelines.values()] == (
             [tuple(counts[step] for step in range(10))] if story else []
         )
-    found = reports.count_over_time(reading, leaves, collection_id, 10, 100)
+    found = GenerationTables(reading, leaves).report.count_over_time(collection_id, 10, 100)
     assert found is not None and found.steps[0].begin == f"{first:%Y-%m-%d %H:%M}"
     documents = Counter(map(step_of, dated.values()))
     assert [(one.documents, one.copies) for one in found.steps] == [
@@ -238,25 +239,27 @@ def test_sources_corpus_and_documents_without_features(
 ) -> None:
     given = facts_of(world)
     ((collection_id,),) = world.ask("SELECT collection_id FROM nearsim.collection")
-    found, sources = reports.count_sources(reading, leaves, collection_id, 3)
+    found, sources = GenerationTables(reading, leaves).report.count_sources(collection_id, 3)
     documents = Counter(one["source"] for one in given.values())
     assert sources == 3 and len(found) == 3
     assert all(one.documents == documents[one.source] for one in found)
-    every, _ = reports.count_sources(reading, leaves, collection_id, 9)
-    clusters = len(list(reports.stream_cluster_facts(reading, leaves)))
+    every, _ = GenerationTables(reading, leaves).report.count_sources(collection_id, 9)
+    clusters = len(list(GenerationTables(reading, leaves).report.stream_cluster_facts()))
     assert sum(one.survivors for one in every) == sum(one.first for one in every) == clusters
     corpus = reports.count_corpus(reading, collection_id)
     assert (corpus.documents, corpus.sources) == (len(given), 3)
     assert corpus.with_date == sum(one["at"] is not None for one in given.values())
     assert corpus.first_date == "2024-01-01 00:00"
-    (empty,) = reports.read_featureless(reading, leaves, 5)
+    (empty,) = GenerationTables(reading, leaves).report.read_featureless(5)
     assert (empty.external_id, empty.characters) == (EMPTY, len(" ?! "))
 
 
 def test_buckets_are_counted_and_the_largest_named(world: World, leaves: Leaves, reading: Connection) -> None:
     rows = world.ask("SELECT bucket_hash FROM nearsim.band WHERE generation_id = %s", leaves.generation_id)
     sizes = sorted((size for size in Counter(rows).values() if size > 1), reverse=True)
-    largest, (shared, over_limit, left_out) = reports.read_large_buckets(reading, leaves, 3, 6, 2)
+    largest, (shared, over_limit, left_out) = GenerationTables(reading, leaves).report.read_large_buckets(
+        3, 6, 2
+    )
     assert [one.members for one in largest] == sizes[:6]
     assert shared == len(sizes)
     assert over_limit == sum(size > 3 for size in sizes)
@@ -270,7 +273,9 @@ def test_purged_texts_are_missing_and_changed_ones_marked_stale(own: World) -> N
     own.index.purge([own.names[purged]])
     own.ask("UPDATE nearsim.document SET body = 'all new' WHERE doc_id = %s", changed)
     with reports.snapshot(own.index.database.engine) as connection:
-        texts = reports.read_texts(connection, leaves_of(own), CollectionId(1), [purged, changed], 3)
+        texts = GenerationTables(connection, leaves_of(own)).report.read_texts(
+            CollectionId(1), [purged, changed], 3
+        )
     assert list(texts) == [changed]
     assert (texts[changed].body, texts[changed].characters, texts[changed].stale) == ("all", 7, True)
 

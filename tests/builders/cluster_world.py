@@ -16,7 +16,6 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import partitions
 from tests.builders.plain_clusters import SCORES, Evidence, Tie
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
@@ -31,7 +30,7 @@ class World:
         self.collection = collection_rows.create_collection(connection, "world")
         generation = profiles.create(connection, self.collection.collection_id, "default", profile)
         self.context = Context(generation, Encoder(profile), ThreadPoolExecutor(1), 1, list[str]().append)
-        partitions.create(connection, generation.leaves)
+        generation.tables(connection).create()
         generation.tables(connection).signatures.index()
         connection.commit()
         self.heads: dict[int, int] = {}

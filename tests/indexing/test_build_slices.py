@@ -61,7 +61,7 @@ def context_of(index: Index) -> Context:
 
 def sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
     """Sign some documents before the build."""
-    partitions.create(connection, context.leaves)
+    context.tables(connection).create()
     for batch in documents.stream_documents(connection, context.collection_id, doc_ids):
         rows = steps.sign_documents(context, batch)
         context.tables(connection).signatures.write(rows, rows.doc_ids)

@@ -8,7 +8,6 @@ from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.statements import run
-from nearsim_db.store.generations import partitions
 from nearsim_db.store.generations.generation_rows import list_generations
 
 pytestmark = [pytest.mark.each_major, pytest.mark.usefixtures("own_tables")]
@@ -66,6 +65,6 @@ def test_an_interrupted_drop_is_finished(database_url: str, engine: Engine) -> N
         with index.database.transaction() as connection:
             (generation,) = list_generations(connection, index._get_collection().collection_id)
         with engine.connect(autocommit=True) as connection:
-            partitions.detach(connection, generation.leaves)
+            generation.tables(connection).detach()
         index.delete_profile("default")
         assert leaf_tables(engine) == 0

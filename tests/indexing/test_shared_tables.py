@@ -12,6 +12,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
 from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations.tables import GenerationTables
 from tests.builders.plan_log import nodes
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, stories, texts_of
 from tests.builders.relations import leaves_of
@@ -108,7 +109,7 @@ def test_tables_are_analyzed_when_they_have_doubled(engine: Engine) -> None:
                 [number, number],
             )
             partitions.report_changes(connection)
-            partitions.vacuum(connection, Leaves(GenerationId(number)), "signature")
+            GenerationTables(connection, Leaves(GenerationId(number))).vacuum("signature")
         row = connection.execute(
             "SELECT analyze_count FROM pg_stat_all_tables"
             " WHERE relid = 'nearsim_index.signature_shared'::regclass"
@@ -131,7 +132,9 @@ def test_sizes_of_generations_add_up_before_the_first_analyze(engine: Engine) ->
             " SELECT 1 + (n % 10) / 7, n, 1, 0, 0 FROM generate_series(1, 10000) AS n"
         )
         partitions.report_changes(connection)
-        large, small, none = (partitions.read_bytes(connection, Leaves(GenerationId(n))) for n in (1, 2, 3))
+        large, small, none = (
+            GenerationTables(connection, Leaves(GenerationId(n))).read_bytes() for n in (1, 2, 3)
+        )
         row = connection.execute("SELECT pg_total_relation_size('nearsim_index.signature_shared')").fetchone()
         assert row and (large + small) / row[0] == pytest.approx(1, abs=0.02)
         assert (large / row[0], none) == (pytest.approx(0.7, abs=0.02), 0)

@@ -17,7 +17,7 @@ from nearsim_db.store.citus.placement import is_distributed
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
-from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.schema import revisions
 from tests.builders.command_line import CommandLine
 from tests.builders.relations import identifier
@@ -54,7 +54,7 @@ def later_release_after_filling(database_url: str, request: pytest.FixtureReques
     with Index.connect(database_url) as index:
         index.add(STORIES)
         with index.database.transaction() as connection:
-            partitions.create(connection, replace(UNATTACHED, distributed=is_distributed(connection)))
+            GenerationTables(connection, replace(UNATTACHED, distributed=is_distributed(connection))).create()
     request.getfixturevalue("later_release")
 
 
@@ -116,7 +116,7 @@ def test_readers_and_writers_wait_briefly_for_a_revision(
 def test_detached_partitions_are_upgraded_too(engine: Engine) -> None:
     revisions.upgrade(engine)
     with engine.begin() as connection:
-        partitions.attach(connection, UNATTACHED)
+        GenerationTables(connection, UNATTACHED).attach()
         read = sql.SQL("SELECT note FROM {}").format(UNATTACHED.table("signature"))
         assert connection.execute(read).fetchall() == []
 

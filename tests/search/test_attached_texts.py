@@ -85,9 +85,8 @@ def test_report_reads_texts_that_its_user_may_not_read_as_a_set(
     app.execute(REFUSE_SINGLE_TEXTS)
     with database.transaction() as connection:
         live = find_live(connection, story.collection, None)
-        texts = reports.read_texts(
-            connection, live.leaves, live.collection_id, doc_ids(app, ["1", "2"]), 1_000
-        )
+        report = live.tables(connection).report
+        texts = report.read_texts(live.collection_id, doc_ids(app, ["1", "2"]), 1_000)
     assert [one.body for one in texts.values()] == [words(1, 1), words(0, 2)]
 
 

@@ -11,7 +11,6 @@ from nearsim_db.records import GenerationId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
-from nearsim_db.store.generations import partitions
 from nearsim_db.store.generations.tables import GenerationTables
 from tests.builders.plan_log import explained, plain_session
 from tests.builders.selection import some_combinations
@@ -60,12 +59,12 @@ def fill(url: str) -> None:
     with engine.connect(autocommit=True) as connection:
         connection.backend.execute(GENERATIONS.encode())
         for leaves in HEADS:
-            partitions.create(connection, leaves)
+            GenerationTables(connection, leaves).create()
             GenerationTables(connection, leaves).bands.write(
                 np.arange(1, HEADS[leaves] + 1), draw_keys(leaves)
             )
             GenerationTables(connection, leaves).bands.index()
-            partitions.attach(connection, leaves)
+            GenerationTables(connection, leaves).attach()
         for leaves in HEADS:
             connection.execute(sql.SQL("VACUUM (FREEZE, ANALYZE) {}").format(leaves.table("band")))
     engine.dispose()

@@ -12,6 +12,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, PARENTS, Leaves, statement
 from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations.tables import GenerationTables
 from tests.builders.logins import login, user_of
 from tests.builders.plan_log import explained, plain_session, read_by_table
 from tests.examples.conftest import EXAMPLES
@@ -54,14 +55,14 @@ def fill(url: str) -> None:
         connection.execute(
             "SET session_replication_role = replica"
         )  # as loaded by a build: no changes to capture
-        partitions.create(connection, leaves)
+        GenerationTables(connection, leaves).create()
         parts = {parent: LARGE.table(parent) for parent in PARENTS}
         numbers = {"generation_id": sql.Literal(LARGE.generation_id), "documents": sql.Literal(DOCUMENTS)}
         connection.execute(sql.SQL(CONTENTS).format(**parts, **numbers))
         connection.execute("RESET session_replication_role")
         for name in ("index_signatures", "copy_signatures"):
             connection.execute(statement(name, leaves))
-        partitions.attach(connection, leaves)
+        GenerationTables(connection, leaves).attach()
     engine.dispose()
 
 

@@ -69,7 +69,7 @@ def fill(url: str) -> None:
         connection.execute(NAMES)
         distributed = is_distributed(connection)
         for leaves in (replace(LIVE, distributed=distributed), replace(RETIRED, distributed=distributed)):
-            partitions.create(connection, leaves)
+            GenerationTables(connection, leaves).create()
             parts: dict[str, sql.Composable] = {parent: leaves.table(parent) for parent in PARENTS}
             parts["generation_id"] = sql.Literal(leaves.generation_id)
             connection.execute(sql.SQL(SIGNATURES).format(**parts))
@@ -77,7 +77,7 @@ def fill(url: str) -> None:
                 connection.execute(statement(name, leaves))
             connection.execute(sql.SQL(CONTENTS).format(**parts))
             GenerationTables(connection, leaves).bands.index()
-            partitions.attach(connection, leaves)
+            GenerationTables(connection, leaves).attach()
             for parent in PARENTS:
                 connection.execute(sql.SQL("VACUUM ANALYZE {}").format(leaves.table(parent)))
         connection.execute("VACUUM ANALYZE nearsim.document, nearsim.generation")
@@ -187,8 +187,8 @@ def test_either_side_of_a_pair_is_two_queries_by_index(analyst: Connection) -> N
 def test_the_tables_of_other_generations_are_not_planned(analyst: Connection) -> None:
     numbers = (LIVE.generation_id + 100 + n for n in range(20))
     for leaves in (Leaves(GenerationId(number), is_distributed(analyst)) for number in numbers):
-        partitions.create(analyst, leaves)
-        partitions.attach(analyst, leaves)
+        GenerationTables(analyst, leaves).create()
+        GenerationTables(analyst, leaves).attach()
     inner = analyst.backend
     chosen = "generation_id = 100000007 AND similarity > 0.8"
     for view, condition, _ in (*NARROW, ("pairs", chosen, 0), ("clusters", "true", 0)):

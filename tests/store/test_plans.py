@@ -16,7 +16,6 @@ from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
-from nearsim_db.store.generations import partitions
 from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.signatures import bands
 from tests.builders.plan_log import explained
@@ -55,7 +54,7 @@ def load(url: str) -> None:
         GenerationTables(connection, LEAVES).bands.index()
         connection.commit()
     with engine.connect(autocommit=True) as connection:
-        partitions.vacuum(connection, LEAVES, "band")
+        GenerationTables(connection, LEAVES).vacuum("band")
     engine.dispose()
 
 

@@ -13,7 +13,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import PARENTS, Leaves, run
-from nearsim_db.store.generations import partitions
+from nearsim_db.store.generations import tables
 from nearsim_db.worker.worker import Worker
 from tests.builders.reindex_world import RECIPE, jaccard_pairs, pairs_of, texts_of, words
 from tests.builders.relations import identifier, leaves_of
@@ -44,7 +44,7 @@ def rows(url: str, leaves: Leaves) -> list[int | None]:
 def test_a_worker_drops_what_deleted_collections_leave(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partitions, "_ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 10)
     for collection in ("gone", "kept", "profile gone"):
         with Index.connect(database_url, collection=collection) as index:
             index.add(Document(f"d{number}", body=f"{WORDS} {number}") for number in (1, 2))

@@ -13,7 +13,6 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.recipe.conversion import differing_keys
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import diffs
 from nearsim_db.store.generations.diffs import ClusterCounts, ComparedTables, DocumentTotals, PairCounts
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import backlog
@@ -109,15 +108,13 @@ def compare(
 ) -> Difference:
     """Count the differences and draw samples of each kind; `connection` is in a snapshot."""
     began = time.monotonic()
-    both = ComparedTables(live.leaves, new.leaves)
+    both = ComparedTables(live.tables(connection), new.tables(connection))
     progress("diff", 0, _STEPS)
-    documents = Documents(
-        diffs.count_documents(connection, live.leaves), diffs.count_documents(connection, new.leaves)
-    )
+    documents = Documents(both.live.diff.count_documents(), both.new.diff.count_documents())
     progress("diff", 1, _STEPS)
-    pairs = diffs.count_pairs(connection, both)
+    pairs = both.count_pairs()
     progress("diff", 2, _STEPS)
-    clusters = diffs.count_clusters(connection, both)
+    clusters = both.count_clusters()
     progress("diff", 3, _STEPS)
     drawn = samples.read_samples(connection, live, new, samples_per_kind, backend)
     progress("diff", 4, _STEPS)

@@ -19,10 +19,8 @@ from nearsim_db.search.pair_figures import (
 from nearsim_db.similarity.batches import labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.markup import shown_text
-from nearsim_db.store.clusters import reports
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketches_from
-from nearsim_db.store.generations import diffs
 from nearsim_db.store.generations.diffs import (
     ChangedCluster,
     ComparedTables,
@@ -84,17 +82,17 @@ def read_samples(
     """Draw at most `amount` of each kind, after pairs and clusters were counted in the same transaction."""
     if not amount:
         return Samples((), (), (), (), ())
-    both = ComparedTables(live.leaves, new.leaves)
+    both = ComparedTables(live.tables(connection), new.tables(connection))
 
     def completed(chosen: list[DiffPair]) -> tuple[SampledPair, ...]:
         return tuple(_complete(connection, live, new, chosen, backend)) if chosen else ()
 
     return Samples(
-        completed(diffs.sample_absent(connection, both, "live", amount)),
-        completed(diffs.sample_absent(connection, both, "new", amount)),
-        completed(diffs.sample_rescored(connection, both, amount)),
-        tuple(diffs.sample_clusters(connection, both, "new", amount)),
-        tuple(diffs.sample_clusters(connection, both, "live", amount)),
+        completed(both.sample_absent("live", amount)),
+        completed(both.sample_absent("new", amount)),
+        completed(both.sample_rescored(amount)),
+        tuple(both.sample_clusters("new", amount)),
+        tuple(both.sample_clusters("live", amount)),
     )
 
 
@@ -143,10 +141,9 @@ class _SampledTexts:
         doc_ids, recipes = _doc_ids(chosen), [one.recipe for one in both]
         self._fields = [name for name in ("title", "body") if any(name in one["fields"] for one in recipes)]
         self._html = any(one["normalise"]["html"] for one in recipes)
-        self._documents = diffs.read_documents(connection, generation.leaves, doc_ids)
-        self._texts = reports.read_texts(
-            connection, generation.leaves, generation.collection_id, doc_ids, _TEXT_CHARACTERS
-        )
+        tables = generation.tables(connection)
+        self._documents = tables.diff.read_documents(doc_ids)
+        self._texts = tables.report.read_texts(generation.collection_id, doc_ids, _TEXT_CHARACTERS)
 
     def side(self, doc_id: int) -> SampledDocument:
         """Return a document of a pair, with the text that either recipe compares."""
@@ -173,7 +170,7 @@ class _MissingPairs:
         self, connection: Connection, generation: Generation, backend: str | None, pairs: Sequence[DiffPair]
     ) -> None:
         self._generation = generation
-        self._documents = diffs.read_documents(connection, generation.leaves, _doc_ids(pairs))
+        self._documents = generation.tables(connection).diff.read_documents(_doc_ids(pairs))
         self._encoder: Encoder | None = None
         with suppress(FingerprintError, RecipeError):
             self._encoder = make_encoder(generation, backend)

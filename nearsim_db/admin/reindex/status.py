@@ -10,7 +10,6 @@ from nearsim_db.search.live_generation import list_of_collection, refuse_profile
 from nearsim_db.similarity.recipe.conversion import differing_keys
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations import partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.generations.generation_states import (
     MAINTAINED,
@@ -158,7 +157,8 @@ def read_status(connection: Connection, collection: str, profile: str | None) ->
 
 
 def _status(connection: Connection, generation: Generation, live: Generation | None) -> Status:
-    waiting, set_aside = generation.tables(connection).work.count()
+    tables = generation.tables(connection)
+    waiting, set_aside = tables.work.count()
     if generation.state == "abandoned":
         waiting = set_aside = 0  # work that was in progress when it was abandoned
     attended = generation.state in PENDING and is_attended(connection, generation)
@@ -180,7 +180,7 @@ def _status(connection: Connection, generation: Generation, live: Generation | N
         left,
         waiting,
         set_aside,
-        partitions.read_bytes(connection, generation.leaves),
+        tables.read_bytes(),
         _differences(generation, live),
     )
 

@@ -23,7 +23,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import retry_conflicts, translate_errors
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.statements import PARENTS, SHARED_BY_ALL
+from nearsim_db.store.driver.statements import SHARED_BY_ALL
 from nearsim_db.store.generations import index_checks, partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.generations.generation_states import MAINTAINED
@@ -145,7 +145,7 @@ class _Repair:
     def _refuse_missing_shared_table(self) -> None:
         """Refuse to repair without a table that the indexes of all small collections share, also later ones."""
         leaves = self.generation.leaves
-        shared = {leaves.name(parent) for parent in PARENTS if leaves.is_shared(parent)}
+        shared = set(map(leaves.name, leaves.shared))
         for fault in self.found.faults:
             if fault.kind == "missing_table" and fault.table in shared:
                 raise ConflictError(
@@ -157,7 +157,7 @@ class _Repair:
     def _damaged_shared(self, findings: Findings) -> list[str]:
         """Return the tables that other generations need as well and that are damaged, or a shard of theirs."""
         leaves, damaged = self.generation.leaves, findings.damaged_tables
-        shared = [leaves.name(parent) for parent in PARENTS if leaves.is_shared(parent)]
+        shared = map(leaves.name, leaves.shared)
         return [
             table
             for table in (*shared, index_checks.COPIES)
@@ -263,19 +263,18 @@ def _repair_documents(connection: Connection, context: Context, findings: Findin
     """Sign faulty documents again, with all that share a head or a digest with them and might take over as head."""
     if not findings.documents:
         return
-    leaves = context.leaves
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     faulty = sorted(findings.documents)
-    removed = sorted({*faulty, *index_checks.read_families(connection, leaves, faulty)})
     tables = context.tables(connection)
+    removed = sorted({*faulty, *tables.checks.read_families(faulty)})
     tables.pairs.delete_of(np.array(removed, np.int64))
     tables.signatures.delete(removed)
-    buckets = index_checks.delete_all_bands(connection, leaves, removed)
+    buckets = tables.checks.delete_all_bands(removed)
     # A document that replaces a removed anchor has to search the whole bucket.
     anchors, full = tables.buckets.read_anchors(context.bucket_limit, buckets)
     full_buckets = set(full.view(np.int64).tolist())
     searching = sorted({doc_id for bucket, doc_id in anchors if bucket in full_buckets})
-    work = context.tables(connection).work
+    work = tables.work
     work.add("search", searching)
     work.add("sign", removed)
     work.add("link", removed)
@@ -285,13 +284,13 @@ def _repair_pairs(connection: Connection, context: Context, findings: Findings) 
     """Delete false pairs, and search their documents and those of missing pairs again."""
     if not findings.missing_pairs and not findings.false_pairs:
         return
-    leaves = context.leaves
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     false = np.array(findings.false_pairs, np.int64).reshape(-1, 2)
-    index_checks.delete_pairs(connection, leaves, false)
-    context.tables(connection).work.add("link", np.unique(false))
+    tables = context.tables(connection)
+    tables.checks.delete_pairs(false)
+    tables.work.add("link", np.unique(false))
     missing = np.array(findings.missing_pairs, np.int64).reshape(-1, 2)
-    context.tables(connection).work.add("search", np.union1d(false, missing))
+    tables.work.add("search", np.union1d(false, missing))
 
 
 def _repair_clusters(connection: Connection, context: Context, findings: Findings) -> None:

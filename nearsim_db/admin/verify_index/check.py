@@ -85,20 +85,21 @@ def _check_storage(
 def check_content(connection: Connection, findings: Findings, progress: Progress) -> None:
     """Read each table in full, with and without its index, and compare the two."""
     leaves = findings.generation.leaves
+    tables = findings.generation.tables(connection)
     for number, parent in enumerate(PARENTS):
         progress("tables", number, len(PARENTS))
         sums = []
         for by_index in (False, True):
             with _finding_unreadable(connection, findings, leaves.name(parent)):
-                index_checks.set_scan_method(connection, leaves, by_index=by_index)
-                sums.append(index_checks.checksum_leaf(connection, leaves, parent))
+                tables.checks.set_scan_method(by_index=by_index)
+                sums.append(tables.checks.checksum_leaf(parent))
         if len(set(sums)) > 1:
             rows, entries = sums[0][0], sums[1][0]
             description = f"its index has {entries:,} entries that differ from its {rows:,} rows"
             findings.add_table("wrong_index", leaves.name(parent), description)
     if not leaves.are_shared and not findings.is_damaged:
         with _finding_unreadable(connection, findings, index_checks.COPIES):
-            if differing := index_checks.count_differing_copies(connection, leaves):
+            if differing := tables.checks.count_differing_copies():
                 description = f"{differing:,} of its rows differ from {leaves.name('signature')}"
                 findings.add_table("wrong_index", index_checks.COPIES, description)
     connection.rollback()
@@ -120,7 +121,7 @@ def _finding_unreadable(connection: Connection, findings: Findings, table: str) 
 
 def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
     """Check that all sketches have the right size; return whether any has not, so that nothing can be compared."""
-    found = index_checks.find_malformed_sketches(connection, context.leaves, context.encoder.family)
+    found = context.tables(connection).checks.find_malformed_sketches(context.encoder.family)
     for doc_id in found:
         findings.add("wrong_sketch", [doc_id])
     return bool(found)
@@ -131,11 +132,10 @@ _HEADS_AT_ONCE = 20_000
 
 def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
     """Compare band rows with sketches, both read in order of doc_id in one snapshot."""
-    index_checks.set_scan_method(connection, context.leaves, by_index=False)
+    tables = context.tables(connection)
+    tables.checks.set_scan_method(by_index=False)
     done = 0
-    for stored in index_checks.stream_bands(
-        connection, context.leaves, context.encoder.family, _HEADS_AT_ONCE
-    ):
+    for stored in tables.checks.stream_bands(context.encoder.family, _HEADS_AT_ONCE):
         keys = context.encoder.band_keys(stored.sketches)
         expected_rows = np.where(stored.are_heads, lengths(keys), 0)
         expected_sums = np.where(stored.are_heads, checksums(keys), 0)
@@ -221,9 +221,7 @@ class IndexChecker:
         self, connection: Connection, context: Context, findings: Findings, amount: int
     ) -> Ints:
         """Check a sample of documents, and those paired with them that changed; return the sample."""
-        sampled = index_checks.sample_ids(
-            connection, context.leaves, context.collection_id, amount, self.seed
-        )
+        sampled = context.tables(connection).checks.sample_ids(context.collection_id, amount, self.seed)
         checked = set(sampled)
         for at in range(0, len(sampled), _DOCUMENTS_AT_ONCE):
             connection.rollback()
@@ -252,8 +250,8 @@ def _batches(connection: Connection, context: Context) -> Iterator[list[int]]:
     """Yield the doc_ids of all documents and signatures in order, each batch in a snapshot of its own."""
     after = 0
     connection.rollback()
-    while doc_ids := index_checks.ids_after(
-        connection, context.leaves, context.collection_id, after, _DOCUMENTS_AT_ONCE
+    while doc_ids := context.tables(connection).checks.ids_after(
+        context.collection_id, after, _DOCUMENTS_AT_ONCE
     ):
         yield doc_ids
         after = doc_ids[-1]

@@ -20,7 +20,6 @@ from nearsim_db.store.clusters.clusters import Members
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketch_bytes, to_bigint
-from nearsim_db.store.generations import index_checks
 from nearsim_db.store.generations.index_checks import SignedDocument, StoredEvidence
 
 # A possible fault, its document, and the documents whose queued work may resolve it.
@@ -32,7 +31,7 @@ def check_documents(
     connection: Connection, context: Context, findings: Findings, doc_ids: Sequence[int]
 ) -> None:
     """Sign some documents again and compare; deleted documents must not be signed."""
-    stored = index_checks.read_signed_documents(connection, context.leaves, context.collection_id, doc_ids)
+    stored = context.tables(connection).checks.read_signed_documents(context.collection_id, doc_ids)
     rows = _sign(connection, context, [one.doc_id for one in stored if one.is_inside])
     findings.checked["documents"] += sum(one.is_there for one in stored)
     findings.checked["signatures"] += sum(one.is_signed for one in stored)
@@ -125,7 +124,7 @@ def check_pairs(
     linked = steps.search_candidates(connection, context, doc_ids).linked
     if not either_end:
         linked = linked[np.isin(linked[:, 1], doc_ids)]
-    stored = index_checks.read_pairs_at(connection, context.leaves, doc_ids, both=either_end)
+    stored = context.tables(connection).checks.read_pairs_at(doc_ids, both=either_end)
     found = dict(_verify(connection, context, linked))
     findings.checked["candidates"] += context.found.counts.get("candidates", 0)
     unlinked = sorted(stored.keys() - {(left, right) for left, right in linked.tolist()})

@@ -103,8 +103,8 @@ class Findings:
         involved = sorted({doc_id for _, _, doc_ids in suspects for doc_id in doc_ids})
         pending: Collection[int] = set()
         if involved:
-            pending = index_checks.find_pending_documents(
-                connection, self.generation.leaves, self.generation.collection_id, involved, stages
+            pending = self.generation.tables(connection).checks.find_pending_documents(
+                self.generation.collection_id, involved, stages
             )
         for kind, doc_ids, own in suspects:
             if 0 in pending or any(one in pending for one in own):

@@ -13,8 +13,8 @@ from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.clusters import reports
 from nearsim_db.store.clusters.reports import ClusterFacts, ReadText, ReportPair
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.generations.tables import GenerationTables
 
 READ_CHARACTERS = 100_000
 _CANDIDATES_PER_PAIR = 8
@@ -33,16 +33,16 @@ def read(
     """
     if not amount:
         return []
-    leaves = generation.leaves
+    report = generation.tables(connection).report
     third, wide = -(-amount // 3), amount * _CANDIDATES_PER_PAIR
     chosen: list[_Choice] = []
-    _choose(chosen, "numbers differ", reports.read_renumbered_pairs(connection, leaves, wide), third)
-    _choose(chosen, "least similar", reports.read_lowest_pairs(connection, leaves, wide), third)
+    _choose(chosen, "numbers differ", report.read_renumbered_pairs(wide), third)
+    _choose(chosen, "least similar", report.read_lowest_pairs(wide), third)
     left = amount - len(chosen)
-    spread = reports.read_spread_pairs(connection, leaves, min(least, 0.99), max(left, 1))
+    spread = report.read_spread_pairs(min(least, 0.99), max(left, 1))
     _choose(chosen, "sample", spread, left)
     doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
-    texts = reports.read_texts(connection, leaves, generation.collection_id, doc_ids, READ_CHARACTERS)
+    texts = report.read_texts(generation.collection_id, doc_ids, READ_CHARACTERS)
     return sorted(
         _compared(connection, chosen, texts, generation, recipe), key=lambda one: one.verdict is not None
     )
@@ -118,7 +118,7 @@ SUSPICIOUS_FROM = 10
 _Scored = tuple[float, ClusterFacts]
 
 
-def read_clusters(connection: Connection, leaves: Leaves, threshold: float, top: int) -> Clusters:
+def read_clusters(tables: GenerationTables, threshold: float, top: int) -> Clusters:
     """Count clusters by size, and list the `top` largest and the `top` most suspicious with their first members.
 
     A cluster is suspicious from a score of 10 of 100. Clusters are streamed; only the listed ones are held in memory.
@@ -127,7 +127,7 @@ def read_clusters(connection: Connection, leaves: Leaves, threshold: float, top:
     largest = _Best(top)
     suspicious = _Best(top)
     all_suspicious = 0
-    for facts in reports.stream_cluster_facts(connection, leaves):
+    for facts in tables.report.stream_cluster_facts():
         sizes[facts.members] += 1
         score = suspicion(facts, threshold)
         largest.offer(facts.members, score, facts)
@@ -136,8 +136,8 @@ def read_clusters(connection: Connection, leaves: Leaves, threshold: float, top:
             suspicious.offer(score, score, facts)
     chosen = [*largest.sorted(), *suspicious.sorted()]
     ids = sorted({facts.cluster_id for _, facts in chosen})
-    members = reports.read_cluster_details(connection, leaves, ids, LISTED_MEMBERS) if ids else {}
-    timelines = reports.read_timelines(connection, leaves, ids, TIMELINE_STEPS) if ids else {}
+    members = tables.report.read_cluster_details(ids, LISTED_MEMBERS) if ids else {}
+    timelines = tables.report.read_timelines(ids, TIMELINE_STEPS) if ids else {}
     return Clusters(
         sizes.total(),
         sum(size * clusters for size, clusters in sizes.items()),

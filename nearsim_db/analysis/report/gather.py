@@ -36,9 +36,9 @@ from nearsim_db.store.clusters import reports
 from nearsim_db.store.clusters.reports import Bucket
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.work import backlog
 
 _NAMED_MEMBERS = 3
@@ -119,23 +119,21 @@ def _read_index(
     options: Options,
     progress: Progress,
 ) -> IndexContents:
-    leaves, top = generation.leaves, options.top
+    tables, top = generation.tables(connection), options.top
     limit = profile.recipe.match.bucket_limit
     progress("report", 0, 5)
     similarities = _read_similarities(connection, generation, profile, twins)
     progress("report", 1, 5)
-    found = comparisons.read_clusters(connection, leaves, similarities.least, top)
+    found = comparisons.read_clusters(tables, similarities.least, top)
     progress("report", 2, 5)
     compared = comparisons.read(connection, generation, similarities.least, profile.recipe, options.diffs)
     progress("report", 3, 5)
-    sources, all_sources = reports.count_sources(connection, leaves, collection.collection_id, top)
-    copies, all_copies = reports.count_copies(connection, leaves, top)
-    over_time = reports.count_over_time(
-        connection, leaves, collection.collection_id, comparisons.TIMELINE_STEPS, top
-    )
+    sources, all_sources = tables.report.count_sources(collection.collection_id, top)
+    copies, all_copies = tables.report.count_copies(top)
+    over_time = tables.report.count_over_time(collection.collection_id, comparisons.TIMELINE_STEPS, top)
     progress("report", 4, 5)
-    buckets = _read_buckets(connection, leaves, limit, top)
-    featureless = reports.read_featureless(connection, leaves, top)
+    buckets = _read_buckets(tables, limit, top)
+    featureless = tables.report.read_featureless(top)
     set_aside = _read_set_aside(connection, generation, top)
     progress("report", 5, 5)
     return IndexContents(
@@ -160,14 +158,15 @@ def _read_similarities(
     family, match = make_family(profile.recipe, "numpy"), profile.recipe.match
     threshold = METRICS[family.metric].similarity_at_threshold(match.threshold)
     stored = threshold
+    tables = generation.tables(connection)
     if match.verify == "bands" or match.certain_shared_bands:
-        lowest = reports.read_lowest_pairs(connection, generation.leaves, 1)
+        lowest = tables.report.read_lowest_pairs(1)
         stored = min([threshold, *(one.similarity for one in lowest)])
     least = min(stored, 1 - 10 * _STEP)
     hundredths = -(-round((1 - least) / _STEP) // _LARGEST_STEPS)
     amount = max(1, round((1 - least) / (hundredths * _STEP)))
     step = (1 - least) / amount
-    counts = reports.count_similarities(connection, generation.leaves, least, amount).tolist()
+    counts = tables.report.count_similarities(least, amount).tolist()
     steps = tuple(Step(round(least + at * step, 6), *pair) for at, pair in enumerate(counts))
     begin = max(least - _BELOW_THRESHOLD, -1.0 if family.metric == "cosine" else 0.0)
     points = (begin + (1 - begin) * at / _CURVE_POINTS for at in range(_CURVE_POINTS + 1))
@@ -175,10 +174,10 @@ def _read_similarities(
     return Similarities(family.metric, threshold, step, steps, curve, twins, stored, match.verify == "exact")
 
 
-def _read_buckets(connection: Connection, leaves: Leaves, bucket_limit: int, top: int) -> LargeBuckets:
+def _read_buckets(tables: GenerationTables, bucket_limit: int, top: int) -> LargeBuckets:
     """Read the largest buckets, grouped by size and first members."""
     amount = top * _BUCKETS_PER_ROW
-    largest, totals = reports.read_large_buckets(connection, leaves, bucket_limit, amount, _NAMED_MEMBERS)
+    largest, totals = tables.report.read_large_buckets(bucket_limit, amount, _NAMED_MEMBERS)
     groups: dict[tuple[int, tuple[str, ...]], list[Bucket]] = {}
     for bucket in largest:
         groups.setdefault((bucket.members, bucket.names), []).append(bucket)

@@ -13,7 +13,7 @@ from nearsim_db.store.attached.source_rows import find_source
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.driver_errors import translate_errors
-from nearsim_db.store.driver.statements import Leaves, run, statement, stream_rows
+from nearsim_db.store.driver.statements import GenerationStatements, run, statement
 from nearsim_db.store.query_rows import with_rounded_estimate
 
 
@@ -168,97 +168,10 @@ def count_corpus(connection: Connection, collection_id: CollectionId) -> Corpus:
     return run(connection, "count_corpus", collection_id=collection_id).one(Corpus)
 
 
-def count_similarities(connection: Connection, leaves: Leaves, least: float, steps: int) -> Ints:
-    """Count stored pairs in equal steps of similarity from `least` to 1.
-
-    Return int64 (steps, 2): pairs with the same numbers, pairs with different numbers. Similarities
-    below `least` count in the first step.
-    """
-    counts = np.zeros((steps, 2), np.int64)
-    for step, same, other in run(connection, "count_similarities", leaves, least=least, steps=steps).rows():
-        counts[step] = same, other
-    return counts
-
-
-def stream_cluster_facts(connection: Connection, leaves: Leaves) -> Iterator[ClusterFacts]:
-    """Yield all clusters, unordered; close the stream when leaving it early."""
-    return stream_rows(connection, ClusterFacts, "read_cluster_facts", leaves)
-
-
-def read_cluster_details(
-    connection: Connection, leaves: Leaves, cluster_ids: Sequence[int], members: int
-) -> dict[int, list[Member]]:
-    """Return the first members of some clusters: the survivor, then the least similar to it."""
-    found: dict[int, list[Member]] = {}
-    parameters = {"cluster_ids": packed_ids(list(cluster_ids)), "members": members}
-    for cluster_id, *values in run(connection, "read_cluster_details", leaves, **parameters).rows():
-        found.setdefault(cluster_id, []).append(Member(*values))
-    return found
-
-
-def count_sources(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, amount: int
-) -> tuple[list[SourceCount], int]:
-    """Return the sources with most clustered documents, and the number of sources; None is one of them."""
-    rows = run(connection, "count_sources", leaves, collection_id=collection_id, amount=amount).rows()
-    return [SourceCount(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
-
-
-def count_copies(connection: Connection, leaves: Leaves, amount: int) -> tuple[list[Copies], int]:
-    """Return the pairs of sources with most pairs between them, and the number of such pairs of sources."""
-    rows = run(connection, "count_source_pairs", leaves, amount=amount).rows()
-    return [Copies(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
-
-
-def count_over_time(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, steps: int, amount: int
-) -> OverTime | None:
-    """Count documents and copies over time, and the most frequent pairs of sources; None if nothing has a date."""
-    found = run(connection, "count_over_time", leaves, collection_id=collection_id, steps=steps).rows()
-    if not found:
-        return None
-    *_, first, last, end = found[0]
-    rows = run(connection, "count_origins", leaves, first=first, last=last, steps=steps, amount=amount).rows()
-    origins = tuple(
-        Origin(first, source, documents, delay, _by_step(counts, steps))
-        for first, source, documents, delay, counts, _ in rows
-    )
-    return OverTime(end, tuple(TimeStep(*row[:3]) for row in found), origins, rows[0][-1] if rows else 0)
-
-
-def read_timelines(
-    connection: Connection, leaves: Leaves, cluster_ids: Sequence[int], steps: int
-) -> dict[int, Timeline]:
-    """Return the timelines of some clusters; without those that have no dates."""
-    parameters = {"cluster_ids": packed_ids(list(cluster_ids)), "steps": steps}
-    rows = run(connection, "read_cluster_timelines", leaves, **parameters).rows()
-    return {cluster_id: Timeline(begin, _by_step(counts, steps)) for cluster_id, begin, counts in rows}
-
-
 def _by_step(counts: Sequence[tuple[int, int]], steps: int) -> tuple[int, ...]:
     """Return the count of each step, counted from 1 in `counts`, which has those above 0."""
     found = dict(counts)
     return tuple(found.get(step, 0) for step in range(1, steps + 1))
-
-
-def read_large_buckets(
-    connection: Connection, leaves: Leaves, bucket_limit: int, amount: int, members: int
-) -> tuple[list[Bucket], tuple[int, int, int]]:
-    """Return the largest buckets with the titles of their first members, and totals: how many buckets have two or more
-    members, how many exceed the limit, and how many links it drops."""
-    parameters = {"bucket_limit": bucket_limit, "amount": amount, "members": members}
-    rows = run(connection, "read_large_buckets", leaves, **parameters).rows()
-    shared, over_limit, left_out = map(int, rows[0][4:]) if rows else (0, 0, 0)
-    return [Bucket(row[0], row[1], row[2], tuple(row[3] or ())) for row in rows], (
-        shared,
-        over_limit,
-        left_out,
-    )
-
-
-def read_featureless(connection: Connection, leaves: Leaves, amount: int) -> list[Featureless]:
-    """Return the first documents without features."""
-    return run(connection, "read_featureless", leaves, amount=amount).all(Featureless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,45 +202,110 @@ class ReadText:
     stale: bool
 
 
-def read_lowest_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ReportPair]:
-    """Return the least similar pairs."""
-    return _sampled(connection, "read_lowest_pairs", leaves, {"amount": amount})
+class ReportQueries(GenerationStatements):
+    """Queries behind the report on a generation."""
 
+    def count_similarities(self, least: float, steps: int) -> Ints:
+        """Count stored pairs in equal steps of similarity from `least` to 1.
 
-def read_renumbered_pairs(connection: Connection, leaves: Leaves, amount: int) -> list[ReportPair]:
-    """Return the most similar pairs whose numbers differ."""
-    return _sampled(connection, "read_numbers_differ_pairs", leaves, {"amount": amount})
+        Return int64 (steps, 2): pairs with the same numbers, pairs with different numbers. Similarities
+        below `least` count in the first step.
+        """
+        counts = np.zeros((steps, 2), np.int64)
+        for step, same, other in self.run("count_similarities", least=least, steps=steps).rows():
+            counts[step] = same, other
+        return counts
 
+    def stream_cluster_facts(self) -> Iterator[ClusterFacts]:
+        """Yield all clusters, unordered; close the stream when leaving it early."""
+        return self.stream(ClusterFacts, "read_cluster_facts")
 
-def read_spread_pairs(connection: Connection, leaves: Leaves, least: float, steps: int) -> list[ReportPair]:
-    """Return one pair per equal step of similarity from `least` to 1, always the same for the same pairs."""
-    return _sampled(connection, "sample_pairs_by_similarity", leaves, {"least": least, "steps": steps})
+    def read_cluster_details(self, cluster_ids: Sequence[int], members: int) -> dict[int, list[Member]]:
+        """Return the first members of some clusters: the survivor, then the least similar to it."""
+        found: dict[int, list[Member]] = {}
+        parameters = {"cluster_ids": packed_ids(list(cluster_ids)), "members": members}
+        for cluster_id, *values in self.run("read_cluster_details", **parameters).rows():
+            found.setdefault(cluster_id, []).append(Member(*values))
+        return found
 
+    def count_sources(self, collection_id: CollectionId, amount: int) -> tuple[list[SourceCount], int]:
+        """Return the sources with most clustered documents, and the number of sources; None is one of them."""
+        rows = self.run("count_sources", collection_id=collection_id, amount=amount).rows()
+        return [SourceCount(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
-def read_texts(
-    connection: Connection,
-    leaves: Leaves,
-    collection_id: CollectionId,
-    doc_ids: Sequence[int],
-    characters: int,
-) -> dict[int, ReadText]:
-    """Return existing documents by doc_id, with at most so many characters of their bodies.
+    def count_copies(self, amount: int) -> tuple[list[Copies], int]:
+        """Return the pairs of sources with most pairs between them, and the number of such pairs of sources."""
+        rows = self.run("count_source_pairs", amount=amount).rows()
+        return [Copies(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
-    Texts of an attached table are read from it if the user may, else as far as the index may read them.
-    """
-    try:
-        source = find_source(connection, collection_id)
-    except NotFoundError:
-        source = None
-    if source is None:
-        command = statement("read_texts", leaves)
-    else:
-        command = statement("read_source_texts", leaves, **source.parts)
-    parameters = {"doc_ids": packed_ids(list(doc_ids)), "characters": characters}
-    return {doc_id: ReadText(*values) for doc_id, *values in run(connection, command, **parameters).rows()}
+    def count_over_time(self, collection_id: CollectionId, steps: int, amount: int) -> OverTime | None:
+        """Count documents and copies over time, and the most frequent pairs of sources; None if nothing has a date."""
+        found = self.run("count_over_time", collection_id=collection_id, steps=steps).rows()
+        if not found:
+            return None
+        *_, first, last, end = found[0]
+        rows = self.run("count_origins", first=first, last=last, steps=steps, amount=amount).rows()
+        origins = tuple(
+            Origin(first, source, documents, delay, _by_step(counts, steps))
+            for first, source, documents, delay, counts, _ in rows
+        )
+        return OverTime(end, tuple(TimeStep(*row[:3]) for row in found), origins, rows[0][-1] if rows else 0)
 
+    def read_timelines(self, cluster_ids: Sequence[int], steps: int) -> dict[int, Timeline]:
+        """Return the timelines of some clusters; without those that have no dates."""
+        parameters = {"cluster_ids": packed_ids(list(cluster_ids)), "steps": steps}
+        rows = self.run("read_cluster_timelines", **parameters).rows()
+        return {cluster_id: Timeline(begin, _by_step(counts, steps)) for cluster_id, begin, counts in rows}
 
-def _sampled(
-    connection: Connection, name: str, leaves: Leaves, parameters: dict[str, object]
-) -> list[ReportPair]:
-    return run(connection, name, leaves, **parameters).all(with_rounded_estimate(ReportPair))
+    def read_large_buckets(
+        self, bucket_limit: int, amount: int, members: int
+    ) -> tuple[list[Bucket], tuple[int, int, int]]:
+        """Return the largest buckets with the titles of their first members, and totals.
+
+        These are how many buckets have two or more members, how many exceed the limit, and how many links it drops.
+        """
+        parameters = {"bucket_limit": bucket_limit, "amount": amount, "members": members}
+        rows = self.run("read_large_buckets", **parameters).rows()
+        shared, over_limit, left_out = map(int, rows[0][4:]) if rows else (0, 0, 0)
+        return [Bucket(row[0], row[1], row[2], tuple(row[3] or ())) for row in rows], (
+            shared,
+            over_limit,
+            left_out,
+        )
+
+    def read_featureless(self, amount: int) -> list[Featureless]:
+        """Return the first documents without features."""
+        return self.run("read_featureless", amount=amount).all(Featureless)
+
+    def read_lowest_pairs(self, amount: int) -> list[ReportPair]:
+        """Return the least similar pairs."""
+        return self._sampled("read_lowest_pairs", {"amount": amount})
+
+    def read_renumbered_pairs(self, amount: int) -> list[ReportPair]:
+        """Return the most similar pairs whose numbers differ."""
+        return self._sampled("read_numbers_differ_pairs", {"amount": amount})
+
+    def read_spread_pairs(self, least: float, steps: int) -> list[ReportPair]:
+        """Return one pair per equal step of similarity from `least` to 1, always the same for the same pairs."""
+        return self._sampled("sample_pairs_by_similarity", {"least": least, "steps": steps})
+
+    def read_texts(
+        self, collection_id: CollectionId, doc_ids: Sequence[int], characters: int
+    ) -> dict[int, ReadText]:
+        """Return existing documents by doc_id, with at most so many characters of their bodies.
+
+        Texts of an attached table are read from it if the user may, else as far as the index may read them.
+        """
+        try:
+            source = find_source(self.connection, collection_id)
+        except NotFoundError:
+            source = None
+        if source is None:
+            command = statement("read_texts", self.leaves)
+        else:
+            command = statement("read_source_texts", self.leaves, **source.parts)
+        parameters = {"doc_ids": packed_ids(list(doc_ids)), "characters": characters}
+        return {doc_id: ReadText(*values) for doc_id, *values in self.run(command, **parameters).rows()}
+
+    def _sampled(self, name: str, parameters: dict[str, object]) -> list[ReportPair]:
+        return self.run(name, **parameters).all(with_rounded_estimate(ReportPair))

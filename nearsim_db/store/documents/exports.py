@@ -8,7 +8,7 @@ from psycopg import sql
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Leaves, run, statement
+from nearsim_db.store.driver.statements import GenerationStatements, run, statement
 
 
 class ExportedRow(NamedTuple):
@@ -39,45 +39,41 @@ _TYPES = [
 ]
 
 
-def stream_export(
-    connection: Connection,
-    collection_id: CollectionId,
-    leaves: Leaves,
-    columns: Sequence[str],
-    *,
-    duplicates: bool | None,
-) -> Generator[ExportedRow, None, None]:
-    """Yield the documents of a collection in order of doc_id, one at a time in memory.
+class ExportQueries(GenerationStatements):
+    """Documents of a collection with their clusters in a generation."""
 
-    `columns` may name text, vector and attributes. `duplicates` selects the documents with a better one in their
-    cluster, False all others, None both. Raises NotFoundError if the texts are in a table that cannot be read.
-    """
-    body, source_text = sql.SQL("document.body"), sql.Composed([])
-    source = source_rows.find_source(connection, collection_id) if "text" in columns else None
-    if source is not None:
-        body = sql.SQL("CASE WHEN document.body_digest IS NULL THEN document.body ELSE source_row.body END")
-        source_text = source.statement("join_source_text")
+    def stream_documents(
+        self, collection_id: CollectionId, columns: Sequence[str], *, duplicates: bool | None
+    ) -> Generator[ExportedRow, None, None]:
+        """Yield the documents of a collection in order of doc_id, one at a time in memory.
 
-    parameters = {"collection_id": collection_id, "columns": list(columns), "duplicates": duplicates}
-    query = statement("read_export", leaves, body=body, source_text=source_text)
-    command = sql.SQL("COPY ({}) TO STDOUT").format(query)
-    with connection.backend.cursor() as cursor, cursor.copy(command, parameters) as copy:
-        copy.set_types(_TYPES)
-        for row in copy.rows():
-            yield ExportedRow(*row)
+        `columns` may name text, vector and attributes. `duplicates` selects the documents with a better one in their
+        cluster, False all others, None both. Raises NotFoundError if the texts are in a table that cannot be read.
+        """
+        body, source_text = sql.SQL("document.body"), sql.Composed([])
+        source = source_rows.find_source(self.connection, collection_id) if "text" in columns else None
+        if source is not None:
+            body = sql.SQL(
+                "CASE WHEN document.body_digest IS NULL THEN document.body ELSE source_row.body END"
+            )
+            source_text = source.statement("join_source_text")
 
+        parameters = {"collection_id": collection_id, "columns": list(columns), "duplicates": duplicates}
+        query = statement("read_export", self.leaves, body=body, source_text=source_text)
+        command = sql.SQL("COPY ({}) TO STDOUT").format(query)
+        with self.connection.backend.cursor() as cursor, cursor.copy(command, parameters) as copy:
+            copy.set_types(_TYPES)
+            for row in copy.rows():
+                yield ExportedRow(*row)
 
-def count_export(
-    connection: Connection, collection_id: CollectionId, leaves: Leaves, *, duplicates: bool | None
-) -> int:
-    """Return the number of documents that `stream_export` yields, by the last link of clusters."""
-    documents, others = run(connection, "count_export", leaves, collection_id=collection_id).row()
-    return int(documents if duplicates is None else others if duplicates else documents - others)
+    def count_documents(self, collection_id: CollectionId, *, duplicates: bool | None) -> int:
+        """Return the number of documents that `stream_documents` yields, by the last link of clusters."""
+        documents, others = self.run("count_export", collection_id=collection_id).row()
+        return int(documents if duplicates is None else others if duplicates else documents - others)
 
-
-def count_unindexed(connection: Connection, collection_id: CollectionId, leaves: Leaves) -> int:
-    """Return the number of documents, expired ones left out, whose present text is not in the index."""
-    return int(run(connection, "count_unindexed", leaves, collection_id=collection_id).value())
+    def count_unindexed(self, collection_id: CollectionId) -> int:
+        """Return the number of documents, expired ones left out, whose present text is not in the index."""
+        return int(self.run("count_unindexed", collection_id=collection_id).value())
 
 
 def read_attribute_kinds(connection: Connection, collection_id: CollectionId) -> dict[str, list[str]]:

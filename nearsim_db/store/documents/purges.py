@@ -15,7 +15,7 @@ from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.driver_errors import is_missing_table
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.driver.statements import PARENTS, SCHEMA, Leaves, run, statement
+from nearsim_db.store.driver.statements import PARENTS, SCHEMA, GenerationStatements, Leaves, run, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,6 @@ class Traces:
     cluster_rows: int
 
 
-def delete_expired(connection: Connection, leaves: Leaves, collection_id: CollectionId, limit: int) -> int:
-    """Delete documents that have expired in a live generation, at most `limit`; return how many.
-
-    None of a generation that is not live, or of a collection that is attached to a table.
-    """
-    parameters = {"collection_id": collection_id, "most": limit}
-    return run(connection, "delete_expired_documents", leaves, **parameters).count
-
-
 def delete_changes(connection: Connection, doc_ids: Ints) -> int:
     """Delete captured changes of documents; return their number."""
     take_transaction_lock(connection, Lock.CHANGES, 0)
@@ -46,41 +37,6 @@ def delete_changes(connection: Connection, doc_ids: Ints) -> int:
 def capture_deletes(connection: Connection, collection_id: CollectionId, doc_ids: Ints) -> None:
     """Capture the deletion of documents, to be dispatched to every generation."""
     run(connection, "capture_deletes", collection_id=collection_id, doc_ids=packed_ids(doc_ids))
-
-
-def delete_work(connection: Connection, leaves: Leaves, doc_ids: Ints, stages: Sequence[WorkStage]) -> int:
-    """Delete work on documents, and redact the errors they share with other documents."""
-    parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
-    run(connection, "redact_errors", leaves, doc_ids=packed_ids(doc_ids))
-    in_batches = int(run(connection, "purge_batches", leaves, **parameters).value())
-    return in_batches + run(connection, "purge_work", leaves, **parameters).count
-
-
-def has_tables(connection: Connection, leaves: Leaves) -> bool:
-    """Whether a generation's own tables exist."""
-    return bool(run(connection, "has_leaf", leaf=leaves.qualified("signature")).value())
-
-
-def count_traces(connection: Connection, leaves: Leaves, doc_ids: Ints, owners: Ints, keys: Keys) -> Traces:
-    """Count a generation's rows about documents; `owners` are the heads among them, `keys` theirs."""
-    parameters = {
-        "doc_ids": packed_ids(doc_ids),
-        "owners": packed(np.repeat(owners, lengths(keys))),
-        "bucket_hashes": packed(to_bigint(flat(keys))),
-    }
-    return run(connection, "count_traces", leaves, **parameters).one(Traces)
-
-
-def delete_document_rows(connection: Connection, leaves: Leaves, doc_ids: Ints) -> Traces:
-    """Delete all rows about documents from a generation that is not maintained.
-
-    Their twins and clusters are named after other documents; the twins get no band rows before the next build.
-    """
-    parameters = {"doc_ids": packed_ids(doc_ids)}
-    deleted = run(connection, "delete_document_rows", leaves, **parameters).one(Traces)
-    for name in ("reassign_heads", "reassign_clusters"):
-        run(connection, name, leaves, **parameters)
-    return deleted
 
 
 def record_purge(connection: Connection, collection_id: CollectionId) -> datetime:
@@ -126,25 +82,62 @@ class Cutoffs:
     through: datetime
 
 
-def begin(connection: Connection, leaves: Leaves) -> None:
-    """Mark the start of a build: sweeps need not look further back than now."""
-    run(connection, "begin_retention", leaves)
+class PurgedRows(GenerationStatements):
+    """Removal of documents from a generation."""
 
+    def delete_expired(self, collection_id: CollectionId, limit: int) -> int:
+        """Delete documents that have expired in a live generation, at most `limit`; return how many.
 
-def queue_expired(connection: Connection, leaves: Leaves, collection_id: CollectionId) -> int:
-    """Queue the documents that expired since the last call, as if they had been deleted; return how many.
+        None of a generation that is not live, or of a collection that is attached to a table.
+        """
+        parameters = {"collection_id": collection_id, "most": limit}
+        return self.run("delete_expired_documents", **parameters).count
 
-    The same transaction records how far this has come. Nothing is done for a generation that is not maintained, or that
-    keeps documents of any age.
-    """
-    cutoffs = run(connection, "read_retention", leaves).first(Cutoffs)
-    if cutoffs is None:
-        return 0
+    def delete_work(self, doc_ids: Ints, stages: Sequence[WorkStage]) -> int:
+        """Delete work on documents, and redact the errors they share with other documents."""
+        parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
+        self.run("redact_errors", doc_ids=packed_ids(doc_ids))
+        in_batches = int(self.run("purge_batches", **parameters).value())
+        return in_batches + self.run("purge_work", **parameters).count
 
-    parameters = {"collection_id": collection_id, "after": cutoffs.after, "through": cutoffs.through}
-    expired = run(connection, "queue_expired", leaves, **parameters).count
-    run(connection, "advance_retention", leaves, through=cutoffs.through)
-    return expired
+    def count_traces(self, doc_ids: Ints, owners: Ints, keys: Keys) -> Traces:
+        """Count a generation's rows about documents; `owners` are the heads among them, `keys` theirs."""
+        parameters = {
+            "doc_ids": packed_ids(doc_ids),
+            "owners": packed(np.repeat(owners, lengths(keys))),
+            "bucket_hashes": packed(to_bigint(flat(keys))),
+        }
+        return self.run("count_traces", **parameters).one(Traces)
+
+    def delete_document_rows(self, doc_ids: Ints) -> Traces:
+        """Delete all rows about documents from a generation that is not maintained.
+
+        Their twins and clusters are named after other documents; the twins get no band rows before the next build.
+        """
+        parameters = {"doc_ids": packed_ids(doc_ids)}
+        deleted = self.run("delete_document_rows", **parameters).one(Traces)
+        for name in ("reassign_heads", "reassign_clusters"):
+            self.run(name, **parameters)
+        return deleted
+
+    def begin_retention(self) -> None:
+        """Mark the start of a build: sweeps need not look further back than now."""
+        self.run("begin_retention")
+
+    def queue_expired(self, collection_id: CollectionId) -> int:
+        """Queue the documents that expired since the last call, as if they had been deleted; return how many.
+
+        The same transaction records how far this has come. Nothing is done for a generation that is not maintained, or
+        that keeps documents of any age.
+        """
+        cutoffs = self.run("read_retention").first(Cutoffs)
+        if cutoffs is None:
+            return 0
+
+        parameters = {"collection_id": collection_id, "after": cutoffs.after, "through": cutoffs.through}
+        expired = self.run("queue_expired", **parameters).count
+        self.run("advance_retention", through=cutoffs.through)
+        return expired
 
 
 def purge_verdicts(connection: Connection, doc_ids: Ints) -> tuple[int, bool]:

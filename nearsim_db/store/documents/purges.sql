@@ -41,10 +41,6 @@ WITH holding AS MATERIALIZED (
 )
 SELECT coalesce(sum(documents), 0) FROM purged
 
--- name: has_leaf
--- Whether a generation's own tables exist, attached or not; they are created and dropped together. Catalog only.
-SELECT pg_catalog.to_regclass(%(leaf)s) IS NOT NULL
-
 -- name: count_traces
 -- Rows that a generation holds of some documents, band rows by their recomputed keys. Relies on the leaves' keys and
 -- indexes.

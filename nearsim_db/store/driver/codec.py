@@ -19,8 +19,7 @@ from psycopg.pq import Format
 
 from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
 from nearsim_db.store.driver.arrays import packed, row_type
-from nearsim_db.store.driver.connection import Connection
-from nearsim_db.store.driver.statements import Leaves, run
+from nearsim_db.store.driver.statements import GenerationStatements
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.sketch.family import Family
@@ -144,14 +143,15 @@ def copy_columns(
 
 
 def copy_rows(
-    connection: Connection, leaves: Leaves, parent: str, columns: Sequence[Column], *, freeze: bool = False
+    tables: GenerationStatements, parent: str, columns: Sequence[Column], *, freeze: bool = False
 ) -> int:
     """Load rows of a generation into its table, as `copy_columns` does; those of a shared one count for its VACUUM."""
+    leaves = tables.leaves
     if leaves.is_shared(parent):
         generation = np.full(len(columns[0][1]), leaves.generation_id, np.int32)
         columns = [*columns, ("generation_id", generation)]
-        run(connection, "report_changes")
-    return copy_columns(connection.backend, leaves.table(parent), columns, freeze=freeze)
+        tables.run("report_changes")
+    return copy_columns(tables.connection.backend, leaves.table(parent), columns, freeze=freeze)
 
 
 def _packed(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:

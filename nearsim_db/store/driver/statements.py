@@ -25,16 +25,18 @@ INDEX_SCHEMA = "nearsim_index"
 # Generations with own tables of signatures and bands have numbers from here on; those of small collections have smaller
 # ones and share all their tables (migrations/schema/shared_tables.sql).
 FIRST_OWN = 100_000_000
+OWN = ("signature", "band")
 SHARED_BY_ALL = ("similar_pair", "cluster_member")
+PARENTS = OWN + SHARED_BY_ALL
 
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
     """Names of the tables of one generation, for statements that must not go through the parents.
 
-    A generation of a small collection shares its tables with others, one of a large collection those of its pairs and
-    clusters. The band table of a `distributed` one is on the nodes of a Citus cluster: its statements are those of
-    citus/replaced.
+    A generation of a small collection shares its tables with others; one of a large collection has its own tables of
+    signatures and bands, and shares those of pairs and clusters with all. The band table of a `distributed` one is on
+    the nodes of a Citus cluster: its statements are those of citus/replaced.
     """
 
     generation_id: GenerationId
@@ -50,9 +52,14 @@ class Leaves:
         return self.are_shared or parent in SHARED_BY_ALL
 
     @property
-    def own(self) -> list[str]:
+    def shared(self) -> tuple[str, ...]:
+        """Return the parents whose leaves have rows of other generations as well."""
+        return PARENTS if self.are_shared else SHARED_BY_ALL
+
+    @property
+    def own(self) -> tuple[str, ...]:
         """Return the parents whose leaves are of this generation only."""
-        return [parent for parent in PARENTS if not self.is_shared(parent)]
+        return () if self.are_shared else OWN
 
     def table(self, parent: str) -> sql.Identifier:
         """Return the leaf of a parent, such as nearsim_index.signature_shared."""
@@ -61,15 +68,15 @@ class Leaves:
     def rows(self, parent: str) -> sql.Composable:
         """Return what has the rows of this generation only, to be read under an alias; of pairs, those that count."""
         if parent == "similar_pair":
-            table, condition = self.table(parent), self.condition(parent)
-            return sql.SQL("(SELECT * FROM {} WHERE {} AND NOT in_review)").format(table, condition)
+            pairs = sql.SQL("(SELECT * FROM {} WHERE {} AND NOT in_review)")
+            return pairs.format(self.table(parent), self.numbered)
         return self.all_rows(parent)
 
     @property
     def ties(self) -> sql.Composable:
         """Return the pairs that count, without those that tie no documents because only a passage makes them pairs."""
         return sql.SQL("(SELECT * FROM {} WHERE {} AND NOT (in_review OR by_passage))").format(
-            self.table("similar_pair"), self.condition("similar_pair")
+            self.table("similar_pair"), self.numbered
         )
 
     @property
@@ -121,8 +128,6 @@ _IN_BUCKETS = sql.SQL(
     "(band.bucket_hash = ANY(CAST(%(bucket_hashes)s AS bigint[])) "
     "OR band.bucket_hash = (CAST(%(bucket_hashes)s AS bigint[]))[1])"
 )
-
-PARENTS = ("signature", "band", "similar_pair", "cluster_member")
 
 
 def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) -> sql.Composed:

@@ -18,7 +18,8 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.driver_errors import is_missing_table, translate_errors
-from nearsim_db.store.driver.statements import Leaves, run, statement
+from nearsim_db.store.driver.statements import GenerationStatements, Result, run, statement
+from nearsim_db.store.generations.tables import GenerationTables
 
 _TOLERANCE = 1e-9  # similarities that differ by less are the same
 # Above this product of class counts, a pair of heads is looked up in the pairs of the other generation instead.
@@ -27,26 +28,6 @@ _PARTS = 5
 
 Side = Literal["live", "new"]
 _OTHER: dict[Side, Side] = {"live": "new", "new": "live"}
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedTables:
-    """The tables of two generations: the live one, and the one compared with it."""
-
-    live: Leaves
-    new: Leaves
-
-    @property
-    def parts(self) -> dict[str, sql.Composable]:
-        """Return the table names for statements on both."""
-        parents = {"signature": "signature", "pair": "similar_pair", "member": "cluster_member"}
-        sides = {"live": self.live, "new": self.new}
-        ends: dict[str, sql.Composable] = {f"{side}_end": leaves.ends for side, leaves in sides.items()}
-        return ends | {
-            f"{side}_{name}": leaves.rows(parent)
-            for side, leaves in sides.items()
-            for name, parent in parents.items()
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,102 +162,119 @@ def comparing(engine: Engine) -> Iterator[Connection]:
             raise
 
 
-def count_documents(connection: Connection, leaves: Leaves) -> DocumentTotals:
-    """Count the documents of one generation."""
-    documents, with_features, twins = run(connection, "count_diff_documents", leaves).row()
-    return DocumentTotals(documents, with_features, documents - with_features, with_features - twins)
+@dataclass(frozen=True, slots=True)
+class ComparedTables:
+    """The tables of two generations: the live one, and the one compared with it."""
+
+    live: GenerationTables
+    new: GenerationTables
+
+    @property
+    def parts(self) -> dict[str, sql.Composable]:
+        """Return the table names for statements on both."""
+        parents = {"signature": "signature", "pair": "similar_pair", "member": "cluster_member"}
+        sides = {"live": self.live.leaves, "new": self.new.leaves}
+        ends: dict[str, sql.Composable] = {f"{side}_end": leaves.ends for side, leaves in sides.items()}
+        return ends | {
+            f"{side}_{name}": leaves.rows(parent)
+            for side, leaves in sides.items()
+            for name, parent in parents.items()
+        }
+
+    def count_pairs(self) -> PairCounts:
+        """Group documents into classes, find the common pairs, and count."""
+        parts = self.parts
+        self._run(statement("create_diff_classes", None, **parts))
+        self._run(statement("create_diff_common", None, most_classes=sql.Literal(_MOST_CLASSES), **parts))
+        live, new = (self._count_pairs(side) for side in _OTHER)
+        command = statement("count_diff_common", None, tolerance=sql.Literal(_TOLERANCE))
+        common, rescored = map(int, self._run(command).row())
+        changed = (new - common, live - common, rescored)
+        return PairCounts(live, new, common, *changed, *(_share(count, live) for count in changed))
+
+    def _count_pairs(self, side: Side) -> int:
+        parts = {"pair": self.parts[f"{side}_pair"], "family": sql.Identifier(f"diff_{side}")}
+        return int(self._run(statement("count_diff_pairs", None, **parts)).value())
+
+    def count_clusters(self) -> ClusterCounts:
+        """Find the clusters that share documents, and count."""
+        self._run(statement("create_diff_overlaps", None, **self.parts))
+        command = statement("count_diff_clusters", None, **self.parts)
+        counts = self._run(command).row()
+        live, *_, merged, split, _ = counts
+        shares = [_share(merged, live), _share(split, live)]
+        return ClusterCounts(*counts, *shares)
+
+    def sample_absent(self, own: Side, amount: int) -> list[DiffPair]:
+        """Sample pairs of one generation that the other one lacks, after `count_pairs`; repeatable."""
+        other = _OTHER[own]
+        parts = {
+            "pair": self.parts[f"{own}_pair"],
+            "other_pair": self.parts[f"{other}_pair"],
+            "other_end": self.parts[f"{other}_end"],
+            "family": sql.Identifier(f"diff_{own}"),
+            "head": sql.Identifier(f"{own}_head"),
+            "other_head": sql.Identifier(f"{other}_head"),
+            "left": sql.Identifier(f"{own}_left"),
+            "right": sql.Identifier(f"{own}_right"),
+        }
+        rows = self._run(statement("read_diff_absent", None, **parts), amount=amount).rows()
+        found = []
+        for *figures, pairs, one, another in rows:
+            tie: dict[str, Any] = {own: PairInGeneration(True, *figures)}
+            found.append(DiffPair(min(one, another), max(one, another), int(pairs), **tie))
+        return found
+
+    def sample_rescored(self, amount: int) -> list[DiffPair]:
+        """Sample common pairs with another similarity, like `sample_absent`."""
+        command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **self.parts)
+        rows = self._run(command, amount=amount).rows()
+        return [
+            DiffPair(
+                min(row[:2]),
+                max(row[:2]),
+                row[2],
+                PairInGeneration(True, *row[3:6]),
+                PairInGeneration(True, *row[6:9]),
+            )
+            for row in rows
+        ]
+
+    def sample_clusters(self, whole: Side, amount: int) -> list[ChangedCluster]:
+        """Sample clusters of one generation that are several in the other one, after `count_clusters`."""
+        part = _OTHER[whole]
+        names = {
+            "whole": sql.Identifier(f"{whole}_cluster"),
+            "part": sql.Identifier(f"{part}_cluster"),
+            "whole_member": self.parts[f"{whole}_member"],
+            "part_member": self.parts[f"{part}_member"],
+        }
+        rows = self._run(statement("read_diff_clusters", None, **names), amount=amount, parts=_PARTS).rows()
+        changed = []
+        for _, group in groupby(rows, itemgetter(0)):
+            listed = list(group)
+            cluster, documents, all_parts, *survivor = listed[0][:6]
+            parts = tuple(Part(row[6], int(row[7]), row[8], Survivor(*row[9:12])) for row in listed)
+            changed.append(ChangedCluster(cluster, int(documents), Survivor(*survivor), all_parts, parts))
+        return changed
+
+    def _run(self, query: sql.Composed, **parameters: object) -> Result:
+        return run(self.live.connection, query, **parameters)
 
 
-def count_pairs(connection: Connection, both: ComparedTables) -> PairCounts:
-    """Group documents into classes, find the common pairs, and count."""
-    parts = both.parts
-    run(connection, statement("create_diff_classes", None, **parts))
-    run(connection, statement("create_diff_common", None, most_classes=sql.Literal(_MOST_CLASSES), **parts))
-    live, new = (_count_pairs(connection, both, side) for side in _OTHER)
-    command = statement("count_diff_common", None, tolerance=sql.Literal(_TOLERANCE))
-    common, rescored = map(int, run(connection, command).row())
-    changed = (new - common, live - common, rescored)
-    return PairCounts(live, new, common, *changed, *(_share(count, live) for count in changed))
+class DiffQueries(GenerationStatements):
+    """Documents of one of two compared generations."""
 
+    def count_documents(self) -> DocumentTotals:
+        """Count the documents of one generation."""
+        documents, with_features, twins = self.run("count_diff_documents").row()
+        return DocumentTotals(documents, with_features, documents - with_features, with_features - twins)
 
-def _count_pairs(connection: Connection, both: ComparedTables, side: Side) -> int:
-    parts = {"pair": both.parts[f"{side}_pair"], "family": sql.Identifier(f"diff_{side}")}
-    return int(run(connection, statement("count_diff_pairs", None, **parts)).value())
-
-
-def count_clusters(connection: Connection, both: ComparedTables) -> ClusterCounts:
-    """Find the clusters that share documents, and count."""
-    run(connection, statement("create_diff_overlaps", None, **both.parts))
-    command = statement("count_diff_clusters", None, **both.parts)
-    counts = run(connection, command).row()
-    live, *_, merged, split, _ = counts
-    shares = [_share(merged, live), _share(split, live)]
-    return ClusterCounts(*counts, *shares)
+    def read_documents(self, doc_ids: Sequence[int]) -> dict[int, DiffDocument]:
+        """Return the state of some documents in a generation, by doc_id."""
+        rows = self.run("read_diff_documents", doc_ids=packed_ids(sorted(set(doc_ids)))).rows()
+        return {row[0]: DiffDocument(*row) for row in rows}
 
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def sample_absent(connection: Connection, both: ComparedTables, own: Side, amount: int) -> list[DiffPair]:
-    """Sample pairs of one generation that the other one lacks, after `count_pairs`; repeatable."""
-    other = _OTHER[own]
-    parts = {
-        "pair": both.parts[f"{own}_pair"],
-        "other_pair": both.parts[f"{other}_pair"],
-        "other_end": both.parts[f"{other}_end"],
-        "family": sql.Identifier(f"diff_{own}"),
-        "head": sql.Identifier(f"{own}_head"),
-        "other_head": sql.Identifier(f"{other}_head"),
-        "left": sql.Identifier(f"{own}_left"),
-        "right": sql.Identifier(f"{own}_right"),
-    }
-    rows = run(connection, statement("read_diff_absent", None, **parts), amount=amount).rows()
-    found = []
-    for *figures, pairs, one, another in rows:
-        tie: dict[str, Any] = {own: PairInGeneration(True, *figures)}
-        found.append(DiffPair(min(one, another), max(one, another), int(pairs), **tie))
-    return found
-
-
-def sample_rescored(connection: Connection, both: ComparedTables, amount: int) -> list[DiffPair]:
-    """Sample common pairs with another similarity, like `sample_absent`."""
-    command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **both.parts)
-    rows = run(connection, command, amount=amount).rows()
-    return [
-        DiffPair(
-            min(row[:2]),
-            max(row[:2]),
-            row[2],
-            PairInGeneration(True, *row[3:6]),
-            PairInGeneration(True, *row[6:9]),
-        )
-        for row in rows
-    ]
-
-
-def sample_clusters(
-    connection: Connection, both: ComparedTables, whole: Side, amount: int
-) -> list[ChangedCluster]:
-    """Sample clusters of one generation that are several in the other one, after `count_clusters`."""
-    part = _OTHER[whole]
-    names = {
-        "whole": sql.Identifier(f"{whole}_cluster"),
-        "part": sql.Identifier(f"{part}_cluster"),
-        "whole_member": both.parts[f"{whole}_member"],
-        "part_member": both.parts[f"{part}_member"],
-    }
-    rows = run(connection, statement("read_diff_clusters", None, **names), amount=amount, parts=_PARTS).rows()
-    changed = []
-    for _, group in groupby(rows, itemgetter(0)):
-        listed = list(group)
-        cluster, documents, all_parts, *survivor = listed[0][:6]
-        parts = tuple(Part(row[6], int(row[7]), row[8], Survivor(*row[9:12])) for row in listed)
-        changed.append(ChangedCluster(cluster, int(documents), Survivor(*survivor), all_parts, parts))
-    return changed
-
-
-def read_documents(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> dict[int, DiffDocument]:
-    """Return the state of some documents in a generation, by doc_id."""
-    rows = run(connection, "read_diff_documents", leaves, doc_ids=packed_ids(sorted(set(doc_ids)))).rows()
-    return {row[0]: DiffDocument(*row) for row in rows}

@@ -114,7 +114,7 @@ def give_own_tables(connection: Connection, generation: Generation) -> Generatio
 
     The caller holds its build lock.
     """
-    partitions.drop(connection, generation.leaves)
+    generation.tables(connection).drop()
     number = run(connection, "give_own_tables", generation_id=generation.generation_id).value()
     return get_generation(connection, number or generation.generation_id)
 
@@ -221,7 +221,7 @@ def count_up(connection: Connection, generation: Generation, counted: dict[str, 
 
 def drop_generation(connection: Connection, generation: Generation) -> None:
     """Drop a generation, its tables and its queue."""
-    partitions.drop(connection, generation.leaves)
+    generation.tables(connection).drop()
     run(connection, "delete_generation", generation_id=generation.generation_id)
 
 

@@ -17,7 +17,14 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import empty_sketch, from_bigint, sketches_from
 from nearsim_db.store.driver.connection import autocommitting
-from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, Leaves, run, statement
+from nearsim_db.store.driver.statements import (
+    INDEX_SCHEMA,
+    SCHEMA,
+    GenerationStatements,
+    Leaves,
+    run,
+    statement,
+)
 from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.work.queue import WHOLE
 
@@ -73,71 +80,92 @@ class TableState:
     triggers: int
 
 
-def ids_after(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, after: int, amount: int
-) -> list[int]:
-    """Return the next doc_ids of documents and of signatures, which may outlive their documents."""
-    parameters = {"collection_id": collection_id, "after": after, "amount": amount}
-    return run(connection, "list_ids_after", leaves, "binary", **parameters).values()
-
-
-def sample_ids(
-    connection: Connection, leaves: Leaves, collection_id: CollectionId, amount: int, seed: int
-) -> list[int]:
-    """Return a random sample of the same doc_ids, in order."""
-    parameters = {"collection_id": collection_id, "amount": amount, "seed": seed}
-    return sorted(run(connection, "sample_ids", leaves, "binary", **parameters).values())
-
-
-def read_signed_documents(
-    connection: Connection,
-    leaves: Leaves,
-    collection_id: CollectionId,
-    doc_ids: Sequence[int],
-) -> list[SignedDocument]:
-    """Return some documents and their signatures, by doc_id."""
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
-    return run(connection, "read_signed_documents", leaves, "binary", **parameters).all(SignedDocument)
-
-
-def find_pending_documents(
-    connection: Connection,
-    leaves: Leaves,
-    collection_id: CollectionId,
-    doc_ids: Sequence[int] | Ints,
-    stages: Sequence[WorkStage],
-) -> set[int]:
-    """Return the documents with work of some stages or captured changes; 0 among them means any document."""
-    parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "stages": list(stages)}
-    return set(run(connection, "find_pending_documents", leaves, "binary", **parameters).values())
-
-
-def stream_bands(connection: Connection, leaves: Leaves, family: Family, batch: int) -> Iterator[StoredBands]:
-    """Yield all heads and documents with band rows, in order of doc_id."""
-    with connection.backend.cursor(name="nearsim_bands", binary=True) as cursor:
-        cursor.execute(statement("read_bands_of_all", leaves), {"empty": empty_sketch(family)})
-        while rows := cursor.fetchmany(batch):
-            doc_ids, are_heads, sketches, numbers, sums = zip(*rows, strict=True)
-            yield StoredBands(
-                np.array(doc_ids, np.int64),
-                np.array(are_heads, np.bool_),
-                sketches_from(list(sketches), family),
-                np.array(numbers, np.int64),
-                from_bigint(np.array(sums, np.int64)),
-            )
-
-
 # With whether it is to be reviewed, or made by a passage, and the words of the longest one.
 StoredEvidence = tuple[Evidence, tuple[bool, bool, int | None]]
 
 
-def read_pairs_at(
-    connection: Connection, leaves: Leaves, doc_ids: Sequence[int], *, both: bool
-) -> dict[tuple[int, int], StoredEvidence]:
-    """Return pairs, by left and right doc_id, whose right end, or with `both` either end, is one of some documents."""
-    parameters = {"doc_ids": packed_ids(doc_ids), "both": both}
-    rows = run(connection, "read_pairs_at", leaves, "binary", **parameters).all(_pair)
-    return dict(rows)
+class IndexChecks(GenerationStatements):
+    """What verification reads of a generation's tables, and what a repair deletes."""
+
+    def ids_after(self, collection_id: CollectionId, after: int, amount: int) -> list[int]:
+        """Return the next doc_ids of documents and of signatures, which may outlive their documents."""
+        parameters = {"collection_id": collection_id, "after": after, "amount": amount}
+        return self.run("list_ids_after", "binary", **parameters).values()
+
+    def sample_ids(self, collection_id: CollectionId, amount: int, seed: int) -> list[int]:
+        """Return a random sample of the same doc_ids, in order."""
+        parameters = {"collection_id": collection_id, "amount": amount, "seed": seed}
+        return sorted(self.run("sample_ids", "binary", **parameters).values())
+
+    def read_signed_documents(
+        self, collection_id: CollectionId, doc_ids: Sequence[int]
+    ) -> list[SignedDocument]:
+        """Return some documents and their signatures, by doc_id."""
+        parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
+        return self.run("read_signed_documents", "binary", **parameters).all(SignedDocument)
+
+    def find_pending_documents(
+        self, collection_id: CollectionId, doc_ids: Sequence[int] | Ints, stages: Sequence[WorkStage]
+    ) -> set[int]:
+        """Return the documents with work of some stages or captured changes; 0 among them means any document."""
+        parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "stages": list(stages)}
+        return set(self.run("find_pending_documents", "binary", **parameters).values())
+
+    def stream_bands(self, family: Family, batch: int) -> Iterator[StoredBands]:
+        """Yield all heads and documents with band rows, in order of doc_id."""
+        with self.connection.backend.cursor(name="nearsim_bands", binary=True) as cursor:
+            cursor.execute(statement("read_bands_of_all", self.leaves), {"empty": empty_sketch(family)})
+            while rows := cursor.fetchmany(batch):
+                doc_ids, are_heads, sketches, numbers, sums = zip(*rows, strict=True)
+                yield StoredBands(
+                    np.array(doc_ids, np.int64),
+                    np.array(are_heads, np.bool_),
+                    sketches_from(list(sketches), family),
+                    np.array(numbers, np.int64),
+                    from_bigint(np.array(sums, np.int64)),
+                )
+
+    def read_pairs_at(self, doc_ids: Sequence[int], *, both: bool) -> dict[tuple[int, int], StoredEvidence]:
+        """Return the pairs whose right end is one of some documents, or with `both` either end, by both doc_ids."""
+        parameters = {"doc_ids": packed_ids(doc_ids), "both": both}
+        rows = self.run("read_pairs_at", "binary", **parameters).all(_pair)
+        return dict(rows)
+
+    def set_scan_method(self, *, by_index: bool) -> None:
+        """Read tables and shards through their indexes, or without them, until the transaction ends."""
+        if self.leaves.distributed:
+            self.run("propagate_settings")
+        with_index, without = sql.Literal(by_index), sql.Literal(not by_index)
+        self.run(statement("set_scan_method", by_index=with_index, without_index=without))
+
+    def checksum_leaf(self, parent: str) -> tuple[int, int]:
+        """Return the number of rows of a table, and the XOR of their hashed keys."""
+        first, second = map(sql.Identifier, _KEYS[parent])
+        command = statement("checksum_leaf", first=first, second=second, leaf=self.leaves.rows(parent))
+        number, checksum = self.run(command).row()
+        return number, checksum
+
+    def count_differing_copies(self) -> int:
+        """Return how many signatures and their copies for views have no equal."""
+        return int(self.run("count_differing_copies").value())
+
+    def find_malformed_sketches(self, family: Family) -> list[int]:
+        """Return the documents whose sketch has another size in bytes."""
+        size = len(empty_sketch(family))
+        return self.run("find_malformed_sketches", "binary", bytes=size).values()
+
+    def read_families(self, doc_ids: Sequence[int]) -> list[int]:
+        """Return the signed documents among some, and all that share a head or a digest with them."""
+        return self.run("read_families", "binary", doc_ids=packed_ids(doc_ids)).values()
+
+    def delete_all_bands(self, doc_ids: Sequence[int]) -> Hashes:
+        """Delete the band rows of some documents without their keys; return their buckets."""
+        buckets = self.run("delete_all_bands", "binary", doc_ids=packed_ids(doc_ids)).values()
+        return from_bigint(np.array(buckets, np.int64))
+
+    def delete_pairs(self, ends: Ints) -> None:
+        """Delete pairs: (m, 2) int64."""
+        self.run("delete_pairs", left_ids=packed_ids(ends[:, 0]), right_ids=packed_ids(ends[:, 1]))
 
 
 def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], StoredEvidence]:
@@ -145,28 +173,7 @@ def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], Stored
     return (left, right), (Evidence(*evidence), (in_review, by_passage, longest_passage))
 
 
-def set_scan_method(connection: Connection, leaves: Leaves, *, by_index: bool) -> None:
-    """Read tables and shards through their indexes, or without them, until the transaction ends."""
-    if leaves.distributed:
-        run(connection, "propagate_settings")
-    with_index, without = sql.Literal(by_index), sql.Literal(not by_index)
-    run(connection, statement("set_scan_method", by_index=with_index, without_index=without))
-
-
-def checksum_leaf(connection: Connection, leaves: Leaves, parent: str) -> tuple[int, int]:
-    """Return the number of rows of a table, and the XOR of their hashed keys."""
-    first, second = map(sql.Identifier, _KEYS[parent])
-    command = statement("checksum_leaf", first=first, second=second, leaf=leaves.rows(parent))
-    number, checksum = run(connection, command).row()
-    return number, checksum
-
-
 COPIES = "signed_document"  # what views read of signatures in tables of their own
-
-
-def count_differing_copies(connection: Connection, leaves: Leaves) -> int:
-    """Return how many signatures and their copies for views have no equal."""
-    return int(run(connection, "count_differing_copies", leaves).value())
 
 
 def restore_copies(connection: Connection) -> None:
@@ -218,28 +225,6 @@ def _list_indexes(connection: Connection, table: str) -> list[str]:
 
 def _change_index(connection: Connection, command: str, name: str) -> None:
     autocommitting(connection).execute(statement(command, index=sql.Identifier(INDEX_SCHEMA, name)))
-
-
-def find_malformed_sketches(connection: Connection, leaves: Leaves, family: Family) -> list[int]:
-    """Return the documents whose sketch has another size in bytes."""
-    size = len(empty_sketch(family))
-    return run(connection, "find_malformed_sketches", leaves, "binary", bytes=size).values()
-
-
-def read_families(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> list[int]:
-    """Return the signed documents among some, and all that share a head or a digest with them."""
-    return run(connection, "read_families", leaves, "binary", doc_ids=packed_ids(doc_ids)).values()
-
-
-def delete_all_bands(connection: Connection, leaves: Leaves, doc_ids: Sequence[int]) -> Hashes:
-    """Delete the band rows of some documents without their keys; return their buckets."""
-    buckets = run(connection, "delete_all_bands", leaves, "binary", doc_ids=packed_ids(doc_ids)).values()
-    return from_bigint(np.array(buckets, np.int64))
-
-
-def delete_pairs(connection: Connection, leaves: Leaves, ends: Ints) -> None:
-    """Delete pairs: (m, 2) int64."""
-    run(connection, "delete_pairs", leaves, left_ids=packed_ids(ends[:, 0]), right_ids=packed_ids(ends[:, 1]))
 
 
 def read_external_ids(connection: Connection, doc_ids: Sequence[int]) -> dict[int, str]:

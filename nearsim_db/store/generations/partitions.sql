@@ -1,5 +1,5 @@
 -- name: exists
--- Whether a table exists. Catalog only.
+-- Whether a generation's tables exist, attached or not: own ones are created and dropped together. Catalog only.
 SELECT pg_catalog.to_regclass(%(leaf)s) IS NOT NULL
 
 -- name: create_leaves

@@ -1,18 +1,45 @@
 """The tables of one generation as a value: statements of all subjects of the store that work on them."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from nearsim_db.store.driver.statements import GenerationStatements
+import psycopg
+from psycopg import sql
+
+from nearsim_db.errors import UnreachableError
+from nearsim_db.store.citus import placement
+from nearsim_db.store.driver.connection import autocommitting
+from nearsim_db.store.driver.driver_errors import corruption_message, retry_conflicts
+from nearsim_db.store.driver.statements import (
+    INDEX_SCHEMA,
+    PARENTS,
+    SCHEMA,
+    GenerationStatements,
+    Leaves,
+    statement,
+)
 
 if TYPE_CHECKING:
     from nearsim_db.store.clusters.clusters import ClusterTable
+    from nearsim_db.store.clusters.reports import ReportQueries
+    from nearsim_db.store.documents.exports import ExportQueries
+    from nearsim_db.store.documents.purges import PurgedRows
+    from nearsim_db.store.generations.diffs import DiffQueries
+    from nearsim_db.store.generations.index_checks import IndexChecks
     from nearsim_db.store.pairs.pairs import PairTable
+    from nearsim_db.store.query_rows import ShownRows
     from nearsim_db.store.signatures.bands import BandTable
     from nearsim_db.store.signatures.lookups import LookupQueries
     from nearsim_db.store.signatures.neighbours import BucketQueries
     from nearsim_db.store.signatures.signatures import SignatureTable
     from nearsim_db.store.work.build_slices import BuildSlices
     from nearsim_db.store.work.queue import WorkQueue
+
+_ROWS_AT_ONCE = 20_000
+_COUNTS = (
+    *("indexed", "no_features", "twins", "pairs", "review_pairs", "stored_pairs", "clusters"),
+    *("clustered_documents", "largest_cluster", "signature_bytes", "band_bytes", "pair_bytes"),
+)
 
 
 class GenerationTables(GenerationStatements):
@@ -24,6 +51,145 @@ class GenerationTables(GenerationStatements):
     module of its subject, whose functions on a generation are its methods; it is imported here when it is first used,
     as many commands do without NumPy. Like all functions of the store, parts never commit.
     """
+
+    def exist(self) -> bool:
+        """Whether the tables exist, attached or not."""
+        return bool(self.run("exists", leaf=self.leaves.qualified("signature")).value())
+
+    def create(self) -> None:
+        """Create a generation's own tables, standalone, in one transaction, if it does not share all and has none.
+
+        The band table of a distributed generation is on the nodes from then on. Existing tables are not locked:
+        helpers of a build that is resumed read them and wait for each other's writes.
+        """
+        if self.leaves.are_shared or self.exist():
+            return
+        self.run("create_leaves")
+        if self.leaves.distributed:
+            placement.distribute_leaf(self.connection, self.leaves)
+
+    def attach(self) -> None:
+        """Attach a generation's loaded tables to their parents."""
+        for name in self.leaves.own:
+            parent = sql.Identifier(SCHEMA, name)
+            self.run(statement("attach_leaf", self.leaves, parent=parent, leaf=self.leaves.table(name)))
+
+    def detach(self) -> None:
+        """Detach a generation's tables without blocking users of other generations.
+
+        The connection must be in autocommit. Interrupted detaches, also of other generations, are finished first, as a
+        parent can have only one. Tables that are not attached are skipped.
+        """
+        inner = autocommitting(self.connection)
+        for name in self.leaves.own:
+            parent, leaf = sql.Identifier(SCHEMA, name), self.leaves.qualified(name)
+            for pending in self.run("find_pending_detaches", parent=f"{SCHEMA}.{name}").values():
+                unfinished = sql.Identifier(INDEX_SCHEMA, pending)
+                inner.execute(statement("finish_detach", parent=parent, leaf=unfinished))
+            if self.run("is_attached", leaf=leaf).value():
+                remote = self.leaves if name == "band" else None
+                if remote and self.leaves.distributed:
+                    placement.restore_shards(self.connection, self.leaves)
+                inner.execute(statement("detach_leaf", remote, parent=parent, leaf=self.leaves.table(name)))
+
+    def empty(self) -> None:
+        """Delete the generation's rows from tables that it shares, in slices; the connection must be in autocommit."""
+        while retry_conflicts(self.connection, self._delete_some):
+            pass
+
+    def _delete_some(self) -> int:
+        """Delete some rows of a generation; return how many; 0 also if the table is damaged and cannot be read."""
+        try:
+            with self.connection.backend.transaction():
+                for deletion in _deletions(self.leaves):
+                    if deleted := self.run(deletion, most=_ROWS_AT_ONCE).count:
+                        return deleted
+            return 0
+        except psycopg.Error as error:
+            if corruption_message(error) is None:
+                raise
+            return 0
+
+    def drop(self) -> None:
+        """Drop the tables of a generation that exist, and what is left of its rows in tables that it shares."""
+        while self._delete_some():
+            pass
+        if not self.leaves.are_shared:
+            self.run("drop_leaves")
+
+    def count(self) -> dict[str, int]:
+        """Return the row counts of a generation, and its sizes in bytes with indexes.
+
+        Raises UnreachableError if a node does not answer.
+        """
+        sizes = {"signature": "signature", "band": "band", "pair": "similar_pair"}
+        parameters = {name: self.leaves.qualified(parent) for name, parent in sizes.items()}
+        try:
+            *row, pair_bytes = self.run("count_generation", **parameters).row()
+            band_bytes = self.run("measure_bands", **parameters).value()
+        except psycopg.errors.InvalidTextRepresentation as error:  # a node's failure instead of a size
+            raise UnreachableError(
+                f"a node of the cluster does not answer: {error.diag.message_primary}"
+            ) from error
+        counts = dict(zip(_COUNTS, (*row, band_bytes, pair_bytes), strict=True))
+        shares = {f"{name}_bytes": self._share(parent) for name, parent in sizes.items()}
+        return {name: int(counts[name] * shares.get(name, 1)) for name in _COUNTS}
+
+    def _share(self, parent: str) -> float:
+        """Return the share of a generation in the bytes of a table: an estimate where it shares it, 0 to 1.
+
+        Assume that bands and signatures have the same share.
+        """
+        if not self.leaves.is_shared(parent):
+            return 1.0
+        counted = "signature" if parent == "band" else parent
+        command = statement("read_share", rows=self.leaves.rows(counted))
+        return float(self.run(command, leaf=self.leaves.qualified(counted)).value())
+
+    def vacuum(self, parent: str) -> None:
+        """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit.
+
+        One that small generations share is vacuumed only once as many rows have changed as it has, and not if it is
+        vacuumed already.
+        """
+        if self.leaves.are_shared:
+            self._vacuum_if_grown(parent)
+            return
+
+        inner = autocommitting(self.connection)
+        inner.execute(statement("vacuum_leaf", leaf=self.leaves.table(parent)))
+        if parent == "signature":
+            # A generation that the statistics of the copies lack would be taken to have one document.
+            inner.execute(statement("analyze_table", table=sql.Identifier(INDEX_SCHEMA, "signed_document")))
+
+    def reuse_space(self) -> None:
+        """Vacuum shared tables that have grown, after a drop; the connection must be in autocommit."""
+        # Else a session reports what it deleted once a second only.
+        self.run("report_changes")
+        for parent in self.leaves.shared:
+            self._vacuum_if_grown(parent)
+
+    def _vacuum_if_grown(self, parent: str) -> None:
+        if self.run("has_grown", leaf=self.leaves.qualified(parent)).value():
+            autocommitting(self.connection).execute(
+                statement("vacuum_shared", leaf=self.leaves.table(parent))
+            )
+
+    def read_bytes(self) -> int:
+        """Return the size of the tables with indexes: of own ones as of their last VACUUM, without a lock."""
+        total = 0
+        for parent in PARENTS:
+            measure = "measure_leaf" if self.leaves.is_shared(parent) else "read_leaf_bytes"
+            size = self.run(measure, leaf=self.leaves.qualified(parent)).value()
+            total += int(float(size) * self._share(parent))
+        return total
+
+    def list_lock_holders(self) -> list[str]:
+        """Return the sessions that use a generation's tables, or the parents these have to be detached from."""
+        tables = [
+            name for parent in PARENTS for name in (f"{SCHEMA}.{parent}", self.leaves.qualified(parent))
+        ]
+        return self.run("list_lock_holders", tables=tables).values()
 
     @property
     def signatures(self) -> "SignatureTable":
@@ -80,3 +246,55 @@ class GenerationTables(GenerationStatements):
         from nearsim_db.store.work.build_slices import BuildSlices
 
         return BuildSlices(self.connection, self.leaves)
+
+    @property
+    def checks(self) -> "IndexChecks":
+        """What verification reads, and what a repair deletes."""
+        from nearsim_db.store.generations.index_checks import IndexChecks
+
+        return IndexChecks(self.connection, self.leaves)
+
+    @property
+    def diff(self) -> "DiffQueries":
+        """Documents to be compared with those of another generation."""
+        from nearsim_db.store.generations.diffs import DiffQueries
+
+        return DiffQueries(self.connection, self.leaves)
+
+    @property
+    def report(self) -> "ReportQueries":
+        """Queries behind the report."""
+        from nearsim_db.store.clusters.reports import ReportQueries
+
+        return ReportQueries(self.connection, self.leaves)
+
+    @property
+    def shown(self) -> "ShownRows":
+        """Rows that queries show: documents, pairs and clusters."""
+        from nearsim_db.store.query_rows import ShownRows
+
+        return ShownRows(self.connection, self.leaves)
+
+    @property
+    def exports(self) -> "ExportQueries":
+        """Documents of the collection with their clusters."""
+        from nearsim_db.store.documents.exports import ExportQueries
+
+        return ExportQueries(self.connection, self.leaves)
+
+    @property
+    def removals(self) -> "PurgedRows":
+        """Removal of documents: purges and retention."""
+        from nearsim_db.store.documents.purges import PurgedRows
+
+        return PurgedRows(self.connection, self.leaves)
+
+
+def _deletions(leaves: Leaves) -> Iterator[sql.Composed]:
+    """Yield the statements that delete some rows of a generation from tables that it shares, signatures last."""
+    for parent in reversed(leaves.shared):
+        if parent == "band" and leaves.distributed:
+            yield statement("delete_next_band", leaves)
+        else:
+            yield statement("delete_some_rows", leaf=leaves.table(parent), condition=leaves.condition(parent))
+    yield statement("delete_some_copies", leaves)

@@ -47,7 +47,7 @@ class PairTable(GenerationStatements):
         try:
             if len(pairs.left):
                 with self.connection.begin_nested():
-                    copy_rows(self.connection, self.leaves, "similar_pair", columns)
+                    copy_rows(self, "similar_pair", columns)
         except UniqueViolation:  # another session inserted one of them at the same time
             parameters = dict.fromkeys(
                 ("intersection_size", "union_size", "distance", "by_passage", "longest_passage")

@@ -168,9 +168,7 @@ class BandTable(BandStatements):
         With `freeze`, into a table that this transaction has truncated, VACUUM has nothing left to do.
         """
         columns = [("bucket_hash", rows.hashes), ("doc_id", rows.doc_ids)]
-        return copy_rows(
-            self.connection, self.leaves, "band", columns, freeze=freeze and not self.leaves.are_shared
-        )
+        return copy_rows(self, "band", columns, freeze=freeze and not self.leaves.are_shared)
 
     def index(self) -> None:
         """Create the loaded band table's only index, and update its planner statistics; shared tables have theirs."""

@@ -8,7 +8,8 @@ import numpy as np
 from nearsim_db.similarity.arrays import Hashes, Ints, Keys, flat, lengths, places_of
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import from_bigint, to_bigint, unpacked_ids
-from nearsim_db.store.signatures.bands import MANY, BandStatements
+from nearsim_db.store.signatures import bands
+from nearsim_db.store.signatures.bands import BandStatements
 
 _ID_BYTES = 8
 _FEW_MEMBERS = 8  # of a bucket on average
@@ -85,7 +86,7 @@ class BucketQueries(BandStatements):
 
     def few_members(self, hashes: Ints) -> list[tuple[int, int]] | None:
         """Return (bucket_hash, doc_id) of all members of buckets on nodes, sorted; None if they are many."""
-        most, rows = _FEW_MEMBERS * min(len(hashes), MANY), list[tuple[int, int]]()
+        most, rows = _FEW_MEMBERS * min(len(hashes), bands.MANY), list[tuple[int, int]]()
         for _, result in self.run_by_shard("list_bucket_members", hashes, hashes, "prepared", most=most):
             part = result.rows()
             rows += [(bucket_hash, doc_id) for bucket_hash, doc_id in part]

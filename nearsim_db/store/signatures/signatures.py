@@ -47,7 +47,7 @@ class SignatureTable(GenerationStatements):
                     ("sketch", sketch_bytes(rows.sketches[chosen])),
                     ("head_id", heads[chosen]),
                 ]
-            copy_rows(self.connection, self.leaves, "signature", columns)
+            copy_rows(self, "signature", columns)
 
     def count_heads(self) -> int:
         """Return the number of heads."""
@@ -69,11 +69,11 @@ class SignatureTable(GenerationStatements):
 
     def index(self) -> None:
         """Create the indexes of loaded signatures, assign twins their heads, and have triggers follow changes."""
-        if not self.leaves.are_shared:
-            self.run("index_signatures")
-        self.run("assign_heads")
-        if not self.leaves.are_shared:
-            self.run("copy_signatures")
+        if self.leaves.are_shared:
+            self.run("assign_heads")
+            return
+        for name in ("index_signatures", "assign_heads", "copy_signatures"):
+            self.run(name)
 
     def stream_head_sketches(
         self,

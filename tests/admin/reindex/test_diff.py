@@ -16,7 +16,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves
-from nearsim_db.store.generations import diffs, partitions
+from nearsim_db.store.generations import diffs
 from nearsim_db.store.generations.diffs import ComparedTables, DiffPair
 from nearsim_db.store.generations.tables import GenerationTables
 
@@ -60,7 +60,7 @@ class Written:
 
     def write(self, connection: Connection, leaves: Leaves) -> None:
         """Fill its tables, which are created if they are its own."""
-        partitions.create(connection, leaves)
+        GenerationTables(connection, leaves).create()
         inner = connection.backend.cursor()
 
         def insert(table: str, columns: str, rows: list[tuple[object, ...]]) -> None:
@@ -176,10 +176,10 @@ def test_random_generations(
         live, new = (Written.random(rng, documents) for _ in range(2))
         before, after = live.expanded(), new.expanded()
         with diffs.comparing(engine) as connection:
-            both = ComparedTables(*map(leaves, numbers))
-            live.write(connection, both.live)
-            new.write(connection, both.new)
-            counted = diffs.count_documents(connection, both.live)
+            both = ComparedTables(*(GenerationTables(connection, leaves(number)) for number in numbers))
+            live.write(connection, both.live.leaves)
+            new.write(connection, both.new.leaves)
+            counted = both.live.diff.count_documents()
             assert (counted.documents, counted.with_features) == (
                 len(live.heads) + len(live.featureless),
                 len(live.heads),
@@ -187,21 +187,21 @@ def test_random_generations(
             assert counted.heads == len(live.families())
             common = before.keys() & after.keys()
             rescored = {pair for pair in common if before[pair] != after[pair]}
-            found = diffs.count_pairs(connection, both)
+            found = both.count_pairs()
             lost, gained = before.keys() - after.keys(), after.keys() - before.keys()
             assert (found.live, found.new, found.common) == (len(before), len(after), len(common))
             assert (found.gained, found.lost, found.rescored) == (len(gained), len(lost), len(rescored))
             assert found.lost_share == (len(lost) / len(before) if before else None)
-            check_samples(diffs.sample_absent(connection, both, "live", EVERYTHING), lost, before, {})
-            check_samples(diffs.sample_absent(connection, both, "new", EVERYTHING), gained, {}, after)
-            check_samples(diffs.sample_rescored(connection, both, EVERYTHING), rescored, before, after)
-            clusters, expected = diffs.count_clusters(connection, both), brute_clusters(live, new)
+            check_samples(both.sample_absent("live", EVERYTHING), lost, before, {})
+            check_samples(both.sample_absent("new", EVERYTHING), gained, {}, after)
+            check_samples(both.sample_rescored(EVERYTHING), rescored, before, after)
+            clusters, expected = both.count_clusters(), brute_clusters(live, new)
             counts = [name for name in diffs.ClusterCounts.__slots__ if not name.endswith("_share")]
             assert {name: getattr(clusters, name) for name in counts} == {
                 name: expected[name] for name in counts
             }
             assert clusters.split_share == (clusters.split / clusters.live if clusters.live else None)
-            merged = diffs.sample_clusters(connection, both, "new", EVERYTHING)
+            merged = both.sample_clusters("new", EVERYTHING)
             assert len(merged) == expected["merged"]
             for one in merged:
                 those = new.members()[one.cluster]
@@ -212,7 +212,7 @@ def test_random_generations(
                 assert sorted(listed.values()) == sorted(shared.values())[-5:]
                 assert listed.items() <= shared.items()
                 assert all(part.documents == len(live.members()[part.cluster]) for part in one.parts)
-            assert len(diffs.sample_clusters(connection, both, "live", EVERYTHING)) == expected["split"]
+            assert len(both.sample_clusters("live", EVERYTHING)) == expected["split"]
         totals += Counter(lost=len(lost), gained=len(gained), rescored=len(rescored)) + expected
     assert all(totals[name] for name in ("lost", "gained", "rescored", "merged", "split", "same"))
     engine.dispose()

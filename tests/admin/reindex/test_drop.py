@@ -11,10 +11,10 @@ from nearsim_db import Database, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing import drop_generation
 from nearsim_db.indexing.drop_generation import delete_collection
-from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, run
-from nearsim_db.store.generations import generation_rows, partitions
+from nearsim_db.store.driver.statements import FIRST_OWN, run
+from nearsim_db.store.generations import generation_rows, tables
 from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.generations.tables import GenerationTables
 from tests.builders.filled import address_of
 from tests.builders.reindex_world import Killed, coming, fill, pairs_of, reader, states, stored, stories
 from tests.builders.relations import identifier
@@ -146,8 +146,8 @@ def test_a_drop_killed_at_any_step_is_finished(database: Database) -> None:
             "UPDATE nearsim.generation SET state = 'abandoned', dropping = true WHERE state = 'retired'",
         )
     with database.engine.connect(autocommit=True) as connection:
-        partitions.detach(connection, retired(database).leaves)
-        partitions.detach(connection, retired(database).leaves)
+        retired(database).tables(connection).detach()
+        retired(database).tables(connection).detach()
     assert stored(database) == {OWN, OWN + 1}
     reindex = Reindex(database, "default")
     assert reindex.drop(reindex.find_droppable(every=True))[0].finished
@@ -158,16 +158,16 @@ def test_a_drop_killed_at_any_step_is_finished(database: Database) -> None:
 def test_a_drop_of_rows_killed_many_times_is_finished(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partitions, "_ROWS_AT_ONCE", 500)
-    delete_some = partitions._delete_some
+    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 500)
+    delete_some = GenerationTables._delete_some
     turns = count()
 
-    def die_every_third_time(connection: Connection, leaves: Leaves) -> int:
+    def die_every_third_time(self: GenerationTables) -> int:
         if next(turns) % 3 == 2:
             raise Killed
-        return delete_some(connection, leaves)
+        return delete_some(self)
 
-    monkeypatch.setattr(partitions, "_delete_some", die_every_third_time)
+    monkeypatch.setattr(GenerationTables, "_delete_some", die_every_third_time)
     reindex, kills, before = Reindex(database, "default"), 0, pairs_of(database, 2)
     while droppable := reindex.find_droppable(every=True):
         try:
@@ -199,7 +199,7 @@ def test_the_space_of_dropped_rows_is_reused(database: Database) -> None:
 def test_two_sessions_drop_the_same_generation(
     url: str, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partitions, "_ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 100)
     generation = retired(database)
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(drop_generation.drop, database.engine, generation) for _ in range(2)]

@@ -18,7 +18,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import generation_states
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.signatures import lookups
+from nearsim_db.store.signatures.lookups import LookupQueries
 from nearsim_db.store.work import backlog
 from nearsim_db.worker.worker import Worker
 from tests.builders.filled import address_of
@@ -285,13 +285,13 @@ def test_a_lookup_is_of_one_generation_if_its_own_is_dropped(
 ) -> None:
     with opened(url) as (database, reindex), Index.connect(url) as index:
         reindex.start(settings=LOWER)
-        read = getattr(lookups, step)
+        read = getattr(LookupQueries, step)
 
         def overtaken(*given: object) -> object:
             overtake(reindex)
             return read(*given)
 
-        monkeypatch.setattr(lookups, step, overtaken)
+        monkeypatch.setattr(LookupQueries, step, overtaken)
         found = {match.external_id for match in index.similar_to_text(words(1), limit=limit)}
         assert list(states(database).values()) == ["live"]
         pairs = jaccard_pairs({**texts_of(database), "": words(1)}, 0.3)
