@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, get_args
 from nearsim_db.errors import DEFAULT, ConflictError, InputError, NotFoundError
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
-from nearsim_db.indexing.build import MOST_DOCUMENTS
+from nearsim_db.indexing.build import MAX_SMALL_BUILD_DOCUMENTS
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.code_check import refuse_slow_code
 from nearsim_db.indexing.context import Context
@@ -219,7 +219,7 @@ class Index(Queries):
         existing = self._catch_up.generations(collection_id)
         if expected_bytes is None:
             records, expected_bytes = measure(records)
-        is_few = isinstance(records, list) and len(records) <= MOST_DOCUMENTS
+        is_few = isinstance(records, list) and len(records) <= MAX_SMALL_BUILD_DOCUMENTS
 
         recipes = [generation.recipe for generation in existing]
 

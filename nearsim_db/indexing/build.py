@@ -1,14 +1,18 @@
 """The bulk build of a generation, in stages. A build that was killed continues at its stage when run again.
 
-One process leads it; all of its threads, and any other processes, take slices of the long stages. Pausing or
-abandoning the generation stops all of them: each of their transactions checks the state before it commits.
+sign: sign the documents that have no signature. bands: compute the band keys of all heads, load and index their rows.
+pairs: find the links between heads that share buckets, and verify candidates by their features. clusters: connect the
+pairs; the index answers from then on. A small build takes all stages in one transaction.
+
+One process leads a build; all of its threads, and any other processes, take slices of the stages sign and pairs
+(`slice_taker.py`). Pausing or abandoning the generation stops all of them: each of their transactions checks the state
+before it commits.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 from nearsim_db.indexing import build_bands, build_plan, steps
@@ -27,7 +31,7 @@ from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.build_slices import SlicedStage
 
-MOST_DOCUMENTS = 8  # of a build in one transaction
+MAX_SMALL_BUILD_DOCUMENTS = 8  # of a build in one transaction: slices and their progress would cost more
 # The same in an attached table, whose lengths are known: a batch of texts, as a table may have thousands of collections
 _MAX_ATTACHED_DOCUMENTS = 4_000
 _MAX_ATTACHED_CHARACTERS = 4_000_000
@@ -43,14 +47,21 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
     abandoned.
     """
     try:
-        if not build_few(engine, context):
-            build_by_stages(engine, context, progress)
+        with engine.connect() as connection:
+            is_small = fits_one_transaction(connection, context)
+            count = _build_at_once(connection, context) if is_small else 0
+        if not is_small:
+            _build_by_stages(engine, context, progress)
+        elif count > MAX_SMALL_BUILD_DOCUMENTS:
+            for stage in ("sign", "bands", "pairs", "clusters"):
+                _vacuum(engine, context, stage)
     finally:
         context.build.close_spool()
+    discard_indexed(engine, context.generation)
 
 
-def build_by_stages(engine: Engine, context: Context, progress: Progress) -> None:
-    """Build a generation as `build` does, in a transaction for each slice."""
+def _build_by_stages(engine: Engine, context: Context, progress: Progress) -> None:
+    """Build a generation in a transaction for each slice, any number of which are done at the same time."""
     with engine.connect() as connection:
         generation = generation_rows.reread(connection, context.generation)
     context.adopt(generation)
@@ -68,7 +79,6 @@ def build_by_stages(engine: Engine, context: Context, progress: Progress) -> Non
         with _timed(engine, context, name):
             stages[name]()
             _vacuum(engine, context, name)
-    discard_indexed(engine, context.generation)
 
 
 def join(engine: Engine, context: Context, between: Callable[[], None]) -> int:
@@ -168,69 +178,65 @@ class _Leader:
         return known.unfinished
 
 
-def build_few(engine: Engine, context: Context) -> bool:
-    """Build a generation whose build has not begun, if its collection has few documents; return whether it is built.
+def fits_one_transaction(connection: Connection, context: Context) -> bool:
+    """Whether a build has not begun, and is small enough for one transaction.
 
-    All stages are one transaction, as slices and their progress would cost more; nothing is left of one that is
-    interrupted. Raises BuildStoppedError if it was paused or abandoned.
+    If it is, a purge waits for this transaction, or this for the purge.
     """
-    generation, leaves = context.generation, context.leaves
-    with engine.connect() as connection:
-        # A purge waits for this transaction, or this for the purge.
-        take_transaction_lock(connection, Lock.STORE, leaves.generation_id, shared=True, idle_minutes=5)
-        counted = _count_documents(connection, context)
-        if counted is None:
-            return False
-        context.found.clear()
-        _sign_few(connection, context)
-        build_plan.warn_of_texts(context)
-        few = build_bands.load_few(connection, context)
-        if few.documents < counted:
-            # Texts that differ from the recorded revision were left out; compare them again.
-            context.tables(connection).work.add("compare", [queue.WHOLE])
-        counts = context.found.counts
-        counts.update(NOTHING_FOUND)
-        if few.are_linked:
-            Taker(connection, connection, context, lambda: None).find_pairs(build_slices.WHOLE, few.full)
-        if few.documents > 1:
-            steps.rebuild_clusters(connection, context)
-        _finish(connection, generation, {**few.figures, **counts, "documents": counted})
-        context.found.clear()
-    discard_indexed(engine, generation)
-    if counted > MOST_DOCUMENTS:
-        for stage in ("sign", "bands", "pairs", "clusters"):
-            _vacuum(engine, context, stage)
-    return True
+    collection_id, generation_id = context.collection_id, context.generation.generation_id
+    take_transaction_lock(connection, Lock.STORE, generation_id, shared=True, idle_minutes=5)
+    generation = generation_rows.reread(connection, context.generation)
+    if not generation.is_first_build or generation.stage != "sign" or "began" in generation.figures:
+        return False
+    if generation.leaves.distributed or not generation.leaves.are_shared:
+        return False
+
+    # With a retention age, or frozen weights, the whole collection has to be counted first.
+    if context.retained_seconds is not None or context.encoder.freezes:
+        return False
+    if attachments.find_attachment(connection, collection_id) is not None:
+        size = attachments.measure_texts(connection, collection_id, _MAX_ATTACHED_DOCUMENTS + 1)
+        return size.documents <= _MAX_ATTACHED_DOCUMENTS and size.characters <= _MAX_ATTACHED_CHARACTERS
+
+    counted = collection_rows.count_documents(connection, collection_id, MAX_SMALL_BUILD_DOCUMENTS + 1)
+    return counted <= MAX_SMALL_BUILD_DOCUMENTS
 
 
-def _sign_few(connection: Connection, context: Context) -> None:
-    """Sign the documents that have no signature."""
+def _build_at_once(connection: Connection, context: Context) -> int:
+    """Build a small index in one transaction, in which each stage is one slice; return the number of documents.
+
+    Nothing is left of a build that is interrupted.
+    """
+    tables, taker = context.tables(connection), Taker(connection, connection, context, lambda: None)
+    context.found.clear()
     whole = (0, build_slices.WHOLE.high)
     unsigned = documents.stream_unsigned(
         connection, context.collection_id, context.leaves, whole, vectors=context.encoder.takes_vectors
     )
-    # They are read before a signature is written, on the same session.
-    batch = list(chain.from_iterable(unsigned))
-    context.build.sample_texts(batch)
-    rows = steps.labelled(connection, context, steps.sign_documents(context, batch, keep_features=True))
-    context.tables(connection).signatures.write(rows, rows.doc_ids)
+    # All are read before a signature is written, on the same session.
+    batches = list(unsigned)
+    for batch in batches:
+        taker.sign_documents(batch, keep_features=True)
+    build_plan.warn_of_texts(context)
+    tables.signatures.index()
 
+    figures = build_bands.forecast(connection, context)
+    taker.load_bands(build_slices.WHOLE)
+    full, buckets = tables.bands.find_full_buckets(context.bucket_limit)
 
-def _count_documents(connection: Connection, context: Context) -> int | None:
-    """Return the number of documents; None if they are many, expire or have to be counted first, or the build has
-    begun.
-    """
-    generation = generation_rows.reread(connection, context.generation)
-    is_new = generation.is_first_build and generation.stage == "sign" and "began" not in generation.figures
-    is_local = generation.leaves.are_shared and not generation.leaves.distributed
-    if not is_new or not is_local or context.retained_seconds is not None or context.encoder.freezes:
-        return None
-    if attachments.find_attachment(connection, generation.collection_id) is None:
-        counted = collection_rows.count_documents(connection, generation.collection_id, MOST_DOCUMENTS + 1)
-        return counted if counted <= MOST_DOCUMENTS else None
-    size = attachments.measure_texts(connection, generation.collection_id, _MAX_ATTACHED_DOCUMENTS + 1)
-    is_small = size.documents <= _MAX_ATTACHED_DOCUMENTS and size.characters <= _MAX_ATTACHED_CHARACTERS
-    return size.documents if is_small else None
+    counted = collection_rows.count_documents(connection, context.collection_id)
+    is_attached = attachments.find_attachment(connection, context.collection_id) is not None
+    if is_attached and sum(map(len, batches)) < counted:
+        # Texts that differ from the recorded revision were left out; compare them again.
+        tables.work.add("compare", [queue.WHOLE])
+    if counted > 1:
+        taker.find_pairs(build_slices.WHOLE, full)
+        steps.rebuild_clusters(connection, context)
+    context.found.counts.update(NOTHING_FOUND)
+    figures |= build_plan.dated(connection, context, buckets)
+    _finish(connection, context.generation, {**figures, **context.found.counts, "documents": counted})
+    context.found.clear()
+    return counted
 
 
 def _finish(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:

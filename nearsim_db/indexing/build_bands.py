@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -19,7 +18,7 @@ from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.generations import generation_rows
-from nearsim_db.store.signatures.bands import BandRows, FullBuckets, LoadedBuckets
+from nearsim_db.store.signatures.bands import BandRows, LoadedBuckets
 from nearsim_db.store.work.build_slices import Slice
 
 _SKETCHES_PER_BATCH = 20_000
@@ -30,7 +29,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
     """Load the band rows and index them; return the band keys. Nothing is kept of an interrupted attempt."""
     generation, done = context.generation, 0
     with engine.connect() as reading, engine.connect() as writing:
-        figures = _forecast(writing, context)
+        figures = forecast(writing, context)
         generation_rows.add_figures(writing, generation, figures)
         build_plan.commit(writing, generation)
 
@@ -65,7 +64,7 @@ def plan(connection: Connection, context: Context) -> None:
     if tables.slices.read_progress("bands").slices:
         connection.rollback()
         return
-    generation_rows.add_figures(connection, context.generation, _forecast(connection, context))
+    generation_rows.add_figures(connection, context.generation, forecast(connection, context))
     tables.bands.truncate()
     heads = _BAND_ROWS_PER_COPY // context.encoder.profile.band_rows
     tables.slices.plan_bands(max(1, heads))
@@ -88,36 +87,6 @@ def complete(connection: Connection, context: Context) -> None:
     tables.bands.index()
     generation_rows.set_stage(connection, context.generation, "pairs")
     build_plan.commit(connection, context.generation)
-
-
-@dataclass(frozen=True, slots=True)
-class FewHeads:
-    """What the stages after the band rows of few heads start from: figures of the build, and buckets over the limit.
-
-    `documents` is the number of those signed; `are_linked`: whether any two heads share a bucket.
-    """
-
-    documents: int
-    are_linked: bool
-    full: FullBuckets
-    figures: dict[str, Any]
-
-
-def load_few(connection: Connection, context: Context) -> FewHeads:
-    """Find the heads among few signed documents, and load their band rows, without a commit."""
-    tables = context.tables(connection)
-    heads, totals = tables.signatures.count_features()
-    read = tables.signatures.sample_sketches(context.encoder.family, heads)
-    if len(set(read.digests)) < heads:  # twins are signed as heads
-        tables.signatures.index()
-        return load_few(connection, context)
-    rows = BandRows.of(read.doc_ids, context.encoder.band_keys(read.sketches))
-    tables.bands.load(rows)
-    full, figures = rows.full_buckets(context.bucket_limit)
-    figures = _expected(connection, context, heads, totals, read) | build_plan.dated(
-        connection, context, figures
-    )
-    return FewHeads(totals.with_features + totals.without, figures["largest_bucket"] > 1, full, figures)
 
 
 class _Buckets:
@@ -148,7 +117,7 @@ def _stream(
     )
 
 
-def _forecast(connection: Connection, context: Context) -> dict[str, Any]:
+def forecast(connection: Connection, context: Context) -> dict[str, Any]:
     """Return the number of expected candidates as a figure; warn of it before the long stage."""
     tables = context.tables(connection)
     heads, totals = tables.signatures.count_features()

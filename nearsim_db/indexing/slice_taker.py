@@ -17,6 +17,7 @@ from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context, Findings
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.documents import documents
+from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.signatures.bands import FullBuckets, Links
@@ -57,7 +58,7 @@ class Taker:
             self._writing.rollback()
             return False
         self._context.found.clear()
-        work = {"sign": self._sign, "bands": self._load_bands, "pairs": self.find_pairs}
+        work = {"sign": self._sign, "bands": self.load_bands, "pairs": self.find_pairs}
         work[stage](part)
         self._reading.rollback()
         tables.slices.finish(stage, part, self._context.found.counts)
@@ -79,12 +80,18 @@ class Taker:
             )
         ) as batches:
             for batch in batches:
-                context.build.sample_texts(batch)
-                rows = steps.labelled(self._writing, context, steps.sign_documents(context, batch))
-                context.tables(self._writing).signatures.write(rows, rows.doc_ids)
+                self.sign_documents(batch)
                 self._check()
 
-    def _load_bands(self, part: Slice) -> None:
+    def sign_documents(self, batch: Sequence[StoredDocument], *, keep_features: bool = False) -> None:
+        """Sign documents that have no signature, with `keep_features` those that this process verifies next."""
+        self._context.build.sample_texts(batch)
+        rows = steps.sign_documents(self._context, batch, keep_features=keep_features)
+        rows = steps.labelled(self._writing, self._context, rows)
+        self._context.tables(self._writing).signatures.write(rows, rows.doc_ids)
+
+    def load_bands(self, part: Slice) -> None:
+        """Load the band rows of the heads of a slice."""
         build_bands.load_slice(self._reading, self._writing, self._context, part)
 
     def find_pairs(self, part: Slice, full: FullBuckets | None = None) -> None:

@@ -231,7 +231,7 @@ def test_a_complete_step_shows_its_total(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_every_step_of_an_ingest_is_named_and_writing_follows_reading(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "MOST_DOCUMENTS", 0)
+    monkeypatch.setattr(build, "MAX_SMALL_BUILD_DOCUMENTS", 0)
     steps: dict[str, Any] = {}
     with Index.connect(
         database_url, progress=lambda step, done, total: steps.setdefault(step, total)

@@ -190,12 +190,19 @@ def test_one_transaction_gives_the_same_index(
     fill(database_url, [*recipe, "sketch.k=128"])
     monkeypatch.setenv("NEARSIM_BUILD_MEMORY", megabytes)
     with Index.connect(database_url) as index:
-        assert not build.build_few(index.database.engine, context_of(index))
+        assert not fits_one_transaction(index)
         build.build(index.database.engine, context_of(index), silent)
         add_profile(database_url, "together")
-        monkeypatch.setattr(build, "MOST_DOCUMENTS", COUNT)
-        assert build.build_few(index.database.engine, context_of(index))
+        monkeypatch.setattr(build, "MAX_SMALL_BUILD_DOCUMENTS", COUNT)
+        assert fits_one_transaction(index)
+        build.build(index.database.engine, context_of(index), silent)
     assert_built_alike(database_url)
+
+
+def fits_one_transaction(index: Index) -> bool:
+    """Whether the collection's new index is built in one transaction."""
+    with index.database.engine.connect() as connection:
+        return build.fits_one_transaction(connection, context_of(index))
 
 
 def test_a_paused_build_is_not_done_in_one_transaction(database_url: str) -> None:

@@ -232,7 +232,7 @@ def test_a_build_that_signs_reads_no_text_to_verify(
     database_url: str, read_to_verify: list[int], monkeypatch: pytest.MonkeyPatch, threads: str
 ) -> None:
     """Documents cannot be signed before the build, as common shingles are not known yet."""
-    monkeypatch.setattr(build, "MOST_DOCUMENTS", 0)
+    monkeypatch.setattr(build, "MAX_SMALL_BUILD_DOCUMENTS", 0)
     monkeypatch.setattr("nearsim_db.indexing.context.FeatureCache.get_all", no_features)
     monkeypatch.setenv("NEARSIM_THREADS", threads)
     with Index.connect(database_url) as index:

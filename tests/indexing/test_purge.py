@@ -187,7 +187,7 @@ def test_interrupted_build_is_purged_and_completed(
         context = index._contexts.make(generation)
         assert context is not None and generation.state == "building"
         with monkeypatch.context() as patch, pytest.raises(InterruptedError):
-            patch.setattr(build, "MOST_DOCUMENTS", 0)
+            patch.setattr(build, "MAX_SMALL_BUILD_DOCUMENTS", 0)
             patch.setattr(build, "_vacuum", _interrupting(stage))
             build.build(index.database.engine, context, silent)
         purged = index.purge([NAME])
