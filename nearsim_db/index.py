@@ -1,15 +1,16 @@
 """The index of one collection, as the command line and applications use it.
 
-The road from text to cluster is `Index.ingest` and, after it, `_index`: write documents; sign them (text to sketch);
-load their band rows; find pairs (buckets in common to candidates, verified by their features); cluster. `Index.pairs`,
-`similar` and `clusters` read the result; `check` looks a document up without adding it.
+The road from text to cluster is `Index.ingest`: it writes documents, in a first index signs them meanwhile (text to
+sketch), and calls `_index`, which does the rest: load their band rows; find pairs (buckets in common to candidates,
+verified by their features); cluster. `Index.pairs`, `similar` and `clusters` read the result; `check` looks a document
+up without adding it.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, get_args
 
-from nearsim_db.errors import DEFAULT, ConflictError, InputError, NotFoundError
+from nearsim_db.errors import DEFAULT, ConflictError, InputError, NotFoundError, suggested_command
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.build import MAX_SMALL_BUILD_DOCUMENTS
@@ -258,12 +259,12 @@ class Index(Queries):
         may_leave: bool = True,
         is_attached: bool = True,
     ) -> list[Generation] | None:
-        """Index what was written, here and by others; return the generations that were brought up to date.
+        """Index what was written, here and by others; return all generations of the collection, None if left undone.
 
         `signed` are contexts of first indexes in which documents were signed as they were written. With `may_leave` a
         user who may not index leaves it to a worker. With `is_attached` the collection may have an attached table.
 
-        A reindex that another process began is left to it. What is not committed waits for a worker, too.
+        A reindex that another process began is left to it. What is not committed yet waits for a worker.
         """
         if self.database.engine.is_borrowed:
             return None
@@ -272,14 +273,14 @@ class Index(Queries):
             return None
         engine, indexes = self.database.engine, self._catch_up
         with translate_errors():
-            # Documents: what an attached table has that they lack.
+            # Add what an attached table has and the documents lack.
             if is_attached and (
                 trouble := attached_table.catch_up_collection(engine, collection_id, self._progress)
             ):
                 self._contexts.warn(trouble)
-            # A first index, built whole: sign, load bands, find pairs, cluster. It has the changes until then.
+            # Build a first index whole: sign, load bands, find pairs, cluster. It has the changes until then.
             existing = indexes.ensure_built(collection_id, signed)
-            # An index in use, by the queue of changes: sign and load bands, find pairs, cluster.
+            # Update an index in use by the queue of changes: sign and load bands, find pairs, cluster.
             dispatch_changes(engine)
             for generation in existing:
                 if generation.state == "live":
@@ -296,7 +297,8 @@ class Index(Queries):
         try:
             self._index(collection_id, signed)
         except Exception as error:
-            self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: nearsim build")
+            command = suggested_command("build", self.collection)
+            self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: {command}")
 
     def create_collection(self) -> None:
         """Create the collection if it does not exist, and index what it has, so that it answers while it is empty.

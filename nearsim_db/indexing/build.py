@@ -4,9 +4,9 @@ sign: sign the documents that have no signature. bands: compute the band keys of
 pairs: find the links between heads that share buckets, and verify candidates by their features. clusters: connect the
 pairs; the index answers from then on. A small build takes all stages in one transaction.
 
-One process leads a build; all of its threads, and any other processes, take slices of the stages sign and pairs
-(`slice_taker.py`). Pausing or abandoning the generation stops all of them: each of their transactions checks the state
-before it commits.
+One process leads a build; all of its threads, and any other processes, take slices of the stages sign and pairs, and of
+bands on a Citus cluster (`slice_taker.py`). Pausing or abandoning the generation stops all of them: each of their
+transactions checks the state before it commits.
 """
 
 import time

@@ -84,7 +84,7 @@ class CatchUp:
         Yields contexts of those whose documents can be signed as they are written, to be given to `ensure_built`.
         `existing` are the collection's generations, `expected_bytes` is about the size of the texts, if it is known.
         Few documents are one transaction, and are left to the build, as to sign them early would take more statements.
-        A collection without a profile gets one with the default recipe.
+        Where documents are signed, a collection without a profile gets one with the default recipe.
         """
         if existing and not any(generation.is_first_build for generation in existing):
             yield []

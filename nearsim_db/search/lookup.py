@@ -1,7 +1,8 @@
 """Lookups: the documents that a text would be paired with if it were added. Nothing is written.
 
 `Lookups.find` opens the live index and encodes the document. `look_up` does the rest: it looks up the heads in the
-buckets of the query, screens them by their sketches, verifies the others by their features, and ranks the matches.
+buckets of the query, drops those that their sketches rule out, verifies the rest by their features, and ranks the
+matches. A head is the first of the documents with identical features; only heads have buckets.
 """
 
 from collections.abc import Callable, Sequence
@@ -138,7 +139,7 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
     if not len(heads.doc_ids):
         return Matches((), encoder.metric.name)
 
-    # Screen them, and verify the others; under a limit only until one match more is known.
+    # Drop those that their sketches rule out, and verify the rest; under a limit only until one match more is known.
     signed, screened = screen_heads(encoder, query, heads)
     verification = Verification(connection, context, query, wanted, signed)
     if wanted.limit is None:

@@ -28,7 +28,7 @@ class WorkLog:
     def log_batch(
         self, context: Context, stage: str, documents: int, counts: Mapping[str, int], seconds: float
     ) -> None:
-        """Log a batch of a stage: its documents, and of these "failed" and "set aside", and the "pairs" stored."""
+        """Log a batch of a stage, with its documents; `counts` has "failed", "set aside" and the "pairs" stored."""
         if not documents:
             return
         self._documents[stage] += documents
@@ -102,7 +102,7 @@ class QueuedWork:
         return is_done
 
     def _dispatch(self, between: Callable[[], None]) -> bool:
-        """Dispatch a batch of changes, and sign and search what is put under the lease by that."""
+        """Dispatch a batch of changes, and sign and search the work that dispatching puts under the lease."""
         scope = self._scope
         contexts = {
             id: context
