@@ -60,7 +60,7 @@ test: env
 unit: env
 	$(BIN)/pytest -n logical --no-loadscope-reorder
 
-# The tests of the rooms that changes since main can affect.
+# The tests of the packages that changes since main can affect.
 quick: env
 	$(BIN)/pytest -n logical --no-loadscope-reorder $$($(BIN)/python -m tests.quick)
 

@@ -30,9 +30,9 @@ _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_sl
 settings.register_profile("per change", _ANY_MACHINE, max_examples=20)
 settings.register_profile("all", _ANY_MACHINE, max_examples=100)
 
-# Kernels are compiled in one process while others run rooms that need none; then the longest rooms first.
+# Kernels are compiled in one process while others run packages that need none; then the longest packages first.
 _ORDER = (
-    "similarity/test_encoder.py",  # calls the kernels that other rooms need
+    "similarity/test_encoder.py",  # calls the kernels that other packages need
     "similarity",
     "readers",
     "schema",
@@ -146,7 +146,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put tests in the order of their rooms, and leave out the slow ones unless --all is given."""
+    """Put tests in the order of their packages, and leave out the slow ones unless --all is given."""
     items.sort(key=_place)
     if config.getoption("citus"):
         _keep(config, items, set(database_tests(items)))

@@ -1,6 +1,6 @@
 """Print the folders of tests that uncommitted changes, and commits that main does not have, can affect.
 
-A change in a room of nearsim_db can affect it and the rooms that may import it, by the layers of import-linter.
+A change in a package of nearsim_db can affect it and the packages that may import it, by the layers of import-linter.
 """
 
 import subprocess
@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Folders of tests that are not named after a room, and the room whose tests they complete.
-ROOM_OF = {"schema": "store", "sql": "store", "examples": "cli", "contract": "cli"}
+# Folders of tests that are not named after a package, and the package whose tests they complete.
+PACKAGE_OF = {"schema": "store", "sql": "store", "examples": "cli", "contract": "cli"}
 
 
 def layers() -> list[set[str]]:
-    """Return the rooms in layers, the highest first."""
+    """Return the packages in layers, the highest first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     return [
-        {room.strip().removeprefix("nearsim_db.") for room in layer.split("|")}
+        {package.strip().removeprefix("nearsim_db.") for package in layer.split("|")}
         for layer in settings["tool"]["importlinter"]["contracts"][0]["layers"]
     ]
 
@@ -32,10 +32,10 @@ def affected(changed: Iterable[str]) -> list[str]:
         elif top == "examples" or path.suffix == ".md":
             folders.add("examples")
         elif top in ("nearsim_db", "migrations"):
-            room = "store" if top == "migrations" else part.removesuffix(".py")
-            lowest = max([lowest, *(at for at, layer in enumerate(order) if room in layer)])
-    rooms = set[str]().union(*order[: lowest + 1])
-    folders |= {one for one in (*rooms, *ROOM_OF) if ROOM_OF.get(one, one) in rooms}
+            package = "store" if top == "migrations" else part.removesuffix(".py")
+            lowest = max([lowest, *(at for at, layer in enumerate(order) if package in layer)])
+    packages = set[str]().union(*order[: lowest + 1])
+    folders |= {one for one in (*packages, *PACKAGE_OF) if PACKAGE_OF.get(one, one) in packages}
     return sorted(
         f"tests/{one}" for one in folders - {"builders", "servers"} if (ROOT / "tests" / one).is_dir()
     )
