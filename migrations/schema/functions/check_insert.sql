@@ -99,7 +99,7 @@ DECLARE
     is_overtaken boolean;
 BEGIN
     SELECT * INTO answer FROM nearsim.probe WHERE probe.probe_id = refuse_outdated.probe_id;
-    SELECT bool_or(pg_visible_in_snapshot(transaction_id, CAST(answer.snapshot AS pg_snapshot)) IS NOT TRUE)
+    SELECT bool_or(pg_visible_in_snapshot(CAST(transaction_id AS xid8), CAST(answer.snapshot AS pg_snapshot)) IS NOT TRUE)
     INTO is_overtaken
     FROM (
         SELECT transaction_id FROM nearsim_index.checked_insertion
@@ -109,7 +109,7 @@ BEGIN
         WHERE collection_id = answer.collection_id
             AND (generation_id IS DISTINCT FROM answer.generation_id OR generation_id IS NULL)
     ) AS inserted
-    WHERE transaction_id <> pg_current_xact_id();
+    WHERE transaction_id <> CAST(pg_current_xact_id() AS text);
 
     IF is_overtaken OR (answer.deadline > clock_timestamp()) IS NOT TRUE THEN
         RAISE EXCEPTION 'a text that may be a near-duplicate was inserted after the answer to probe %', refuse_outdated.probe_id

@@ -8,7 +8,8 @@ CREATE TABLE nearsim_index.checked_insertion (
     generation_id integer,
     external_id text COLLATE "C",
     bucket_hashes bigint[] NOT NULL,
-    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
+    -- Not xid8, which SQLAlchemy does not know: it would warn whoever compares their models with the database.
+    transaction_id text NOT NULL DEFAULT CAST(pg_current_xact_id() AS text)
 );
 CREATE INDEX checked_insertion_generation ON nearsim_index.checked_insertion (collection_id, generation_id);
 CREATE INDEX checked_insertion_buckets ON nearsim_index.checked_insertion USING gin (bucket_hashes);
@@ -20,4 +21,4 @@ COMMENT ON COLUMN nearsim_index.checked_insertion.collection_id IS 'The collecti
 COMMENT ON COLUMN nearsim_index.checked_insertion.generation_id IS 'The generation that was searched; NULL if the collection had no index';
 COMMENT ON COLUMN nearsim_index.checked_insertion.external_id IS 'external_id of the document; NULL if check_insert did not get it';
 COMMENT ON COLUMN nearsim_index.checked_insertion.bucket_hashes IS 'Buckets of its text, whose locks the transaction holds';
-COMMENT ON COLUMN nearsim_index.checked_insertion.transaction_id IS 'The transaction';
+COMMENT ON COLUMN nearsim_index.checked_insertion.transaction_id IS 'The transaction, as xid8';

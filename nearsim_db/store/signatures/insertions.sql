@@ -15,10 +15,10 @@ WHERE checked.collection_id = coalesce(CAST(%(collection_id)s AS integer), check
                 SELECT FROM nearsim_index.signed
                 WHERE signed.generation_id = generation.generation_id AND signed.doc_id = document.doc_id
                     AND signed.revision = document.revision))
-    AND (checked.transaction_id >= pg_snapshot_xmax(pg_current_snapshot()) OR NOT EXISTS (
+    AND (CAST(checked.transaction_id AS xid8) >= pg_snapshot_xmax(pg_current_snapshot()) OR NOT EXISTS (
         SELECT FROM nearsim.probe
         WHERE probe.collection_id = checked.collection_id AND probe.purpose = 'insert' AND probe.deadline > now()
-            AND pg_visible_in_snapshot(checked.transaction_id, CAST(probe.snapshot AS pg_snapshot)) IS NOT TRUE))
+            AND pg_visible_in_snapshot(CAST(checked.transaction_id AS xid8), CAST(probe.snapshot AS pg_snapshot)) IS NOT TRUE))
 
 -- name: purge_insertions
 -- Delete the checked insertions of some documents, and those that name no document: buckets are hashes of texts. Relies on
