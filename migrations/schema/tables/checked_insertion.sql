@@ -8,7 +8,7 @@ CREATE TABLE nearsim_index.checked_insertion (
     generation_id integer,
     external_id text COLLATE "C",
     bucket_hashes bigint[] NOT NULL,
-    -- Not xid8, which SQLAlchemy does not know: it would warn whoever compares their models with the database.
+    -- The type is text because SQLAlchemy does not know xid8, and warns when models are compared with the database.
     transaction_id text NOT NULL DEFAULT CAST(pg_current_xact_id() AS text)
 );
 CREATE INDEX checked_insertion_generation ON nearsim_index.checked_insertion (collection_id, generation_id);

@@ -7,9 +7,9 @@ A changed row takes this way:
    A worker that dispatches puts the new work of generations that it knows under its lease at once.
 3. `runner` takes work in batches. A batch is one row of the queue, with the documents of one stage that a worker has
    under its lease. Signatures are stored in a transaction that locks this row, and only those of documents that it
-   still has; pairs are the same whoever stores them. If it fails, or the worker dies, each document becomes a row
-   again, with an attempt counted: it is retried in smaller batches, alone at last, and set aside after the last
-   attempt. The stage compare has one task, to queue all documents whose signature is missing or outdated.
+   still has. Pairs do not depend on the worker that stores them. If it fails, or the worker dies, each document
+   becomes a row again, with an attempt counted: it is retried in smaller batches, alone at last, and set aside after
+   the last attempt. The stage compare has one task, to queue all documents whose signature is missing or outdated.
 4. `stages` has what is done with a batch. sign: read the texts, encode them, store signatures and band rows. Then the
    same batch is searched, in another transaction: band rows are committed before their documents search, so of two
    workers the later to commit sees the other's rows. search: look up buckets, verify, store pairs, extend clusters.
