@@ -98,30 +98,47 @@ class LookupRequestService:
         """Answer the most urgent requests in one transaction, which locks them; return whether there were any."""
         with autocommitting(connection).transaction():
             requests = lookup_requests.take(connection, self._collection, _REQUESTS_AT_ONCE)
-            taken = {one.probe_id for one in requests}
+            taken = {request.probe_id for request in requests}
             self._moments = {id: moment for id, moment in self._moments.items() if id in taken}
-            answers = [self._answer(one) for one in requests if self._is_current(connection, one)]
+            answers = [
+                answer
+                for request in requests
+                if (answer := self._answer_if_signed(connection, request)) is not None
+            ]
             if answers:
                 lookup_requests.answer(connection, answers)
         return bool(answers)
 
-    def _is_current(self, connection: Connection, request: Probe) -> bool:
-        """Whether a request can be answered: for an insertion once all that was committed before is signed."""
+    def _answer_if_signed(self, connection: Connection, request: Probe) -> Answer | None:
+        """Answer a request; None if it is for an insertion, and what was committed before is not all signed yet."""
         if request.purpose not in ("insert", "locked"):
-            return True
+            return self._answer(request)
+
         moment = self._moments.get(request.probe_id)
         if moment is None:
-            # In this order: what is committed in the snapshot is dispatched.
+            # In this order: what is committed in the snapshot is dispatched, by other dispatchers too.
             before = lookup_requests.read_moment(connection)
             dispatch_changes(self._database.engine)
+            with self._database.transaction() as dispatched:
+                queue.await_dispatchers(dispatched)
             moment = self._moments[request.probe_id] = before._replace(at=queue.server_time(connection))
+
         try:
             generation = self._lookups_for(request).live().context.generation
         except EmptyIndexError:
-            return not query_rows.has_documents(connection, request.collection_id)
+            if query_rows.has_documents(connection, request.collection_id):
+                return None
+            generation_id = None
         except NearsimError:
-            return True  # the answer is the error
-        return not generation.tables(connection).work.has_unfinished("sign", moment.at)
+            return self._answer(request)  # which is the error
+        else:
+            if generation.tables(connection).work.has_unfinished("sign", moment.at):
+                return None
+            generation_id = generation.generation_id
+
+        # One that was promoted meanwhile may lack documents.
+        answer = self._answer(request)
+        return answer if answer.generation_id in (generation_id, None) else None
 
     def _answer(self, request: Probe) -> Answer:
         moment = self._moments.get(request.probe_id)

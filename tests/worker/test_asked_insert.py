@@ -10,16 +10,22 @@ from psycopg import sql
 
 from nearsim_db import Document, Index
 from nearsim_db.admin import access
+from nearsim_db.admin.reindex import Reindex
 from nearsim_db.store.database import Database
+from nearsim_db.store.work import queue
 from tests.builders.followed_table import words
 from tests.builders.logins import login, user_of
-from tests.builders.workers import Application, application, running
+from tests.builders.workers import BLOCKED, Application, application, ask, running, wait_until
 
 ASK = "SELECT nearsim.ask(%s, collection => 'story', external_id => %s, purpose => 'insert', deadline => '1 minute')"
 CHECK = "SELECT external_id FROM nearsim.check_insert(%s, collection => 'story', external_id => %s)"
 INSERT = (
     "INSERT INTO nearsim.document (collection_id, external_id, body) "
     "SELECT collection_id, %s, %s FROM nearsim.collection WHERE name = 'story'"
+)
+BLOCKED_OR_ANSWERED = (
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks WHERE NOT granted)"
+    " OR EXISTS (SELECT FROM nearsim.probe WHERE answered_at IS NOT NULL)"
 )
 
 
@@ -66,6 +72,44 @@ def test_of_concurrent_near_copies_one_is_inserted(writer: str) -> None:
 
     with ThreadPoolExecutor(9) as pool:
         assert sum(pool.map(insert, range(9))) == 3
+
+
+@pytest.mark.slow("starts a worker")
+def test_an_answer_waits_for_changes_that_another_process_dispatches(database_url: str) -> None:
+    with Index.connect(database_url, collection="story") as index, application(database_url) as app:
+        index.create_collection()
+        app.execute(INSERT, ("a", words(0, 1)))
+        with index.database.engine.connect() as dispatcher:
+            assert queue.dispatch(dispatcher, 1_000).changes == 1
+            app.execute(ASK, (words(0, 2), "b"))
+            with running(database_url):
+                wait_until(app, BLOCKED_OR_ANSWERED)
+                assert ask(app, "SELECT answered_at FROM nearsim.probe") is None
+                dispatcher.commit()
+                assert app.execute(CHECK, (words(0, 2), "b")).fetchall() == [("a",)]
+
+
+@pytest.mark.slow("starts a worker")
+def test_a_promotion_waits_for_checked_insertions_and_outdates_other_answers(
+    writer: str, database_url: str
+) -> None:
+    with Database.connect(database_url) as database, application(writer) as app, application(writer) as other:
+        reindex = Reindex(database, "story")
+        reindex.start(settings=["match.threshold=0.5"])
+        other.execute(ASK, (words(0, 2), "b"))
+        with other.transaction(force_rollback=True):  # until it is answered
+            assert other.execute(CHECK, (words(0, 2), "b")).fetchall() == []
+        app.execute(ASK, (words(0, 1), "a"))
+        with ThreadPoolExecutor(1) as pool:
+            with app.transaction():
+                assert app.execute(CHECK, (words(0, 1), "a")).fetchall() == []
+                promotion = pool.submit(reindex.promote)
+                wait_until(other, BLOCKED)
+                app.execute(INSERT, ("a", words(0, 1)))
+            promotion.result()
+        with pytest.raises(pg.SerializationFailure):
+            other.execute(CHECK, (words(0, 2), "b"))
+        assert not insert_if_new(other, "b", words(0, 2))
 
 
 @pytest.mark.slow("starts a worker")

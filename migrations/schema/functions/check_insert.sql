@@ -90,7 +90,7 @@ END;
 COMMENT ON FUNCTION nearsim.lock_asked(bigint) IS
     'Internal (used by check_insert): records the insertion of the text of an answered request, and locks its buckets until the transaction ends';
 
--- Called under the locks of the answer's buckets. The deadline is read after the insertions: those that no valid answer
+-- Called under the locks of the answer's buckets, under which the live generation stays live. The deadline is read after the insertions: those that no valid answer
 -- needs may have been deleted.
 CREATE FUNCTION nearsim.refuse_outdated(probe_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -110,6 +110,8 @@ BEGIN
             AND (generation_id IS DISTINCT FROM answer.generation_id OR generation_id IS NULL)
     ) AS inserted
     WHERE transaction_id <> CAST(pg_current_xact_id() AS text);
+    is_overtaken := is_overtaken OR EXISTS (
+        SELECT FROM nearsim.generation WHERE generation.generation_id = answer.generation_id AND state <> 'live');
 
     IF is_overtaken OR (answer.deadline > clock_timestamp()) IS NOT TRUE THEN
         RAISE EXCEPTION 'a text that may be a near-duplicate was inserted after the answer to probe %', refuse_outdated.probe_id

@@ -1,4 +1,5 @@
--- The whole promotion in one call, so that locks do not wait for a slow client. Rows are locked in one order, so that
+-- The whole promotion in one call, so that locks do not wait for a slow client. Transactions that insert what was checked in
+-- the live generation end first: later insertions, with other buckets, would not see them. Rows are locked in one order, so that
 -- two promotions cannot deadlock; lock waits are limited, also at commit.
 CREATE FUNCTION nearsim.promote_generation(generation_id integer, expected text[], wait_milliseconds integer,
     OUT state text, OUT retired_id integer)
@@ -8,6 +9,8 @@ DECLARE
         WHERE own.generation_id = promote_generation.generation_id);
 BEGIN
     PERFORM set_config('lock_timeout', wait_milliseconds || 'ms', true);
+    PERFORM pg_advisory_xact_lock(nearsim.insertion_lock(profile.collection_id))
+    FROM nearsim.profile WHERE profile.profile_id = wanted;
     PERFORM FROM nearsim.generation AS own WHERE own.profile_id = wanted ORDER BY own.generation_id FOR NO KEY UPDATE;
     SELECT own.state INTO state FROM nearsim.generation AS own WHERE own.generation_id = promote_generation.generation_id;
     IF state = ANY (expected) THEN

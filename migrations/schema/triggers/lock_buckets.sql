@@ -13,10 +13,11 @@ BEGIN
     END IF;
 
     IF NEW.generation_id IS NULL THEN
-        PERFORM pg_advisory_xact_lock(space | CAST(1 AS bigint) << 47 | NEW.collection_id);
+        PERFORM pg_advisory_xact_lock(nearsim.insertion_lock(NEW.collection_id));
         RETURN NULL;
     END IF;
 
+    PERFORM pg_advisory_xact_lock_shared(nearsim.insertion_lock(NEW.collection_id));
     SELECT lock_secret.secret INTO own_secret
     FROM nearsim_index.lock_secret JOIN nearsim.generation USING (generation_id) JOIN nearsim.profile USING (profile_id)
     WHERE generation.generation_id = NEW.generation_id AND profile.collection_id = NEW.collection_id;
