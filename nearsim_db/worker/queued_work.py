@@ -25,10 +25,9 @@ class WorkLog:
         self._documents = Counter[str]()
         self._counts = Counter[str]()
 
-    def log_batch(
-        self, context: Context, stage: str, documents: int, counts: Mapping[str, int], seconds: float
-    ) -> None:
-        """Log a batch of a stage, with its documents; `counts` has "failed", "set aside" and the "pairs" stored."""
+    def log_batch(self, context: Context, batch: Batch, counts: Mapping[str, int], seconds: float) -> None:
+        """Log a batch of documents; `counts` has "failed", "set aside" and the "pairs" stored."""
+        stage, documents = batch.stage, len(batch.doc_ids)
         if not documents:
             return
         self._documents[stage] += documents
@@ -40,7 +39,7 @@ class WorkLog:
             "pairs": counts.get("pairs", 0),
             "seconds": round(seconds, 3),
         }
-        done = f"{stage} {count_of(documents, 'document')} in {seconds:.2f} s{outcome}"
+        done = f"{stage} {batch.subject} in {seconds:.2f} s{outcome}"
         log(logging.DEBUG, "batch", f"{place_of(generation)}: {done}", facts)
 
     def summarise(self) -> None:
@@ -126,15 +125,15 @@ class QueuedWork:
         """Do a batch, and search what it signed while its features are at hand; count and log both."""
         following: Batch | None = batch
         while following is not None:
-            stage, documents, warnings = following.stage, len(following.doc_ids), list[str]()
+            current, warnings = following, list[str]()
             before, began = context.totals.copy(), time.monotonic()
-            with self._monitor.batch(stage):
+            with self._monitor.batch(current.stage):
                 runner = Runner(self._scope.engine, replace(context, warn=warnings.append))
-                following = runner.run(following)
+                following = runner.run(current)
             counts = context.totals - before
-            self._monitor.count_batch(stage, documents, counts)
-            self._work_log.log_batch(context, stage, documents, counts, time.monotonic() - began)
-            _report(context, stage, counts, warnings)
+            self._monitor.count_batch(current.stage, len(current.doc_ids), counts)
+            self._work_log.log_batch(context, current, counts, time.monotonic() - began)
+            _report(context, current.stage, counts, warnings)
 
 
 def _report(context: Context, stage: WorkStage, counts: Mapping[str, int], warnings: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ import time
 from datetime import datetime
 from functools import partial
 
-from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError, count_of
+from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.queue.stages import STAGE_WORK
@@ -92,8 +92,9 @@ class Runner:
 
         if failed or set_aside:
             context.totals.update({"failed": len(failed), "set aside": len(set_aside)})
-            documents = count_of(len(failed) + len(set_aside), "document")
-            context.warn(f"{batch.stage} of {documents} failed, {len(set_aside)} of them set aside: {reason}")
+            context.warn(
+                f"{batch.stage} of {batch.subject} failed, {len(set_aside)} of them set aside: {reason}"
+            )
 
     def work(self, stage: WorkStage, lease_id: int) -> int:
         """Take work of a stage and do it, with what follows; return how many documents were taken."""

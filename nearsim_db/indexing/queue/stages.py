@@ -77,13 +77,15 @@ def sign(connection: Connection, context: Context, batch: Batch) -> Batch | None
 
 def _search(connection: Connection, context: Context, batch: Batch) -> None:
     """Find and verify the candidates of new heads."""
-    found = steps.search_committed(connection, context, batch.doc_ids)
-    verified = _verify(connection, context, found.linked)
+    search = steps.search_committed(connection, context, batch.doc_ids)
+    verified = _verify(connection, context, search.linked)
 
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     work = context.tables(connection).work
-    work.finish(batch)
-    work.add("anchor", found.anchors)
+    if not work.finish(batch):  # the lease was lost: whoever has the work now stores the pairs
+        connection.rollback()
+        return
+    work.add("anchor", search.anchors)
     _store_pairs(connection, context, verified)
 
 
@@ -100,6 +102,9 @@ def _search_full_buckets(connection: Connection, context: Context, batch: Batch)
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     work = context.tables(connection).work
     leased = work.finish(batch)
+    if not leased:  # as in _search
+        connection.rollback()
+        return
     work.continue_anchors({anchor: reached[anchor] for anchor in leased if anchor in reached})
     _store_pairs(connection, context, verified)
 

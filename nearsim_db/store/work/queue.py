@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from psycopg import sql
 
+from nearsim_db.errors import count_of
 from nearsim_db.records import CollectionId, GenerationId, WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
@@ -42,6 +43,11 @@ class Batch:
     doc_ids: list[int]
     attempts: int = 0
     reached: int = 0
+
+    @property
+    def subject(self) -> str:
+        """What messages call the documents: "3 documents", or "all documents" for work on a whole generation."""
+        return "all documents" if self.doc_ids == [WHOLE] else count_of(len(self.doc_ids), "document")
 
     @property
     def is_deadly(self) -> bool:

@@ -141,6 +141,7 @@ def test_search_of_a_lost_lease_is_done_by_another_worker(index: Index, connecti
         (4, 1),
     ]
     assert searching is not None and runner.run(searching) is None
+    assert read(index, "SELECT FROM nearsim.similar_pair") == []
     index.build()
     assert read(index, "SELECT left_id, right_id FROM nearsim.similar_pair") == [(1, 4)]
     assert read(index, "SELECT FROM nearsim_index.queued_work") == []
