@@ -1,4 +1,4 @@
-"""Write what follows from the schema: docs/sql.md, with the files in docs/queries, and nearsim_db/store/models.py.
+"""Write what follows from the schema: docs/reference/sql.md and nearsim_db/store/models.py.
 
 python -m docs.generate     # or make generated; starts a server of the newest installed major
 """
@@ -14,7 +14,7 @@ from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.schema.alembic_runs import separate_session
 
 DOCS = Path(__file__).parent
-PAGE, QUERIES = DOCS / "sql.md", DOCS / "queries"
+PAGE, QUERIES = DOCS / "reference" / "sql.md", DOCS / "reference" / "queries"
 MODELS = DOCS.parent / "nearsim_db" / "store" / "models.py"
 
 _RELATIONS = """

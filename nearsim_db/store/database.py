@@ -140,8 +140,8 @@ class Database:
         with nodes.
 
         Needs the right to create a schema, or schemas that the user owns. Each step waits up to `patience_seconds` for
-        its locks, while other sessions hardly wait for it; see docs/upgrading.md. Progress and waits are passed to
-        `report`.
+        its locks, while other sessions hardly wait for it; see docs/how-to/upgrading.md. Progress and waits are passed
+        to `report`.
         """
         engine = open_engine(url or database_url())
         try:

@@ -39,5 +39,5 @@ def test_the_notebook_has_no_outputs() -> None:
 
 
 def test_the_page_of_jobs_links_to_the_notebook() -> None:
-    page = Path(EXAMPLES.parent / "docs" / "jobs.md").read_text("utf-8")
+    page = Path(EXAMPLES.parent / "docs" / "how-to" / "jobs.md").read_text("utf-8")
     assert "../examples/python/notebook.ipynb" in page

@@ -9,7 +9,7 @@ from tests.builders.console_pages import RUN, Block, Reader, blocks, differences
 from tests.examples.conftest import EXAMPLES
 
 DOCS = EXAMPLES.parent / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("presets/*.md")])
+PAGES = sorted(DOCS.rglob("*.md"))
 BLOCKS = {page: list(blocks(page)) for page in PAGES}
 RUNNABLE = [
     page for page, found in BLOCKS.items() if any(one.language in RUN and not one.not_run for one in found)

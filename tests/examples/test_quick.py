@@ -22,7 +22,7 @@ def test_a_change_runs_the_tests_of_the_rooms_that_may_import_it() -> None:
     assert affected(["migrations/schema/views/pairs.sql"]) == [
         one for one in below if one != "tests/similarity"
     ]
-    assert affected(["docs/files.md"]) == ["tests/examples"]
+    assert affected(["docs/reference/files.md"]) == ["tests/examples"]
     assert affected(["Makefile"]) == []
 
 

@@ -32,7 +32,7 @@ from nearsim_db.store import models
 from nearsim_db.store.models import Collection, Document, Duplicates, Pairs, Probe, Profile
 from nearsim_db.worker.worker import Worker
 
-GUIDE = Path(__file__).parents[2] / "docs" / "sqlalchemy.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "sqlalchemy.md"
 TEXT = "the council voted on tuesday to close the old swimming bath at the end of the season"
 
 Options = dict[str, Callable[..., bool]]

@@ -1,4 +1,4 @@
-"""The commands of docs/upgrading.md, run as they are written."""
+"""The commands of docs/how-to/upgrading.md, run as they are written."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from nearsim_db.store.embedded import ensure_running
 from nearsim_db.store.embedded.binaries import installed_binaries
 from tests.servers.homes import server_home
 
-PAGE = Path(__file__).parents[2] / "docs" / "upgrading.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "upgrading.md"
 ROWS: list[dict[str, object]] = [
     {"id": "b \\n %s '$HOME'", "title": 'a "quoted" \\ title', "text": "one\ntwo\tthree \u2028 é 字 `x`"},
     {"id": "a", "text": "a text", "source": "s", "url": "http://x/?a=1&b=2", "lang": "en"},

@@ -1,4 +1,4 @@
-"""docs/sql.md agrees with the schema, and its queries run on the example stories."""
+"""docs/reference/sql.md agrees with the schema, and its queries run on the example stories."""
 
 import json
 from collections.abc import Iterator

@@ -194,7 +194,7 @@ def test_nodes_of_a_cluster_are_private_and_keep_their_data() -> None:
         assert service["command"] == ["postgres", "-c", "wal_level=logical"]
     commands = " ".join(services["nodes"]["command"])
     assert all(f"citus_add_node('{name}', 5432)" in commands for name in ("node1", "node2"))
-    page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8").replace(".example.org", "")
+    page = (ROOT / "docs" / "how-to" / "scale-out.md").read_text(encoding="utf-8").replace(".example.org", "")
     documented = set(re.findall(r"citus_\w+\('(?:coordinator|node[12])', 5432\)", page))
     assert set(re.findall(r"citus_\w+\('\w+', 5432\)", commands)) == documented
     worker = services["worker"]

@@ -73,7 +73,7 @@ def check_nodes(connection: Connection) -> Iterator[Finding]:
         if one.obstacle:
             advice = (
                 "start it, or see its log; where it asks for a password, the coordinator needs that of this user in "
-                "pg_dist_authinfo (docs/scale-out.md#passwords); until then nothing is indexed or looked up"
+                "pg_dist_authinfo (docs/how-to/scale-out.md#passwords); until then nothing is indexed or looked up"
             )
             reason = refusal if name in refusal else one.obstacle
             yield Finding("node", "problem", f"{name} does not answer: {reason}", advice)

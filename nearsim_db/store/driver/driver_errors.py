@@ -182,7 +182,7 @@ def _translate(error: psycopg.Error) -> NearsimError:
         case psycopg.OperationalError() if _is_of_node(error):
             return UnreachableError(
                 f"a node of the cluster refuses this user or cannot be reached: {error.diag.message_primary}; "
-                "start it, or see Passwords in docs/scale-out.md"
+                "start it, or see Passwords in docs/how-to/scale-out.md"
             )
         case psycopg.OperationalError():
             return UnreachableError(f"the database cannot be reached, or the connection was lost: {message}")
@@ -207,6 +207,6 @@ def _advise(refusal: str, hint: str | None) -> str:
         need = (
             "to read, be a nearsim_reader, to write documents and verdicts a nearsim_writer, to manage and index a "
             f"nearsim_admin; {_GRANTED} ROLE. Where collections are kept apart, readers and "
-            "writers use the views and functions of SQL instead (docs/access.md)"
+            "writers use the views and functions of SQL instead (docs/how-to/access.md)"
         )
     return f"the database refuses: {refusal}; {hint or need}"

@@ -60,7 +60,7 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
-    """Clusters by how they changed, as defined in docs/reindex-diff.md.
+    """Clusters by how they changed, as defined in docs/how-to/reindex-diff.md.
 
     Shares are of the live clusters, None if there are none.
     """

@@ -84,5 +84,5 @@ def refuse_untrusted(connection: Connection, *, superusers_only: bool = False) -
         )
     raise SchemaError(
         f"{role} {what}{' and more' if len(found) > 1 else ''}, and could run code as this user, so nothing was run; "
-        f"{remedy} (docs/access.md)"
+        f"{remedy} (docs/how-to/access.md)"
     )
