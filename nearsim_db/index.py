@@ -18,7 +18,7 @@ from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.code_check import refuse_slow_code
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.ingest.account import IngestAccount
-from nearsim_db.indexing.ingest.bulk import BulkIngest, measure
+from nearsim_db.indexing.ingest.bulk import BulkIngest, DryRun, measure
 from nearsim_db.indexing.ingest.checked import CheckedIngest
 from nearsim_db.indexing.purge import Purged
 from nearsim_db.indexing.queue.dispatch import dispatch_changes
@@ -163,7 +163,7 @@ class Index(Queries):
 
         with RejectWriter(rejects) as writer:
             checked = VectorLengthCheck(refuse_slow_code(records, recipes, planned))
-            run = BulkIngest(self.database, collection_id, writer, strict=strict, dry_run=True)
+            run = DryRun(self.database, collection_id, writer, strict=strict)
             with run.adding_summary():
                 run.write(checked, self._progress)
                 self._warn_of_records(run, checked, existing)

@@ -46,7 +46,6 @@ def write(url: str, collection: str, documents: Sequence[Document], *, may_copy:
                 given,
                 loaded,
                 files=[0] * len(given),
-                dry_run=False,
                 may_copy=may_copy,
             )
 
@@ -151,8 +150,8 @@ def test_an_id_is_found_on_its_last_line_before(database_url: str) -> None:
                 loaded = document_writes.LoadedDocuments()
                 for batch in batches:
                     given = [ReadDocument(Document(id), "file", line) for id, line in batch]
-                    written = document_writes.write_batch(
-                        connection, collection_id, given, loaded, files=[0] * len(given), dry_run=True
+                    written = document_writes.compare_batch(
+                        connection, collection_id, given, loaded, files=[0] * len(given)
                     )
                     connection.commit()
                     found.append((written.inserted, written.superseded))
@@ -175,7 +174,7 @@ def test_an_id_of_a_loaded_batch_is_found_on_its_last_line_before(database_url: 
         for number, batch in enumerate(batches):
             given = [ReadDocument(Document(id, str(number)), "file", line) for id, line in batch]
             written = document_writes.write_batch(
-                connection, collection_id, given, loaded, files=[0] * len(given), dry_run=False, may_copy=True
+                connection, collection_id, given, loaded, files=[0] * len(given), may_copy=True
             )
             connection.commit()
             found.append((written.added is not None, written.superseded))

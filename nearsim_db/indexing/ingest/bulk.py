@@ -43,7 +43,7 @@ class _Batch:
 
 
 class BulkIngest(IngestAccount):
-    """Writes the records that readers yield; with `dry_run` only counts what would be written."""
+    """Writes the records that readers yield."""
 
     def __init__(
         self,
@@ -52,12 +52,10 @@ class BulkIngest(IngestAccount):
         rejects: RejectWriter,
         *,
         strict: bool = False,
-        dry_run: bool = False,
     ) -> None:
         super().__init__(rejects, strict=strict)
         self._database = database
         self._collection_id = collection_id
-        self._dry_run = dry_run
         self._files: list[str] = []
         self._loaded = LoadedDocuments()
 
@@ -124,15 +122,7 @@ class BulkIngest(IngestAccount):
     def _write_batch(self, connection: Connection, contexts: Sequence[Context], batch: _Batch) -> None:
         if not batch.documents:
             return
-        written = document_writes.write_batch(
-            connection,
-            self._collection_id,
-            batch.documents,
-            self._loaded,
-            files=batch.files,
-            dry_run=self._dry_run,
-            may_copy=self._database.may_index,
-        )
+        written = self._merge(connection, batch)
         self._count(batch.documents, written)
         connection.commit()
 
@@ -140,6 +130,16 @@ class BulkIngest(IngestAccount):
         if written.added is not None:
             for context, encoding in zip(contexts, batch.encodings, strict=True):
                 self._sign(connection, context, batch.documents, written.added, encoding)
+
+    def _merge(self, connection: Connection, batch: _Batch) -> Written:
+        return document_writes.write_batch(
+            connection,
+            self._collection_id,
+            batch.documents,
+            self._loaded,
+            files=batch.files,
+            may_copy=self._database.may_index,
+        )
 
     def _sign(
         self,
@@ -170,6 +170,15 @@ class BulkIngest(IngestAccount):
         self.add_outcomes(written.inserted, written.updated, written.unchanged)
         for record in batch:
             self.add_document(record)
+
+
+class DryRun(BulkIngest):
+    """Counts what a bulk ingest would write."""
+
+    def _merge(self, connection: Connection, batch: _Batch) -> Written:
+        return document_writes.compare_batch(
+            connection, self._collection_id, batch.documents, self._loaded, files=batch.files
+        )
 
 
 def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:

@@ -71,17 +71,15 @@ def write_batch(
     loaded: LoadedDocuments,
     *,
     files: Sequence[int],
-    dry_run: bool,
     may_copy: bool = False,
 ) -> Written:
-    """Upsert a batch without repeated ids; with `dry_run` only return what would be written.
+    """Upsert a batch without repeated ids.
 
     `files` are the numbers of the documents' files among those of the `loaded` ones. With `may_copy`, which needs the
     rights of the owner of the tables, a batch of new documents is loaded at once and added to those `loaded`.
     """
-    if not dry_run:
-        partitions.report_changes(connection)
-    if may_copy and not dry_run:
+    partitions.report_changes(connection)
+    if may_copy:
         # To look each id up costs more with every document stored; a load that fails leaves dead rows, once a call.
         probed = not loaded.only_new or not loaded.doc_ids
         added = _copy_if_new(connection, collection_id, batch, probed=probed)
@@ -90,28 +88,54 @@ def write_batch(
             loaded.doc_ids.frombytes(added.doc_ids.tobytes())
             loaded.places.extend(map(_place, files, batch))
             return Written(len(batch), 0, 0, added=added)
+
+    return _merge(connection, "upsert_documents", collection_id, batch, loaded, files)
+
+
+def compare_batch(
+    connection: Connection,
+    collection_id: CollectionId,
+    batch: Sequence[ReadDocument],
+    loaded: LoadedDocuments,
+    *,
+    files: Sequence[int],
+) -> Written:
+    """Return what `write_batch` would write."""
+    return _merge(connection, "compare_documents", collection_id, batch, loaded, files)
+
+
+def _merge(
+    connection: Connection,
+    merging: Literal["upsert_documents", "compare_documents"],
+    collection_id: CollectionId,
+    batch: Sequence[ReadDocument],
+    loaded: LoadedDocuments,
+    files: Sequence[int],
+) -> Written:
+    """Load a batch into a temporary table, and run the statement that merges it into the documents."""
     if not loaded.has_tables:
         run(connection, "create_incoming")
         connection.execute("TRUNCATE seen")
         loaded.has_tables = True
-    seen = _record_ids(connection, batch, files, loaded)
+
+    # Of records with one id in one file the last is written.
     superseded, recurring = [], {}
-    for external_id, earlier, place in seen:
+    for external_id, earlier, place in _record_ids(connection, batch, files, loaded):
         if earlier >> _LINE_BITS == place >> _LINE_BITS and earlier & _LINES:
             superseded.append((external_id, earlier & _LINES, place & _LINES))
         else:
             recurring[external_id] = earlier >> _LINE_BITS
+
     _load(connection, "copy_incoming", ("int8",), ((read.line,) for read in batch), batch)
-    inserted, updated, unchanged, replaced = run(
+    inserted, updated, unchanged, updated_ids = run(
         connection,
-        "compare_documents" if dry_run else "upsert_documents",
+        merging,
         collection_id=collection_id,
         superseded=[external_id for external_id, _, _ in superseded],
         recurring=list(recurring),
     ).row()
-    return Written(
-        inserted, updated, unchanged, tuple(superseded), tuple((one, recurring[one]) for one in replaced)
-    )
+    replaced = tuple((external_id, recurring[external_id]) for external_id in updated_ids)
+    return Written(inserted, updated, unchanged, tuple(superseded), replaced)
 
 
 def _place(file: int, read: ReadDocument) -> int:
