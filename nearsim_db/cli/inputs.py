@@ -24,7 +24,7 @@ def one_character(given: str) -> str:
 
 
 def escape(given: str) -> str:
-    """Return the character before one that is taken as it is. Raises BadParameter if it is not one character."""
+    """Return a character with a meaning in rows of CSV. Raises BadParameter if it is not one character."""
     if len(given) != 1 or given in "\t\r\n":
         raise typer.BadParameter(f"{given!r} is not one character other than a tab or line end")
     return given
@@ -211,6 +211,14 @@ class FileOptions:
             help="Character of CSV and TSV files before a quote or delimiter that is part of the text, such as \\.",
         ),
     ] = None
+    comment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHARACTER",
+            parser=escape,
+            help="Character that begins the lines of CSV and TSV files that are skipped, such as #.",
+        ),
+    ] = None
     no_header: Annotated[
         bool,
         typer.Option(
@@ -268,6 +276,7 @@ class FileOptions:
             delimiter=self.delimiter,
             quote=self.quote,
             escape=self.escape,
+            comment=self.comment,
             has_header=not self.no_header,
             records=self.records,
             follow_links=self.follow_links,

@@ -24,7 +24,7 @@ from nearsim_db.deduplication.repeated_passages import Cut, PassageCutter, Windo
 from nearsim_db.errors import InputError
 from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
 from nearsim_db.readers.delimited import raw_rows
-from nearsim_db.readers.document_maker import DocumentMaker
+from nearsim_db.readers.document_maker import DocumentMaker, number_as_text
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import json_line
 from nearsim_db.readers.places import RecordPlaces
@@ -236,7 +236,8 @@ class CutInput(Input):
     def _cut(self, position: int, record: Mapping[str, object]) -> Mapping[str, object]:
         for keys in self._key_groups:
             values = [(key, record[key] if key in record else value_at(record, key)) for key in keys]
-            texts = [(key, value) for key, value in values if isinstance(value, str) and value]
+            read = [(key, number_as_text(value) if len(keys) > 1 else value) for key, value in values]
+            texts = [(key, text) for key, text in read if isinstance(text, str) and text]
             if texts:
                 return _without(record, texts, self._cuts[position])
         raise InputError(f"{self.path} changed between two readings; run the command again")
@@ -254,8 +255,9 @@ def _without(
             for cut in cuts
             if cut.start < end and cut.end > begin
         ]
-        left = without(text, own)
-        record = {**record, key: left} if key in record else _with_value(record, key, left)
+        if own:
+            left = without(text, own)
+            record = {**record, key: left} if key in record else _with_value(record, key, left)
         begin = end + 1
     return record
 

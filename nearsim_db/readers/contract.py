@@ -57,8 +57,9 @@ class Reading:
 
     `format` is a suffix such as '.csv', instead of that of each file; `encoding` that of texts, by default UTF-8;
     `delimiter` that of CSV and TSV, `quote` the character that encloses their cells, or `none`, `escape` the character
-    before one that is taken as it is. Without `has_header` their columns are called 1, 2 and so on. `records` is the
-    path of the array of records in a JSON object. `follow_links`: symbolic links in folders are followed.
+    before one that is taken as it is, `comment` the one that begins lines to skip. Without `has_header` their columns
+    are called 1, 2 and so on. `records` is the path of the array of records in a JSON object. `follow_links`: symbolic
+    links in folders are followed.
     """
 
     format: str | None = None
@@ -66,6 +67,7 @@ class Reading:
     delimiter: str | None = None
     quote: str | None = None
     escape: str | None = None
+    comment: str | None = None
     has_header: bool = True
     records: str | None = None
     follow_links: bool = False

@@ -213,7 +213,7 @@ def csv_rows(
     csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MOST_OF_A_BLOCK))
     lines = _Lines(file, delimiter.encode(), keep=keep)
     source = chain.from_iterable(lines.blocks())
-    rows = _reader(source, delimiter, file)
+    rows = _reader(_without_comments(source, lines, file.comment), delimiter, file)
     begin, before, columns = 1, 0, 0  # `before` lines were read by earlier readers
     while True:
         try:
@@ -249,9 +249,10 @@ def csv_rows(
             else:
                 yield begin, f"not a valid row: {error}; {_QUOTE_ADVICE}", _NO_LINES
 
-        rows = _reader(chain(lines.read_again(begin + 1, end), source), delimiter, file)
+        again = chain(lines.read_again(begin + 1, end), source)
         before = begin
         lines.begin = begin = begin + 1
+        rows = _reader(_without_comments(again, lines, file.comment), delimiter, file)
 
 
 def _reader(lines: Iterable[str], delimiter: str, file: InputFile) -> "_csv.Reader":
@@ -259,6 +260,16 @@ def _reader(lines: Iterable[str], delimiter: str, file: InputFile) -> "_csv.Read
         return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE, escapechar=file.escape)
     return csv.reader(
         lines, delimiter=delimiter, quotechar=file.quote or '"', escapechar=file.escape, strict=True
+    )
+
+
+def _without_comments(source: Iterable[str], lines: "_Lines", comment: str | None) -> Iterable[str]:
+    """Return lines from the current row on, with a blank line for each that begins a row and is a comment."""
+    if comment is None:
+        return source
+    return (
+        "\n" if number == lines.begin and line.startswith(comment) else line
+        for number, line in enumerate(source, lines.begin)
     )
 
 

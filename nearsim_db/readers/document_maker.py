@@ -132,8 +132,10 @@ class DocumentMaker:
         joined = dict(record)
         for name, keys in self.joined.items():
             if name not in record and not record.keys().isdisjoint(keys):
-                texts = [record[key] for key in keys if checked_text(record.get(key), key)[0]]
-                joined[name] = "\n".join(map(str, texts)) or None
+                values = [(key, number_as_text(record.get(key))) for key in keys]
+                joined[name] = (
+                    "\n".join(str(text) for key, text in values if checked_text(text, key)[0]) or None
+                )
         return joined
 
     def _document(self, record: Mapping[str, object], external_id: str, line: int) -> ReadDocument:
@@ -258,6 +260,13 @@ def checked_text(value: object, name: str, absent: str = "null") -> tuple[str | 
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or {absent}")
     return clean(str.__str__(value))
+
+
+def number_as_text(value: object) -> object:
+    """Return a number as it is written where it is a part of a text; None for NaN; any other value as it is."""
+    if type(value) is float:
+        return None if isnan(value) else str(value)
+    return str(value) if type(value) is int else value
 
 
 def _string_or_rest(

@@ -95,11 +95,11 @@ class InputFile:
     With `is_regular` anything but a regular file is an error, such as a FIFO that blocks, and so is a symbolic link
     unless `follow_links`, even if the path became one just now.
     Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
-    of the format, `quote` encloses cells, by default ", or is `none`, and `escape` precedes a character that is taken
-    as it is. Without `has_header` columns are called 1, 2 and so on. `records` is the path of the array of records in a
-    JSON object. `begun` is the content, in pieces of UTF-8, if reading it has begun; `original` is the path of which
-    this file is a copy; `split` names the split of a data set that it is part of, with the number of rows in the parts
-    before.
+    of the format, `quote` encloses cells, by default ", or is `none`, `escape` precedes a character that is taken as it
+    is, and rows that begin with `comment` are skipped. Without `has_header` columns are called 1, 2 and so on.
+    `records` is the path of the array of records in a JSON object. `begun` is the content, in pieces of UTF-8, if
+    reading it has begun; `original` is the path of which this file is a copy; `split` names the split of a data set
+    that it is part of, with the number of rows in the parts before.
     """
 
     path: Path
@@ -112,6 +112,7 @@ class InputFile:
     delimiter: str | None = None
     quote: str | None = None
     escape: str | None = None
+    comment: str | None = None
     has_header: bool = True
     records: str | None = None
     begun: Iterator[bytes] | None = None

@@ -190,6 +190,7 @@ class Source:
             delimiter=reading.delimiter,
             quote=reading.quote,
             escape=reading.escape,
+            comment=reading.comment,
             has_header=reading.has_header,
             records=reading.records,
             original=original,

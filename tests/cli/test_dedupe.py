@@ -371,14 +371,14 @@ def test_passages_are_cut_out_of_the_fields_that_a_text_joins(
     source, output, back = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}", tmp_path / "back.jsonl"
     first, second = f"{STORM}.", f"{HARVEST}."
     rows = [
-        {"id": "whole", "lead": first, "rest": second},
-        {"id": "parts", "lead": f"Here. {first}", "rest": f"{second} There."},
+        {"id": "whole", "lead": first, "page": 12, "rest": second},
+        {"id": "parts", "lead": f"Here. {first}", "page": 7, "rest": f"{second} There."},
     ]
     if suffix == ".parquet":
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), source)
     else:
         write_jsonl(source, rows)
-    fields = ("--body-field", "lead,rest")
+    fields = ("--body-field", "page,lead,rest")
     nearsim.succeed("dedupe", source, "--cut", "-o", output, *fields)
     nearsim.succeed("dedupe", output, "--exact", "-o", back, *fields)
     left = [json.loads(line) for line in back.read_text().splitlines()]

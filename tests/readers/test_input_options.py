@@ -127,6 +127,35 @@ def test_an_escape_precedes_quotes_and_delimiters_of_the_text(tmp_path: Path) ->
     assert documents(path, escape="\\") == [("1", 'say "one", two'), ("2", "a,b")]
 
 
+def test_rows_that_begin_with_the_comment_character_are_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('# of the shop, "2024\nid,text\n1,one\n#2,two\n3,three\n')
+    assert documents(path, comment="#") == [("1", "one"), ("3", "three")]
+
+
+def test_lines_of_a_quoted_cell_are_no_comments(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('id,text\n1,"a page\n# Title\n"\n')
+    assert documents(path, comment="#") == [("1", "a page\n# Title\n")]
+
+
+def test_comments_count_as_lines_also_after_a_row_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('id,text\n# one\n1,"two" and\n# three\n2,four\n5\n')
+    read = list(Source([path], Fields(ids="whole"), reading=Reading(comment="#")))
+    assert [(record.line, isinstance(record, Reject)) for record in read] == [
+        (3, True),
+        (5, False),
+        (6, True),
+    ]
+
+
+def test_numbers_are_a_part_of_a_text_that_joins_fields(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 1, "name": "Lamp", "watts": 60, "price": 9.5, "text": "bright"}\n')
+    assert documents(path, Fields(body="name,watts,price,text")) == [("1", "Lamp\n60\n9.5\nbright")]
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow"])
 def test_a_pointer_of_git_lfs_is_refused_by_name(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
