@@ -1,9 +1,10 @@
-"""cluster: from pairs to clusters, by rebuilding all, by adding pairs, or around documents that changed.
+"""The step "link": from pairs to clusters, by a rebuild of all, by added pairs, or around documents that changed.
 
-Invariant after each: both ends of a tie are in one cluster unless one of them is queued for `link` (or will be, when a
-verdict's change is dispatched) or a veto divides them; and each lost tie has an end queued. So once that queue is empty
-the clusters equal those of a rebuild. Near a document that was ever vetoed nothing is inferred from stored clusters:
-everything connected with it is clustered again.
+A tie is whatever puts two documents into one cluster: a pair, equal features (twins), or a pin. After each operation,
+both ends of a tie are in one cluster unless one of them is queued for "link" (or will be, when a verdict's change is
+dispatched), or a veto divides them; and each lost tie has an end queued. So once the queue is empty the clusters equal
+the result of a rebuild. Near a document that was ever vetoed nothing is inferred from stored clusters: everything
+connected with it is clustered again.
 """
 
 from collections.abc import Sequence
@@ -18,14 +19,16 @@ from nearsim_db.store.clusters.clusters import Members, Ties
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 
-_FIRST_BATCH = 64
-_REBUILD_MINUTES = 60  # between two statements, of a rebuild with tens of millions of members
+_FIRST_BATCH_DOCUMENTS = 64
+# Between two statements of a rebuild with tens of millions of members, and of an update.
+_MAX_REBUILD_IDLE_MINUTES = 60
+_MAX_UPDATE_IDLE_MINUTES = 5
 
 
 def rebuild_clusters(connection: Connection, context: Context) -> None:
     """Recompute the generation's clusters from its pairs, twins and verdicts."""
     take_transaction_lock(
-        connection, Lock.LINK, context.generation.generation_id, idle_minutes=_REBUILD_MINUTES
+        connection, Lock.LINK, context.generation.generation_id, idle_minutes=_MAX_REBUILD_IDLE_MINUTES
     )
     clusters, ties = context.tables(connection).clusters, GenerationTies(connection, context)
     stored = clusters.read_members()
@@ -58,7 +61,9 @@ def extend_clusters(connection: Connection, context: Context, edges: Ints) -> No
 
 def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[int]) -> None:
     """Update the clusters around documents that lost a tie, became twins, got a verdict, or may rank differently."""
-    take_transaction_lock(connection, Lock.LINK, context.generation.generation_id, idle_minutes=5)
+    take_transaction_lock(
+        connection, Lock.LINK, context.generation.generation_id, idle_minutes=_MAX_UPDATE_IDLE_MINUTES
+    )
     clusters, update = context.tables(connection).clusters, _ClusterUpdate(connection, context)
     changed = np.unique(np.array(doc_ids, np.int64))
     if update.ties.same_numbers:
@@ -66,11 +71,14 @@ def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[
     if update.ties.rules.needs_all_ties:
         update.recompute_around(changed)
         return
-    known = clusters.read_members_of(changed).doc_ids
-    remaining = update.recompute(known)
-    remaining = np.union1d(remaining, update.add(update.ties.of(np.setdiff1d(changed, known)).edges))
-    if len(remaining):
-        update.recompute_around(remaining)
+
+    # Documents in clusters may have to leave them; the others can only join.
+    clustered = clusters.read_members_of(changed).doc_ids
+    near_vetoes = update.recompute(clustered)
+    joining = update.ties.of(np.setdiff1d(changed, clustered)).edges
+    near_vetoes = np.union1d(near_vetoes, update.add(joining))
+    if len(near_vetoes):
+        update.recompute_around(near_vetoes)
 
 
 class _ClusterUpdate:
@@ -87,40 +95,45 @@ class _ClusterUpdate:
         """
         if not len(edges):
             return np.unique(edges)
-        known, fresh = self._ends(edges)
-        if len(fresh):
-            edges = np.concatenate((edges, self.ties.of(fresh).edges))
-            known, fresh = self._ends(edges)
-        vetoed = self.ties.near_vetoes(edges, known)
-        unchanged = np.intersect1d(edges, vetoed)
-        edges = edges[~np.isin(edges[:, 0], vetoed)]
+
+        # A document that was in no cluster brings its other ties, as those to its twins.
+        members, loose = self._ends(edges)
+        if len(loose):
+            edges = np.concatenate((edges, self.ties.of(loose).edges))
+            members, loose = self._ends(edges)
+
+        near_vetoes = self.ties.near_vetoes(edges, members)
+        unchanged = np.intersect1d(edges, near_vetoes)
+        edges = edges[~np.isin(edges[:, 0], near_vetoes)]
         if len(edges):
-            known = known.take(~np.isin(known.doc_ids, vetoed))
-            self._merge(edges, known, np.setdiff1d(fresh, vetoed))
+            members = members.take(~np.isin(members.doc_ids, near_vetoes))
+            self._merge(edges, members, np.setdiff1d(loose, near_vetoes))
         return unchanged
 
     def _ends(self, edges: Ints) -> tuple[Members, Ints]:
-        """Return the ends of edges that are in clusters, and those that are in none."""
+        """Return the ends of edges that are in clusters, and the doc_ids of those that are in none."""
         ends = np.unique(edges)
-        known = self._clusters.read_members_of(ends)
-        return known, np.setdiff1d(ends, known.doc_ids)
+        members = self._clusters.read_members_of(ends)
+        return members, np.setdiff1d(ends, members.doc_ids)
 
-    def _merge(self, edges: Ints, known: Members, fresh: Ints) -> None:
-        # A cluster is represented by its smallest document.
-        documents, smallest = connected_components(np.concatenate((edges, known.edges)))
-        before = np.unique(known.cluster_ids)
+    def _merge(self, edges: Ints, members: Members, loose: Ints) -> None:
+        """Merge clusters that edges connect, with documents that are in none yet."""
+        # A cluster's number is its smallest doc_id.
+        documents, smallest = connected_components(np.concatenate((edges, members.edges)))
+        before = np.unique(members.cluster_ids)
         after = smallest[np.searchsorted(documents, before)]
-        relabelled = before != after
-        self._clusters.relabel(before[relabelled], after[relabelled])
-        joined = smallest[np.searchsorted(documents, fresh)]
-        grown = np.unique(np.concatenate((after[relabelled], joined)))
+        is_relabelled = before != after
+        self._clusters.relabel(before[is_relabelled], after[is_relabelled])
+
+        # The survivor of a merged cluster is one of the survivors before, or a new member.
+        joined = smallest[np.searchsorted(documents, loose)]
+        grown = np.unique(np.concatenate((after[is_relabelled], joined)))
         stored = self._clusters.read_survivors(grown)
-        survivor_candidates = np.concatenate((stored.doc_ids, fresh))
+        survivor_candidates = np.concatenate((stored.doc_ids, loose))
+        cluster_ids = np.concatenate((stored.cluster_ids, joined))
         order = np.argsort(survivor_candidates)
-        now = self.ties.with_survivors(
-            survivor_candidates[order], np.concatenate((stored.cluster_ids, joined))[order]
-        )
-        self._clusters.replace_members(stored, now)
+        chosen = self.ties.with_survivors(survivor_candidates[order], cluster_ids[order])
+        self._clusters.replace_members(stored, chosen)
 
     def recompute(self, doc_ids: Ints) -> Ints:
         """Recompute the clusters of documents that are in one, and of those they are tied to.
@@ -129,6 +142,7 @@ class _ClusterUpdate:
         """
         if not len(doc_ids):
             return doc_ids
+
         ties = self.ties.of(doc_ids)
         reached = np.union1d(doc_ids, ties.edges)
         stored = self._clusters.read_clusters_of(reached)
@@ -136,31 +150,33 @@ class _ClusterUpdate:
         if len(unchanged):
             self.recompute(np.setdiff1d(doc_ids, unchanged))
             return unchanged
+
         edges = self._spanning_edges(stored, doc_ids, ties.edges)
-        now = self.ties.clusters(Ties(edges, NO_EDGES, NO_EDGES))
-        self._clusters.replace_members(stored, now)
+        self._clusters.replace_members(stored, self.ties.clusters(Ties(edges, NO_EDGES, NO_EDGES)))
         return unchanged
 
     def _spanning_edges(self, stored: Members, seen: Ints, edges: Ints) -> Ints:
-        """Return edges that connect what is connected among `stored` and the ends of `edges`, all edges of `seen`.
+        """Return edges that connect what is connected among the members `stored` and the ends of `edges`.
 
-        Ties are read of documents in no cluster, of the first of each cluster, and then only of documents outside the
-        largest known part of their cluster, as ties are symmetric. So a cluster that stays connected without the
-        removed documents is never read whole.
+        `edges` are all edges of the documents in `seen`. Ties are read for documents in no cluster, for the first
+        document of each cluster, and then only for documents outside the largest known part of their cluster, as ties
+        are symmetric. So a cluster that stays connected without the removed documents is never read whole.
         """
         inside = np.union1d(stored.doc_ids, edges)
         unseen = stored.take(~np.isin(stored.doc_ids, seen))
         firsts = unseen.doc_ids[np.unique(unseen.cluster_ids, return_index=True)[1]]
         batch = np.setdiff1d(np.union1d(np.setdiff1d(inside, stored.doc_ids), firsts), seen)
-        amount = _FIRST_BATCH
+        batch_documents = _FIRST_BATCH_DOCUMENTS
         while len(batch):
-            found = self.ties.of(batch).edges
-            found = found[np.isin(found, inside).all(axis=1)]
-            edges = np.stack(connected_components(np.concatenate((edges, found))), axis=1)
+            ends = self.ties.of(batch).edges
+            ends = ends[np.isin(ends, inside).all(axis=1)]
+            # A forest of the same components keeps the array small.
+            edges = np.stack(connected_components(np.concatenate((edges, ends))), axis=1)
             seen = np.union1d(seen, batch)
+
             split_off = stored.doc_ids[find_split_off(stored.doc_ids, stored.cluster_ids, edges)]
-            batch = np.setdiff1d(split_off, seen)[:amount]
-            amount *= 4
+            batch = np.setdiff1d(split_off, seen)[:batch_documents]
+            batch_documents *= 4
         return edges
 
     def recompute_around(self, doc_ids: Ints) -> None:

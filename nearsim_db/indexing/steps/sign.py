@@ -1,4 +1,8 @@
-"""sign: from documents to signatures and band rows in the index, which replace earlier ones."""
+"""The step "sign": encode documents, and store their signatures and band rows in place of earlier ones.
+
+Documents with equal features (equal digests) are twins. The one with the smallest doc_id is their head; only heads have
+band rows and pairs. So a document that is added, changed or removed may also change the head of its twins.
+"""
 
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
@@ -28,12 +32,14 @@ def begin_encoding(
 ) -> Encoding:
     """Have the threads of the pool encode documents.
 
-    Features are kept if they are asked for, if there is a spool for them, and of HTML pages always: to parse a page
-    again would take longer than the rest.
+    Features are kept with `keep_features`, if there is a spool for them, and for HTML pages always: to parse a page
+    again would take longer than everything else.
     """
     encoder, build = context.encoder, context.build
     keep = keep_features or build.is_spooling or encoder.profile.recipe.normalise.html
-    contents = [encoder.content_of(one.title, one.body, one.vector) for one in batch]
+    contents = [encoder.content_of(document.title, document.body, document.vector) for document in batch]
+
+    # Two runs for each thread, so that a run of long texts does not leave the others idle.
     step = max(1, -(-len(contents) // (context.threads * 2)))
     return [
         context.pool.submit(encoder.encode, contents[at : at + step], keep_features=keep)
@@ -70,9 +76,10 @@ def sign_documents(
 
 
 def labelled(connection: Connection, context: Context, rows: SignatureRows) -> SignatureRows:
-    """Return signatures with the digests to store: of features alone, or with `match.across` of the documents.
+    """Return signatures with the digests to store.
 
-    The values of the field are read now: if they are newer than the texts, the documents are signed again.
+    With `match.across` a digest contains the document's value of that field, too. The values are read now: if they are
+    newer than the texts, the documents are signed again later.
     """
     if (field := context.encoder.across) is None:
         return rows
@@ -94,18 +101,21 @@ def _keep(context: Context, rows: SignatureRows, features: FeatureSets) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What happens to a batch: `kept` have unchanged features, `fresh` are written with `heads`, `removed` are deleted.
+    """What happens to a batch of documents."""
 
-    `changing` are the digests that get another head. They need the exclusive lock, and so does a document that was
-    inserted again with an older revision than the signed one (`replaces_newer`).
-    """
+    kept: SignatureRows  # with unchanged features: only their revision is updated
+    fresh: SignatureRows  # new, or with other features than before
+    heads: Ints  # the head of each of `fresh`: int64
+    removed: list[int]  # doc_ids whose signature is deleted
+    changing: list[UUID]  # digests that get another head
+    replaces_newer: (
+        bool  # a document was deleted, and inserted again with an older revision than the signed one
+    )
 
-    kept: SignatureRows
-    fresh: SignatureRows
-    heads: Ints
-    removed: list[int]
-    changing: list[UUID]
-    replaces_newer: bool
+    @property
+    def needs_exclusive_lock(self) -> bool:
+        """Whether no other process may add heads meanwhile."""
+        return bool(self.changing) or self.replaces_newer
 
 
 def store_signatures(
@@ -115,44 +125,52 @@ def store_signatures(
     rows: SignatureRows,
     batch: Batch | None = None,
 ) -> Batch | None:
-    """Make the index agree with documents: those in `rows` are written, the rest of `doc_ids` removed.
+    """Make the index agree with documents: write those in `rows`, remove the rest of `doc_ids`.
 
     A document's old rows are removed exactly: its band rows are found by the keys of its old sketch, its pairs are
     deleted with its signature, and its twins get a new head. New heads, and documents that became anchors of a bucket
     over the limit, are queued for search; documents whose clusters may have changed are queued for link. Other
-    processes may add heads to the generation meanwhile, but not remove any. With a batch, which must be locked, nothing
-    is queued for search: the batch continues with these documents, and is returned.
+    processes may add heads to the generation meanwhile, but not remove any.
+
+    With a batch, which must be locked, nothing is queued for search: the batch continues with these documents, and is
+    returned.
     """
     generation_id = context.generation.generation_id
     rows = labelled(connection, context, rows)
+
+    # Plan under the shared lock, which writers of other documents hold at the same time; plan again under the exclusive
+    # lock if heads change. Another worker may be about to store a document that is removed here.
     savepoint = connection.begin_nested()
     take_transaction_lock(connection, Lock.STORE, generation_id, shared=True)
     plan = _plan(connection, context, doc_ids, rows)
-    # Another worker may be about to store a document that is deleted.
-    if plan.changing or plan.replaces_newer or len(rows.doc_ids) < len(doc_ids):
+    if plan.needs_exclusive_lock or len(rows.doc_ids) < len(doc_ids):
         savepoint.rollback()
         take_transaction_lock(connection, Lock.STORE, generation_id)
         plan = _plan(connection, context, doc_ids, rows)
     else:
         savepoint.commit()
+
     return _apply(connection, context, plan, batch)
 
 
 def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> None:
-    """Of several heads that a digest got in a race, keep the first; the rest become its twins."""
+    """Keep the first of several heads that a digest got in a race; the others become its twins."""
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
-    removed = _choose_heads(connection, context, digests, _read_heads(connection, context, digests))[0]
-    searching = _exchange_bands(
-        connection, context, removed, removed.take(np.zeros(len(removed.doc_ids), bool))
-    )
+    heads = _read_heads(connection, context, digests)
+    lost, _ = _choose_heads(connection, context, digests, heads)
+
+    no_heads = lost.take(np.zeros(len(lost.doc_ids), bool))
+    searching = _exchange_bands(connection, context, lost, no_heads)
     work = context.tables(connection).work
     work.add("search", sorted(searching))
-    work.add("link", removed.doc_ids)
+    work.add("link", lost.doc_ids)
 
 
 def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows: SignatureRows) -> _Plan:
     tables = context.tables(connection)
     signed = tables.signatures.read_signed(doc_ids)
+
+    # Compare with what is signed. Rows that another process read later, and stored already, are left alone.
     same, is_older = np.zeros((2, len(rows.doc_ids)), bool)
     for row, (doc_id, revision) in enumerate(
         zip(rows.doc_ids.tolist(), rows.revisions.tolist(), strict=True)
@@ -162,12 +180,17 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
             is_older[row] = signed[doc_id].revision > revision
     outdated = _are_outdated(connection, context, rows, is_older)
     fresh = rows.take(~same & ~outdated)
+
+    # Remove the old signature of everything else that is signed.
     settled = set(rows.doc_ids[same | outdated].tolist())
     removed = [doc_id for doc_id in doc_ids if doc_id in signed and doc_id not in settled]
-    orphaned = {signed[one].digest for one in removed if signed[one].head_id == one}
-    # Otherwise, of many deleted twins, each batch would give those of the next batches another head.
-    gone = tables.signatures.list_deleted([one for one in orphaned if one is not None])
-    removed = list({*removed, *gone})
+    orphaned = {signed[doc_id].digest for doc_id in removed if signed[doc_id].head_id == doc_id}
+
+    # Remove twins of these that are deleted, too: if many were deleted, each batch would otherwise make one of the next
+    # batch the head.
+    deleted = tables.signatures.list_deleted([digest for digest in orphaned if digest is not None])
+    removed = list({*removed, *deleted})
+
     heads, preceded = _find_heads(connection, context, fresh, orphaned)
     changing = [digest for digest in orphaned | preceded if digest is not None]
     replaces_newer = bool((is_older & ~outdated).any())
@@ -177,8 +200,8 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
 def _are_outdated(connection: Connection, context: Context, rows: SignatureRows, is_older: Mask) -> Mask:
     """Return a mask of the documents that another process read later, and stored already.
 
-    They are among those with a newer signature. If such a document is still as it was read, it was deleted and inserted
-    again with an older revision.
+    Their signature is newer (`is_older`), and they have changed since this process read them. A document that has not
+    changed was deleted and inserted again with an older revision.
     """
     if not is_older.any():
         return is_older
@@ -195,9 +218,10 @@ def _find_heads(
 
     Where a digest gets another head, every document is its own head until heads are chosen.
     """
+    # The first document of each digest, among those stored and those of this batch.
     digests = [fresh.digest(row) for row in range(len(fresh.doc_ids))]
     first = context.tables(connection).signatures.read_first_documents(
-        list({one for one in digests if one is not None})
+        list({digest for digest in digests if digest is not None})
     )
     digested = [
         (doc_id, digest) for doc_id, digest in zip(fresh.doc_ids.tolist(), digests, strict=True) if digest
@@ -205,54 +229,56 @@ def _find_heads(
     preceded = {digest for doc_id, digest in digested if doc_id < first.get(digest, doc_id)}
     for doc_id, digest in sorted(digested):
         first.setdefault(digest, doc_id)
+
     heads = fresh.doc_ids.copy()
-    for row, own in enumerate(digests):
-        if own is not None and own not in preceded and own not in orphaned:
-            heads[row] = first[own]
+    for row, row_digest in enumerate(digests):
+        if row_digest is not None and row_digest not in preceded and row_digest not in orphaned:
+            heads[row] = first[row_digest]
     return heads, preceded
 
 
 def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch | None) -> Batch | None:
-    fresh = plan.fresh
+    fresh, changing = plan.fresh, set(plan.changing)
     tables = context.tables(connection)
+
+    # Write the signatures, then choose the heads of digests whose head changes.
     tables.signatures.update_revisions(plan.kept.doc_ids, plan.kept.revisions, plan.kept.numbers)
-    old = _read_heads(connection, context, plan.changing)
+    heads_before = _read_heads(connection, context, plan.changing)
     tables.signatures.delete(plan.removed)
     tables.signatures.write(fresh, plan.heads)
-    lost, gained = _choose_heads(connection, context, plan.changing, old)
-    unchanged = _has_other_digest(fresh, set(plan.changing))
-    own = unchanged & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
-    added = Signatures(fresh.doc_ids[own], fresh.sketches[own], ())
+    lost, gained = _choose_heads(connection, context, plan.changing, heads_before)
+
+    # Fresh documents of all other digests are heads if the plan says so. Without features a document has no bands.
+    is_settled = np.array([fresh.digest(row) not in changing for row in range(len(fresh.doc_ids))], bool)
+    is_head = is_settled & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
+    added = Signatures(fresh.doc_ids[is_head], fresh.sketches[is_head], ())
     searching = sorted(_exchange_bands(connection, context, lost, gained.joined(added)))
     if batch is None:
         tables.work.add("search", searching)
     else:
         batch = tables.work.continue_with_search(batch, searching)
-    twins = fresh.doc_ids[~unchanged | (plan.heads != fresh.doc_ids)]
+
+    # Queue documents whose cluster may have changed. A pin becomes a tie once both of its documents are signed.
+    twins = fresh.doc_ids[~is_settled | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
-    # A pin becomes a tie once both of its documents are signed.
     pinned = tables.clusters.find_pinned(context.collection_id, fresh.doc_ids)
     touched = np.concatenate((removed, plan.kept.doc_ids, twins, lost.doc_ids, gained.doc_ids, pinned))
     tables.work.add("link", touched)
     return batch
 
 
-def _has_other_digest(rows: SignatureRows, digests: Collection[UUID]) -> Mask:
-    """Return a mask of the rows that have none of `digests`."""
-    return np.array([rows.digest(row) not in digests for row in range(len(rows.doc_ids))], bool)
-
-
 def _choose_heads(
-    connection: Connection, context: Context, digests: Sequence[UUID], old: Signatures
+    connection: Connection, context: Context, digests: Sequence[UUID], heads_before: Signatures
 ) -> tuple[Signatures, Signatures]:
-    """Make the smallest doc_id of each digest its head; return the heads it lost and gained."""
+    """Make the smallest doc_id of each digest its head; return the heads that are none now, and the new ones."""
     context.tables(connection).signatures.reassign_digests(digests)
-    new = _read_heads(connection, context, digests)
-    before = set(zip(old.doc_ids.tolist(), old.digests, strict=True))
-    after = set(zip(new.doc_ids.tolist(), new.digests, strict=True))
-    lost = [key not in after for key in zip(old.doc_ids.tolist(), old.digests, strict=True)]
-    gained = [key not in before for key in zip(new.doc_ids.tolist(), new.digests, strict=True)]
-    return old.take(np.array(lost, bool)), new.take(np.array(gained, bool))
+    heads = _read_heads(connection, context, digests)
+
+    before = dict.fromkeys(zip(heads_before.doc_ids.tolist(), heads_before.digests, strict=True))
+    after = dict.fromkeys(zip(heads.doc_ids.tolist(), heads.digests, strict=True))
+    lost = np.array([head not in after for head in before], bool)
+    gained = np.array([head not in before for head in after], bool)
+    return heads_before.take(lost), heads.take(gained)
 
 
 def _read_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> Signatures:
@@ -265,12 +291,17 @@ def _exchange_bands(
     lost: Signatures,
     gained: Signatures,
 ) -> set[int]:
-    """Move band rows to the new heads; return these, and documents that become anchors of full buckets, to search."""
+    """Delete the band rows and pairs of lost heads, and write the band rows of new ones.
+
+    Returns the documents to search: the new heads, and those that became anchors of buckets over the limit.
+    """
     tables, limit = context.tables(connection), context.bucket_limit
     lost_keys = context.encoder.band_keys(lost.sketches)
-    anchors, full = tables.buckets.read_anchors(limit, lost_keys)
+    anchors_before, full_buckets = tables.buckets.read_anchors(limit, lost_keys)
+
     tables.bands.delete(lost.doc_ids, lost_keys)
     tables.pairs.delete_of(lost.doc_ids)
     tables.bands.write(gained.doc_ids, context.encoder.band_keys(gained.sketches))
-    anchors_now, _ = tables.buckets.read_anchors(limit, full)
-    return {*gained.doc_ids.tolist(), *(doc_id for _, doc_id in anchors_now - anchors)}
+
+    anchors, _ = tables.buckets.read_anchors(limit, full_buckets)
+    return {*gained.doc_ids.tolist(), *(doc_id for _, doc_id in anchors - anchors_before)}

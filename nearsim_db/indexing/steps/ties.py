@@ -62,10 +62,10 @@ class GenerationTies:
         seen = frontier = doc_ids
         ties, stored = NO_TIES, NO_MEMBERS
         while len(frontier):
-            found = self.of(frontier)
-            mates = self._clusters.read_clusters_of(np.setdiff1d(frontier, stored.doc_ids))
-            ties, stored = Ties.joined([ties, found]), stored.merged(mates)
-            frontier = np.setdiff1d(np.union1d(found.edges, mates.doc_ids), seen)
+            reached = self.of(frontier)
+            members = self._clusters.read_clusters_of(np.setdiff1d(frontier, stored.doc_ids))
+            ties, stored = Ties.joined([ties, reached]), stored.merged(members)
+            frontier = np.setdiff1d(np.union1d(reached.edges, members.doc_ids), seen)
             seen = np.union1d(seen, frontier)
         return ties, stored
 
@@ -89,9 +89,12 @@ class GenerationTies:
             documents, cluster_ids = self._connected(ties, vetoes)
         else:
             documents, cluster_ids = self._by_similarity(ties, vetoes)
+
+        # A document alone is no cluster.
         _, cluster, sizes = np.unique(cluster_ids, return_inverse=True, return_counts=True)
-        shared = sizes[cluster] > 1
-        documents, cluster_ids = documents[shared], cluster_ids[shared]
+        is_shared = sizes[cluster] > 1
+        documents, cluster_ids = documents[is_shared], cluster_ids[is_shared]
+
         is_central = self.rules.keep == "central"
         scores = self._total_similarities(ties, documents, cluster_ids) if is_central else NO_SCORES
         return self.with_survivors(documents, cluster_ids, scores)
@@ -121,18 +124,22 @@ class GenerationTies:
         ties = ties.among(np.unique(ties.edges))
         pairs, bonds = ties.pairs, np.concatenate((ties.pins, ties.twins))
         similarities = self._clusters.read_similarities(pairs)
+
+        # A verdict is about one document, not its twins: twins with a verdict get pairs of their own.
         if len(vetoes):
             judged = np.union1d(ties.pins, vetoes)
             pairs, rows = expand_twins(pairs, _judged_twins(ties, judged))
             similarities, bonds = similarities[rows], binding_edges(ties.pins, ties.twins, judged)
+
         if self.rules.linkage == "average":
-            least = self._profile.similarity_at_threshold
-            return average_clusters(pairs, similarities, bonds, ties.twins, least, vetoes)
+            threshold = self._profile.similarity_at_threshold
+            return average_clusters(pairs, similarities, bonds, ties.twins, threshold, vetoes)
         return star_clusters(pairs, similarities, bonds, self._rank(np.unique(ties.edges)), vetoes)
 
     def _total_similarities(self, ties: Ties, documents: Ints, cluster_ids: Ints) -> Floats:
-        """Return the sum of the similarities of members of clusters with the others that they are pairs with."""
+        """Return, for each member of a cluster, the sum of its similarities to members that it is a pair with."""
         ties = ties.among(np.unique(ties.edges))
+        # Pairs are stored for heads only.
         heads, twins = documents.copy(), ties.twins[np.isin(ties.twins[:, 1], documents)]
         heads[np.searchsorted(documents, twins[:, 1])] = twins[:, 0]
         similarities = self._clusters.read_similarities(ties.pairs)
