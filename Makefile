@@ -32,12 +32,18 @@ demo: env
 	$(BIN)/nearsim clusters --collection demo --limit 10
 	$(BIN)/nearsim similar story-036 --collection demo
 
-docs generated: env
+# The site of the documentation, in build/site; fails on a link that leads nowhere.
+docs: env
+	$(BIN)/python -m docs.site
+
+# What follows from the schema, the commands and the settings.
+generated: env
 	$(BIN)/python -m docs.generate
 
 # What other programs rely on, after an addition: review the difference.
 golden: env
 	$(BIN)/pytest tests/contract -q --write-golden
+	$(BIN)/python -m docs.json_keys
 
 # The versions that the image is built with, and their hashes.
 constraints: env

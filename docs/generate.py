@@ -1,4 +1,4 @@
-"""Write what follows from the schema: docs/reference/sql.md and nearsim_db/store/models.py.
+"""Write what follows from the schema, commands and settings: pages of docs/reference, and nearsim_db/store/models.py.
 
 python -m docs.generate     # or make generated; starts a server of the newest installed major
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.own_server import binaries_by_major, own_server
-from docs import mapped_classes
+from docs import command_line, environment, mapped_classes
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.schema.alembic_runs import separate_session
@@ -82,8 +82,15 @@ def _function(name: str, arguments: str, result: str | None, comment: str) -> st
     return f"- {head}. {comment}."
 
 
+def pages() -> dict[str, str]:
+    """Return the pages of docs/reference that need no database, by name."""
+    return {"command-line.md": command_line.render(), "environment.md": environment.render()}
+
+
 def main() -> None:
-    """Regenerate the page and the mapped classes."""
+    """Regenerate the pages and the mapped classes."""
+    for name, content in pages().items():
+        (DOCS / "reference" / name).write_text(content, "utf-8")
     with own_server(max(binaries_by_major())) as cluster:
         engine = open_engine(cluster.dsn())
         with engine.connect() as connection:

@@ -14,18 +14,24 @@ BUILD_MEGABYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`database_url` is None to use the embedded server, whose folder is `home`; `given_home` is NEARSIM_HOME.
-
-    Workers delete events older than `keep_events`, an age such as "7 days", or none. Each process of a build keeps up
-    to `build_megabytes` of band keys and sketches in memory.
-    """
+    """Settings from environment variables, each named by the docstring of its field."""
 
     database_url: str | None
+    """`NEARSIM_DATABASE_URL`: address of the database, such as `postgresql://user@host/name`. Without it the
+    embedded server is used."""
     given_home: str | None
+    """`NEARSIM_HOME`: folder of the embedded server's data. By default the user's data folder, for root
+    /var/lib/nearsim."""
     backend: str | None
+    """`NEARSIM_BACKEND`: how texts are signed, numba or numpy, with equal results. By default numba where it is
+    installed."""
     threads: int
+    """`NEARSIM_THREADS`: threads that sign and compare texts in a process. By default as many as there are cores."""
     keep_events: str = "7 days"
+    """`NEARSIM_KEEP_EVENTS`: age at which workers delete events, such as 7 days (the default), or none."""
     build_megabytes: int = BUILD_MEGABYTES
+    """`NEARSIM_BUILD_MEMORY`: megabytes of band keys and sketches that each process of a build keeps in memory, by
+    default 256; the rest goes to temporary files."""
 
     @property
     def home(self) -> Path:

@@ -3,19 +3,14 @@
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.builders.browser import browser as browser
 from tests.builders.command_line import STORIES, CommandLine, write_jsonl
 from tests.builders.report_pages import write_report
 from tests.servers.citus import AnyServer
 from tests.servers.databases import Server
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 def fill(url: str) -> None:
@@ -60,18 +55,6 @@ def page_file(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A report on malicious texts, with rejects."""
     with server.database() as url:
         yield write_report(url, tmp_path_factory.mktemp("report"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
-    from playwright.sync_api import sync_playwright
-
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}: make browser installs it where it can")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nearsim_db.store.embedded.binaries import installed_binaries
+from tests.builders.browser import browser as browser
 from tests.builders.command_line import CommandLine
 from tests.builders.filled import address_of
 from tests.servers.homes import server_home
