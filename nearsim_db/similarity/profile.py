@@ -23,6 +23,7 @@ from nearsim_db.similarity.recipe import (
 )
 from nearsim_db.similarity.recipe.validation import OPTIONS
 from nearsim_db.similarity.sketch.winnow import expected_fingerprints, run_probability
+from nearsim_db.similarity.text import confusables, masks
 from nearsim_db.similarity.text.code import Lexer
 from nearsim_db.similarity.text.words import word_filter
 
@@ -278,4 +279,8 @@ def _fingerprint(recipe: Recipe, bands: int, rows: int, versions_of: Recipe | No
     }
     if recipe.shingle.scheme == "sentence":
         deciding["sentences"] = 2  # the end of a field ends a sentence
+    if recipe.normalise.mask:
+        deciding["masks"] = masks.SCHEME_VERSION
+    if recipe.normalise.confusables == "fold":
+        deciding["confusables"] = confusables.VERSION
     return hashlib.sha256(msgspec.json.encode(deciding, order="deterministic")).hexdigest()

@@ -209,14 +209,18 @@ def _featureless(profile: Profile, sizes: FeatureTotals) -> list[str]:
 
 
 def of_numbers(recipe: Recipe, differing: int, pairs: int) -> list[str]:
-    """Return a warning if most of some pairs have other numbers, whether they are kept apart for it or not."""
-    if 2 * differing <= pairs:
+    """Return a warning if most of some pairs have other numbers, whether they are kept apart for it or not.
+
+    None for a recipe with masks, which compares texts of one template on purpose.
+    """
+    is_intended = recipe.normalise.mask and recipe.cluster.numbers_differ == "link"
+    if 2 * differing <= pairs or is_intended:
         return []
     if recipe.cluster.numbers_differ == "link":
         return [
             f"the numbers of {differing:,} of {count_of(pairs, 'pair')} differ, as in invoices or prices of one "
             "template, and all but one of such texts are duplicates; to keep them: "
-            "cluster.numbers_differ = keep-apart"
+            "cluster.numbers_differ = keep-apart; to find all texts of a template: normalise.mask"
         ]
     return [
         f"cluster.numbers_differ = keep-apart leaves {differing:,} of {count_of(pairs, 'pair')} out of clusters, as "

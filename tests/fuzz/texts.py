@@ -36,6 +36,7 @@ _CHOICES = {
     "normalise.whitespace": ["none", "collapse"],
     "normalise.html": ["true", "false"],
     "normalise.invisible": ["drop", "keep"],
+    "normalise.mask": ["[]", '["numbers", "dates"]', '["hex", "uuids", "urls", "emails", "paths"]'],
     "shingle.scheme": ["char", "word", "bag", "sentence"],
     "shingle.k": ["1", "2", "3", "7", "40"],
     "shingle.tokens": ["whitespace", "unicode", "ascii"],

@@ -188,8 +188,13 @@ SETTINGS: tuple[list[str], ...] = (
     ["normalise.unicode=nfc", "normalise.invisible=keep"],
     ["shingle.stopwords=en", "shingle.stem=english", "shingle.min_token_length=2"],
     ["shingle.tokens=code", "shingle.language=text"],
+    ['normalise.mask=["numbers", "dates", "paths", "urls"]'],
+    ["normalise.confusables=fold", 'normalise.mask=["numbers", "emails", "hex"]'],
+    ["normalise.confusables=fold", "shingle.scheme=char", "normalise.case=none"],
 )
-ODD = "aZ é½℃´ﷺΣς ß\u0301\u0345\u00ad\u200b\t한국가ก็™ᄀ\u1161\u11a8漢字\u30cf\u309aﬁ①𝔘 .-\u00a0\x03"
+ODD = (
+    "aZ é½℃´ﷺΣς ß\u0301\u0345\u00ad\u200b\t한국가ก็™ᄀ\u1161\u11a8漢字\u30cf\u309aﬁ①𝔘 .-\u00a0\x03\u0435В1:/@"
+)
 
 
 @examples(200)

@@ -103,6 +103,7 @@ def test_riskiqs_rule_at_a_threshold_of_1() -> None:
 DECIDING = [
     *("fields=['body']", "normalise.unicode=nfc", "normalise.case=lower", "normalise.whitespace=none"),
     *("normalise.html=true", "normalise.invisible=keep", "shingle.scheme=char", "shingle.k=4"),
+    *("normalise.mask=['dates']", "normalise.mask=['numbers']", "normalise.confusables=fold"),
     *(
         "shingle.tokens=ascii",
         "shingle.stopwords=en",
@@ -163,7 +164,10 @@ print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fin
 
 
 # Keys that recipes did not have at first.
-LATER_KEYS = {"normalise": ["invisible"], "match": ["certain_shared_bands", "review", "across"]}
+LATER_KEYS = {
+    "normalise": ["invisible", "mask", "confusables"],
+    "match": ["certain_shared_bands", "review", "across"],
+}
 # What presets were then.
 THEN = {
     "newshound": ["match.certain_shared_bands=0", "match.min_shared_bands=3", "match.bucket_limit=128"],

@@ -191,12 +191,14 @@ def readable(message: str, data: dict[str, Any], recipe: type[Struct]) -> str:
         return message
     value: Any = data
     kind: Any = recipe
-    for name in found["key"].partition("[")[0].split("."):
+    path, _, place = found["key"].partition("[")
+    for name in path.split("."):
         value = value[name]
         kind = next(field.type for field in msgspec.structs.fields(kind) if field.name == name)
     if found["what"].startswith("Invalid enum value"):
         choices = " or ".join(_choices(kind))
-        return f"{found['key']} is {value!r}, which is unknown to this version; choose {choices}"
+        value = value[int(place.removesuffix("]"))] if place else value
+        return f"{path} is {value!r}, which is unknown to this version; choose {choices}"
     return f"{found['key']} is {value!r}; it must be {_in_words(found['what'])}"
 
 
@@ -283,7 +285,7 @@ def flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
 # Keys that recipes of earlier versions lack, each with the value that acts as its absence did: such a recipe keeps
 # its fingerprint, so existing indexes can be written to.
 _EARLIER: Mapping[str, Mapping[str, Any]] = {
-    "normalise": {"invisible": "keep"},
+    "normalise": {"invisible": "keep", "mask": (), "confusables": "keep"},
     "shingle": {"order": "kept"},
     "retain": {"delete": False},
     "match": {"certain_shared_bands": 0, "review": 0.0, "across": "none"},

@@ -8,6 +8,7 @@ from msgspec.structs import force_setattr, replace
 from nearsim_db.similarity.recipe import validation
 from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
 
+Mask = Literal["numbers", "dates", "hex", "uuids", "urls", "emails", "paths"]
 Positive = Annotated[int, Meta(ge=1)]
 
 DEFAULT_RECALL = 0.995
@@ -24,7 +25,9 @@ class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Normalise(_Section, frozen=True):
     """How a text is normalised before it is split into shingles.
 
-    `invisible` is about the characters that Unicode calls default-ignorable.
+    `invisible` is about the characters that Unicode calls default-ignorable. Each part that `mask` names is replaced by
+    one token; numbers of the original count for `cluster.numbers_differ`. `confusables` is about letters of other
+    scripts that look like Latin ones, and words such as f.r.e.e.
     """
 
     unicode: Literal["none", "nfc", "nfkc"] = "nfkc"
@@ -32,6 +35,11 @@ class Normalise(_Section, frozen=True):
     whitespace: Literal["none", "collapse"] = "collapse"
     html: bool = False
     invisible: Literal["drop", "keep"] = "drop"
+    mask: tuple[Mask, ...] = ()
+    confusables: Literal["keep", "fold"] = "keep"
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "mask", tuple(sorted(set(self.mask))))
 
 
 class Shingle(_Section, frozen=True):

@@ -71,6 +71,11 @@ def check(recipe: "Recipe") -> None:
     _check_tokens(recipe.shingle)
     _check_order(recipe)
     _check_code(recipe)
+    if recipe.normalise.confusables == "fold" and recipe.normalise.unicode != "nfkc":
+        raise RecipeError(
+            f"normalise.confusables is fold, but normalise.unicode is {recipe.normalise.unicode}, so fullwidth and "
+            "mathematical letters would remain; set it to nfkc"
+        )
     if recipe.hash.base != "poly64" and recipe.shingle.k > _LONGEST_UNROLLED_SHINGLE:
         raise RecipeError(
             f"shingle.k is {recipe.shingle.k}, but at most {_LONGEST_UNROLLED_SHINGLE} with hash.base = "

@@ -12,6 +12,7 @@ from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import separators, words
 from nearsim_db.similarity.text.code import Lexer
 from nearsim_db.similarity.text.kernels import TextKernels
+from nearsim_db.similarity.text.masks import Masks
 from nearsim_db.similarity.text.normalise import Canonical, from_texts, low_bytes, make_fold, squeeze
 from nearsim_db.similarity.text.words import WordFilter, word_filter
 
@@ -31,19 +32,20 @@ _TABLES: dict[str, Callable[[bool], separators.Table]] = {
 class Shingles:
     """The shingle ids of a batch: document i has `ids[offsets[i]:offsets[i + 1]]`, with repetitions.
 
-    `ids` is uint64, `offsets` int64 of n + 1, `canonical` the texts before words were dropped or stemmed. A
-    document without shingles has no features.
+    `ids` is uint64, `offsets` int64 of n + 1, `canonical` the texts before words were dropped or stemmed, `unmasked`
+    the same with their numbers. A document without shingles has no features.
     """
 
     ids: Hashes
     offsets: Ints
     canonical: Canonical
+    unmasked: Canonical
     kernels: TextKernels
 
     @property
     def numbers(self) -> Hashes:
         """A digest of the runs of digits in each text, 0 for none: uint64 of n, computed on access."""
-        return self.kernels.number_sums(self.canonical.data, self.canonical.offsets)
+        return self.kernels.number_sums(self.unmasked.data, self.unmasked.offsets)
 
     def distinct(self) -> tuple[Hashes, Ints, Ints]:
         """Return the distinct ids of each document, sorted, their offsets, and the number of times each occurs."""
@@ -57,7 +59,8 @@ class Shingler:
         self._rules = recipe.shingle
         self._base = recipe.hash.base
         self._fold = make_fold(recipe.normalise)
-        self._keeps_ascii = not recipe.normalise.html
+        self._masks = Masks(recipe.normalise.mask) if recipe.normalise.mask else None
+        self._keeps_ascii = not recipe.normalise.html and recipe.normalise.confusables == "keep"
         self._fold_ascii = recipe.normalise.case != "none"
         self._collapse = recipe.normalise.whitespace == "collapse"
         self._backend = backend
@@ -70,7 +73,7 @@ class Shingler:
 
     def canonical(self, texts: Sequence[str]) -> Canonical:
         """Return cleaned texts normalised, as they are split into characters or words."""
-        return self._squeeze(self._folded(texts))
+        return self._squeeze(self._masked(self._folded(texts)))
 
     def _folded(self, texts: Sequence[str]) -> Sequence[str]:
         if self.lexer is not None:
@@ -78,32 +81,46 @@ class Shingler:
         is_plain = self._keeps_ascii and all(map(str.isascii, texts))
         return texts if is_plain else [self._fold(text) for text in texts]
 
+    def _masked(self, texts: Sequence[str]) -> Sequence[str]:
+        return texts if self._masks is None else [self._masks(text) for text in texts]
+
     def shingles(self, texts: Sequence[str]) -> Shingles:
         """Return the shingle ids of cleaned texts (no NUL, no lone surrogates)."""
         folded = self._folded(texts)
+        masked = self._masked(folded)
         if self._rules.scheme == "sentence":
-            return self._sentence_shingles(folded)
-        canonical = self._squeeze(folded)
+            ids, offsets, canonical = self._sentence_shingles(masked)
+        else:
+            canonical = self._squeeze(masked)
+            ids, offsets = self._shingles_of(canonical)
+        unmasked = canonical if self._masks is None else self._squeeze(folded)
+        return Shingles(ids, offsets, canonical, unmasked, self._kernels)
+
+    def _shingles_of(self, canonical: Canonical) -> tuple[Hashes, Ints]:
+        """Return the ids and offsets of shingles of characters or words."""
         if self._rules.scheme == "char":
             return self._char_shingles(canonical)
         units = canonical
         if self.word_filter is not None:
-            units = from_texts([self.word_filter(canonical.text(i)) for i in range(len(texts))])
+            units = from_texts(
+                [self.word_filter(canonical.text(i)) for i in range(len(canonical.offsets) - 1)]
+            )
         k = 1 if self._rules.scheme == "bag" else self._rules.k
-        return self._unit_shingles(units, k, _SPACE, canonical)
+        return self._unit_shingles(units, k, _SPACE)
 
-    def _char_shingles(self, canonical: Canonical) -> Shingles:
+    def _char_shingles(self, canonical: Canonical) -> tuple[Hashes, Ints]:
         if self._base == "djb2a-cast":
             data, begins = low_bytes(canonical)
-            ids, offsets = self._kernels.char_ids(data, begins, self._rules.k, "djb2a-signed", True)
-        else:
-            ids, offsets = self._kernels.char_ids(
-                canonical.data, canonical.offsets, self._rules.k, self._base, canonical.ascii
-            )
-        return Shingles(ids, offsets, canonical, self._kernels)
+            return self._kernels.char_ids(data, begins, self._rules.k, "djb2a-signed", True)
+        return self._kernels.char_ids(
+            canonical.data, canonical.offsets, self._rules.k, self._base, canonical.ascii
+        )
 
-    def _sentence_shingles(self, texts: Sequence[str]) -> Shingles:
-        """Normalise each sentence by itself; newlines, which no normalised word contains, then separate them."""
+    def _sentence_shingles(self, texts: Sequence[str]) -> tuple[Hashes, Ints, Canonical]:
+        """Normalise each sentence by itself; newlines, which no normalised word contains, then separate them.
+
+        Also returns the whole texts.
+        """
         parts = [words.split(text) for text in texts]
         canonical = self._squeeze([sentence for document in parts for sentence in document])
         lines = iter([canonical.text(i) for i in range(len(canonical.offsets) - 1)])
@@ -112,16 +129,14 @@ class Shingler:
         if self.word_filter is not None:
             per_document = [[self.word_filter(line) for line in document] for document in per_document]
         joined = from_texts(["\n".join(filter(None, document)) for document in per_document])
-        return self._unit_shingles(joined, self._rules.k, _NEWLINE, whole)
+        return *self._unit_shingles(joined, self._rules.k, _NEWLINE), whole
 
-    def _unit_shingles(self, units: Canonical, k: int, separator: int, canonical: Canonical) -> Shingles:
+    def _unit_shingles(self, units: Canonical, k: int, separator: int) -> tuple[Hashes, Ints]:
         is_free = self._rules.order == "free"
         ids, offsets = self._kernels.unit_ids(
             units.data, units.offsets, 1 if is_free else k, self._base, separator
         )
-        if is_free:
-            ids, offsets = free_ids(ids, offsets, k)
-        return Shingles(ids, offsets, canonical, self._kernels)
+        return free_ids(ids, offsets, k) if is_free else (ids, offsets)
 
     @property
     def table(self) -> separators.Table:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.recipe import Normalise
-from nearsim_db.similarity.text import separators
+from nearsim_db.similarity.text import confusables, separators
 from nearsim_db.similarity.text.kernels import TextKernels
 from nearsim_db.similarity.text.markup import strip_html
 
@@ -154,32 +154,39 @@ def low_bytes(texts: Canonical) -> tuple[NDArray[np.uint8], Ints]:
 
 
 def make_fold(rules: Normalise) -> Callable[[str], str]:
-    """Return a function for the steps that precede the kernels: HTML, and all but spaces and case of ASCII."""
+    """Return a function for the steps before masks and kernels: HTML, and all but spaces and case of ASCII."""
     drops_invisible = rules.invisible == "drop"
+    folds_confusables = rules.confusables == "fold"
 
     def fold(text: str) -> str:
         if rules.html and ("<" in text or "&" in text):
             text = strip_html(text)
-        if text.isascii():
-            return text
-        return _fold_unicode(drop(text) if drops_invisible else text, rules)
+        if not text.isascii() and drops_invisible:
+            text = drop(text)
+        if folds_confusables:
+            text = confusables.join_divided(text)
+        return text if text.isascii() else _fold_unicode(text, rules)
 
     return fold
 
 
 def _fold_unicode(text: str, rules: Normalise) -> str:
     text = _to_form(text, rules)
+    if rules.confusables == "fold":
+        text = confusables.to_latin(text)
     match rules.case:
         case "none":
-            return text
+            folded = text
         case "lower":
             folded = text.lower()
         case "casefold":
             folded = text.casefold()
         case _:
             assert_never(rules.case)
-    # Folding can undo the normal form (U+0345 is the known case).
-    return _to_form(folded, rules)
+    if rules.confusables == "fold":
+        folded = confusables.small_to_latin(folded)
+    # Both can undo the normal form: U+0345 by its case, a Latin letter for a look-alike before a mark.
+    return folded if folded is text else _to_form(folded, rules)
 
 
 def _to_form(text: str, rules: Normalise) -> str:

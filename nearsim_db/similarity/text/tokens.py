@@ -13,11 +13,13 @@ from nearsim_db.similarity.backend import Backend, text_kernels
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import separators
 from nearsim_db.similarity.text.features import Shingler
+from nearsim_db.similarity.text.masks import Masks
 from nearsim_db.similarity.text.normalise import from_texts, make_fold
 
 _SPACE = 32
 # A run without ASCII white space that has a character beyond ASCII; folding never looks beyond such white space.
 _CHUNK = re.compile(r"(?<![^\t-\r ])[\0-\x08\x0e-\x1f!-\x7f]*+[^\0-\x7f][^\t-\r ]*+")
+_DIVIDED_CHUNK = re.compile(r"[^\t-\r ]++")  # where words of ASCII may be folded too
 _SHIFTS = (0, 1, -1, 2)  # from the middle of a chunk: where it may be cut
 
 
@@ -54,6 +56,8 @@ class Tokeniser:
         self._by_characters = recipe.shingle.scheme == "char"
         self._fold = make_fold(replace(recipe.normalise, html=False))
         self._fold_one = lru_cache(maxsize=1 << 16)(self._fold)
+        self._keeps_ascii = recipe.normalise.confusables == "keep"
+        self._masks = Masks(recipe.normalise.mask) if recipe.normalise.mask else None
 
     def tokens(self, text: str) -> Tokens:
         """Return the tokens of a cleaned text (no NUL, no lone surrogates) without the HTML that is not compared."""
@@ -65,6 +69,8 @@ class Tokeniser:
 
     def _tokens(self, text: str) -> Tokens:
         folded, begins, ends = self._located(text)
+        if self._masks is not None:
+            folded, begins, ends = self._masks.located(folded, begins, ends)
         codes = np.frombuffer(folded.encode("utf-32-le"), "<u4").astype(np.int64)
         table = self._shingler.table
         separates = table[codes] == separators.SEPARATOR
@@ -94,14 +100,15 @@ class Tokeniser:
 
     def _located(self, text: str) -> tuple[str, Ints, Ints]:
         """Fold a text; also return the begin and the end in it of what each folded character is made of."""
-        if text.isascii():
+        if text.isascii() and self._keeps_ascii:
             places = np.arange(len(text) + 1)
             return text, places[:-1], places[1:]
         folded: list[str] = []
         sizes: list[Ints] = []  # of pieces that fold by themselves: characters before, and after
         lengths: list[Ints] = []
         at = 0
-        for chunk in [*_CHUNK.finditer(text), None]:
+        chunks = _CHUNK if self._keeps_ascii else _DIVIDED_CHUNK
+        for chunk in [*chunks.finditer(text), None]:
             plain = text[at : chunk.start() if chunk else len(text)]
             folded.append(plain)
             sizes.append(np.ones(len(plain), np.int64))
