@@ -30,7 +30,7 @@ COMPARED = {
     "measure_bands": "7be5a53be946",
     "read_anchors": "ee962fb8893b",
     "read_large_buckets": "73c31dd547c9",
-    "read_shared_buckets": "de2235b63703",
+    "read_shared_buckets": "131ad257f72e",
     "bucket_members": "6b0c23377604",
     "candidates": "cec2ea617dda",
     "compare_sketches": "eb3ad8c8e4ff",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from nearsim_db.similarity.arrays import Ints
 
-# kind and size of a dtype -> (type of an element, type of the array), as pg_type numbers them
+# Kind and size of a dtype -> OIDs in pg_type of the element type and of the array type.
 _OIDS = {
     "b1": (16, 1000),
     "i2": (21, 1005),
@@ -32,10 +32,10 @@ _OIDS = {
 
 @dataclass(frozen=True, slots=True)
 class PackedArray:
-    """A one-dimensional array in wire format."""
+    """A one-dimensional array in the binary format of a query parameter."""
 
     kind: "type[np.generic]"
-    type_oid: int
+    type_oid: int  # of the array type, in pg_type
     content: bytes
 
 
@@ -43,20 +43,23 @@ def packed(values: "NDArray[np.generic]") -> PackedArray:
     """Pack a one-dimensional array of bool, int16, int32, int64, float32, float64, or 16-byte void for uuid."""
     import numpy as np
 
-    name = values.dtype.str
-    kind, (element_oid, array_oid) = values.dtype.type, _OIDS[name[1:] if values.dtype.isnative else name]
+    # The first character of a dtype's name is its byte order: _OIDS has no entry for a foreign one.
+    name, kind = values.dtype.str, values.dtype.type
+    element_oid, array_oid = _OIDS[name[1:] if values.dtype.isnative else name]
+    # Number of dimensions, whether NULLs may occur, type of the elements; then size and first subscript.
     if not len(values):
         return PackedArray(kind, array_oid, struct.pack(">iiI", 0, 0, element_oid))
-    rows = np.empty(len(values), row_type(values.dtype))
-    rows["length"] = values.dtype.itemsize
-    rows["value"] = values
     header = struct.pack(">iiIii", 1, 0, element_oid, len(values), 1)
-    return PackedArray(kind, array_oid, header + rows.tobytes())
+
+    elements = np.empty(len(values), element_layout(values.dtype))
+    elements["length"] = values.dtype.itemsize
+    elements["value"] = values
+    return PackedArray(kind, array_oid, header + elements.tobytes())
 
 
 @cache
-def row_type(dtype: "np.dtype[np.generic]") -> "np.dtype[np.void]":
-    """Return the wire format of an element: its length and its value."""
+def element_layout(dtype: "np.dtype[np.generic]") -> "np.dtype[np.void]":
+    """Return the binary format of an array's element: its length and its value, big-endian."""
     import numpy as np
 
     return np.dtype([("length", ">i4"), ("value", dtype.newbyteorder(">"))])

@@ -1,4 +1,4 @@
-"""Connections of an application: its transaction is used, and only the application commits it."""
+"""Connections of an application: nearsim works in the application's transaction and never commits it."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,39 +23,43 @@ if TYPE_CHECKING:
         psycopg.Connection[Any] | sqlalchemy.Connection | sqlalchemy.orm.Session | sqlalchemy.Engine
     )
 
-_numbers = count(1)
+# Several indexes may use one connection; their server-side cursors need different names.
+_cursor_numbers = count(1)
 
 
-def engine_of(given: "OwnConnection") -> Engine:
-    """Return an engine that uses a connection of psycopg, SQLAlchemy or Django, or opens those of SQLAlchemy's engine.
+def engine_of(source: "OwnConnection") -> Engine:
+    """Return an engine for an application's connection (psycopg, SQLAlchemy, Django) or for SQLAlchemy's engine.
 
-    Raises InputError for anything else.
+    A connection is used as it is; an engine opens sessions. Raises InputError for anything else.
     """
-    if not hasattr(given, "raw_connection"):
-        return BorrowedEngine(given)
-    engine: Any = given
+    # Of the accepted objects only SQLAlchemy's engine has this method.
+    if not hasattr(source, "raw_connection"):
+        return BorrowedEngine(source)
+    engine: Any = source
     return open_engine(engine.url.render_as_string(hide_password=False), connect=lambda: _detached(engine))
 
 
 def _detached(engine: Any) -> Backend:
-    """Open a session as an engine of SQLAlchemy does, which does not return to its pool."""
+    """Open a session through SQLAlchemy's engine and take it out of the engine's pool; in autocommit."""
     pooled = engine.raw_connection()
-    found = _checked(pooled.driver_connection)
+    session = _checked(pooled.driver_connection)
     pooled.detach()
-    found.row_factory, found.cursor_factory = tuple_row, psycopg.Cursor
-    found.rollback()
-    found.autocommit = True
-    return found
+
+    # The engine or its event listeners may have changed the factories and begun a transaction.
+    session.row_factory, session.cursor_factory = tuple_row, psycopg.Cursor
+    session.rollback()
+    session.autocommit = True
+    return session
 
 
 class BorrowedConnection(Connection):
-    """The transaction of an application; what is done in it lasts if the application commits."""
+    """The transaction of an application; its changes last if the application commits."""
 
     is_borrowed = True
 
     def __init__(self, backend: Backend, give_back: Callable[[Backend], None]) -> None:
         super().__init__(backend, give_back)
-        self.cursor_prefix: str = f"nearsim_{next(_numbers)}"
+        self.cursor_prefix: str = f"nearsim_{next(_cursor_numbers)}"
 
     def commit(self) -> None:
         """Leave the commit to the application."""
@@ -69,22 +73,26 @@ class BorrowedEngine(Engine):
 
     is_borrowed = True
 
-    def __init__(self, given: object) -> None:
-        _checked(_driver_connection(given))
-        super().__init__("", lambda: _SameSession(_checked(_driver_connection(given))))
-        self._given = given
-        self._has_citus = True  # until the first transaction tells
+    def __init__(self, source: object) -> None:
+        _checked(_driver_connection(source))
+        # Found anew each time: SQLAlchemy and Django may have reconnected.
+        super().__init__("", lambda: _SameSession(_checked(_driver_connection(source))))
+        self._source = source
+        # Assumed until the first transaction sets the settings of Citus, if the server has them.
+        self._has_citus = True
 
     def _connect(
         self, autocommit: bool, isolation_level: IsolationLevel | None, read_only: bool | None
     ) -> Connection:
-        """Return the session; isolation is that of its transaction, which begins if the application's settings say so.
+        """Return the session, in its open transaction or in one that the application's connection begins by itself.
 
-        Raises ConflictError where a transaction is needed and none is open.
+        The application's transaction keeps its isolation level and access mode. Raises ConflictError if a transaction
+        is needed and the connection, in autocommit mode, begins none.
         """
         session = self.open_session()
         if session.pgconn.transaction_status == TransactionStatus.IDLE:
-            _begin(self._given)
+            _begin(self._source)
+
         if session.pgconn.transaction_status == TransactionStatus.IDLE:
             if not autocommit:
                 raise ConflictError(
@@ -98,17 +106,17 @@ class BorrowedEngine(Engine):
 
 
 class _SameSession(psycopg.Connection[tuple[Any, ...]]):
-    """The session below an application's connection, with row types and conversions of its own.
+    """The session of an application's connection, with nearsim's row types and conversions."""
 
-    Nothing is prepared, as both would choose the same names.
-    """
+    def __init__(self, connection: Backend) -> None:
+        # psycopg installs handlers of its own; the application keeps its handlers.
+        session = connection.pgconn
+        notice_handler, notify_handler = session.notice_handler, session.notify_handler
+        super().__init__(session, row_factory=tuple_row)
+        session.notice_handler, session.notify_handler = notice_handler, notify_handler
 
-    def __init__(self, given: Backend) -> None:
-        inner = given.pgconn
-        notices, notifications = inner.notice_handler, inner.notify_handler
-        super().__init__(inner, row_factory=tuple_row)
-        inner.notice_handler, inner.notify_handler = notices, notifications
-        self.lock = given.lock
+        self.lock = connection.lock
+        # The application's connection would choose the same names of prepared statements.
         self.prepare_threshold = None
         load_moments(self)
         set_json_loads(parse_json, self)
@@ -117,31 +125,33 @@ class _SameSession(psycopg.Connection[tuple[Any, ...]]):
         """Leave the session open, without the warning of psycopg."""
 
 
-def _driver_connection(given: Any) -> object:
-    """Return psycopg's connection below one of SQLAlchemy or Django, or a Session; else what was given."""
-    if callable(getattr(given, "ensure_connection", None)):
-        given.ensure_connection()
-    if callable(getattr(given, "connection", None)):
-        given = given.connection()
-    below = getattr(given, "connection", given)
+def _driver_connection(source: Any) -> object:
+    """Return psycopg's connection below a connection or Session of SQLAlchemy or Django; else `source` itself."""
+    # Django connects with its first query.
+    if callable(getattr(source, "ensure_connection", None)):
+        source.ensure_connection()
+    # A method of SQLAlchemy's Session; an attribute of other connections.
+    if callable(getattr(source, "connection", None)):
+        source = source.connection()
+    below = getattr(source, "connection", source)
     return getattr(below, "driver_connection", below)
 
 
-def _checked(found: object) -> Backend:
-    if not isinstance(found, psycopg.Connection):
-        kind = f"{type(found).__module__}.{type(found).__name__}"
+def _checked(connection: object) -> Backend:
+    if not isinstance(connection, psycopg.Connection):
+        kind = f"{type(connection).__module__}.{type(connection).__name__}"
         raise InputError(
             f"the connection is a {kind}; give one of psycopg 3, or a connection, session or engine of SQLAlchemy "
             "that uses it (postgresql+psycopg://), not one of asyncio"
         )
-    return found
+    return connection
 
 
-def _begin(given: Any) -> None:
+def _begin(source: Any) -> None:
     """Begin the transaction as the application's connection does with its first statement."""
     with suppress(AttributeError):
-        given = given.connection() if callable(given.connection) else given
-    if hasattr(given, "exec_driver_sql"):
-        given.exec_driver_sql("SELECT 1")
+        source = source.connection() if callable(source.connection) else source
+    if hasattr(source, "exec_driver_sql"):
+        source.exec_driver_sql("SELECT 1")
     else:
-        _checked(_driver_connection(given)).execute("")
+        _checked(_driver_connection(source)).execute("")

@@ -1,6 +1,6 @@
 """Conversion between NumPy and PostgreSQL, without a Python object per element: bigint, sketches, vectors, COPY.
 
-The dtype of a structured array is the row of COPY BINARY, field lengths included.
+Rows of COPY BINARY are structured arrays, whose dtype has the fields of a row with their lengths.
 """
 
 import struct
@@ -18,7 +18,7 @@ from psycopg.adapt import Loader
 from psycopg.pq import Format
 
 from nearsim_db.similarity.arrays import Hashes, Ints, Sketches
-from nearsim_db.store.driver.arrays import packed, row_type
+from nearsim_db.store.driver.arrays import element_layout, packed
 from nearsim_db.store.driver.statements import GenerationStatements
 
 if TYPE_CHECKING:
@@ -36,12 +36,15 @@ def from_bigint(values: Ints) -> Hashes:
 
 
 def unpacked_ids(content: bytes) -> Ints:
-    """Return the ids that a statement packed as eight bytes each."""
+    """Return the ids that a statement packed as eight bytes each, int64."""
     return np.frombuffer(content, ">i8").astype(np.int64)
 
 
 def sketch_bytes(sketches: NDArray[Any]) -> NDArray[Any]:
-    """Return each row of an (n, k) sketch matrix as little-endian bytes: (n,) of void, or of bytes objects."""
+    """Return each row of an (n, k) sketch matrix as little-endian bytes: (n,) of void, or of bytes objects.
+
+    Sketches whose size depends on the text are bytes objects in an (n, 1) matrix, as `sketches_from` returns them.
+    """
     if sketches.dtype.kind == "O":
         return sketches[:, 0]
     little = np.ascontiguousarray(sketches, sketches.dtype.newbyteorder("<"))
@@ -49,7 +52,7 @@ def sketch_bytes(sketches: NDArray[Any]) -> NDArray[Any]:
 
 
 def sketches_from(blobs: list[bytes], family: "Family") -> Sketches:
-    """Return the (n, k) sketch matrix of stored bytes, of one sketch or of several in a row each."""
+    """Return the (n, k) sketch matrix of stored sketches; each blob may have several, one after the other."""
     if family.ordered:
         sketches = np.empty((len(blobs), 1), object)
         sketches[:, 0] = blobs
@@ -59,7 +62,7 @@ def sketches_from(blobs: list[bytes], family: "Family") -> Sketches:
 
 
 def empty_sketch(family: "Family") -> bytes:
-    """Return the bytes of a sketch of zeros, of no values if their number depends on the text."""
+    """Return the bytes of a sketch of zeros, or none if the size of a sketch depends on the text."""
     return b"" if family.ordered else bytes(family.k * family.dtype.itemsize)
 
 
@@ -68,11 +71,12 @@ def digest_uuid(digest: bytes) -> uuid.UUID:
     return uuid.UUID(bytes=digest)
 
 
-_COUNTS = struct.Struct(">ii")  # number of dimensions; whether NULLs may occur
-_HEADER_BYTES = 12  # the counts and the element type
-_DIMENSION_BYTES = 8  # size and first subscript
-_NUMBER_BYTES = 4
-_ARRAY = 1021  # real[], as pg_type numbers it
+# An array in the binary format: number of dimensions, whether NULLs may occur, type of the elements; for each
+# dimension its size and first subscript; then the elements.
+_ARRAY_HEADER = struct.Struct(">iiI")
+_DIMENSION_BYTES = 8
+_REAL_BYTES = 4
+_REAL_ARRAY_OID = 1021
 
 
 def array_literal(vector: Sequence[float] | NDArray[np.floating[Any]] | None) -> str | None:
@@ -94,25 +98,30 @@ class _VectorLoader(Loader):
     def load(self, data: Buffer) -> NDArray[np.float32]:
         """Return the numbers flattened to one dimension; empty if any is NULL, which has a length of -1."""
         content = bytes(data)
-        dimensions, _ = _COUNTS.unpack_from(content)
-        begin = _HEADER_BYTES + _DIMENSION_BYTES * dimensions
-        wire = row_type(np.dtype(np.float32))
-        count, rest = divmod(len(content) - begin, wire.itemsize)
-        numbers = np.frombuffer(content, wire, count, begin) if count else np.zeros(0, wire)
-        if rest or (numbers["length"] != _NUMBER_BYTES).any():
-            numbers = numbers[:0]
-        return numbers["value"].astype(np.float32)
+        dimensions, _, _ = _ARRAY_HEADER.unpack_from(content)
+        begin = _ARRAY_HEADER.size + _DIMENSION_BYTES * dimensions
+        layout = element_layout(np.dtype(np.float32))
+
+        # A NULL has no value, so elements after it would be read at wrong places.
+        count, rest = divmod(len(content) - begin, layout.itemsize)
+        elements = np.frombuffer(content, layout, count, begin) if count else np.zeros(0, layout)
+        if rest or (elements["length"] != _REAL_BYTES).any():
+            elements = elements[:0]
+        return elements["value"].astype(np.float32)
 
 
 def load_vectors(cursor: psycopg.Cursor[tuple[object, ...]]) -> None:
     """Make a cursor return real[] read in binary as float32 arrays."""
-    cursor.adapters.register_loader(_ARRAY, _VectorLoader)
+    cursor.adapters.register_loader(_REAL_ARRAY_OID, _VectorLoader)
 
 
-_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
-_TRAILER = b"\xff\xff"
-_SLICE_BYTES = 1 << 20
-_ROWS_AT_ONCE = 1_000
+_COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
+_COPY_TRAILER = b"\xff\xff"
+_PART_BYTES = 1 << 20
+_PART_ROWS = 1_000
+
+# Name and values: int16, int32, int64, float32, float64, bool, void of fixed size (bytea, uuid), or bytes objects of
+# any size.
 Column = tuple[str, NDArray[np.generic]]
 
 
@@ -125,72 +134,69 @@ def copy_columns(
 ) -> int:
     """Load columns of equal length into a table; return the number of rows.
 
-    With `freeze`, for a table that this transaction has truncated, VACUUM has nothing left to do.
-
-    A column is (name, values): int16, int32, int64, float32, float64, bool, void of fixed size (bytea, uuid), or bytes
-    objects of any size.
+    `freeze`: load rows as VACUUM would leave them, into a table that this transaction has truncated.
     """
     rows = len(columns[0][1])
     names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
     options = sql.SQL("FORMAT binary, FREEZE" if freeze else "FORMAT binary")
     command = sql.SQL("COPY {} ({}) FROM STDIN ({})").format(table, names, options)
     with connection.cursor() as cursor, cursor.copy(command) as copy:
-        copy.write(_HEADER)
-        for part in _packed(columns, rows):
+        copy.write(_COPY_HEADER)
+        for part in _copy_parts(columns, rows):
             copy.write(part)
-        copy.write(_TRAILER)
+        copy.write(_COPY_TRAILER)
     return rows
 
 
 def copy_rows(
     tables: GenerationStatements, parent: str, columns: Sequence[Column], *, freeze: bool = False
 ) -> int:
-    """Load rows of a generation into its table, as `copy_columns` does; those of a shared one count for its VACUUM."""
+    """Load rows of a generation into its leaf of `parent`, as `copy_columns` does."""
     leaves = tables.leaves
     if leaves.is_shared(parent):
-        generation = np.full(len(columns[0][1]), leaves.generation_id, np.int32)
-        columns = [*columns, ("generation_id", generation)]
+        generation_ids = np.full(len(columns[0][1]), leaves.generation_id, np.int32)
+        columns = [*columns, ("generation_id", generation_ids)]
         tables.run("report_changes")
     return copy_columns(tables.connection.backend, leaves.table(parent), columns, freeze=freeze)
 
 
-def _packed(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
-    """Yield the rows as PGCOPY bytes, about a megabyte at a time."""
+def _copy_parts(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
+    """Yield rows in the format of COPY BINARY, about a megabyte at a time."""
     if any(values.dtype.kind == "O" for _, values in columns):
-        yield from _packed_rows(columns, rows)
+        yield from _copy_parts_of_objects(columns, rows)
         return
-    layout = _row_layout(columns)
-    step = max(1, _SLICE_BYTES // layout.itemsize)
+
+    fields: list[tuple[str, object]] = [("field_count", ">i2")]
+    for position, (_, values) in enumerate(columns):
+        fields.append((f"length{position}", ">i4"))
+        fields.append((f"value{position}", values.dtype.newbyteorder(">")))
+    layout = np.dtype(fields)
+
+    step = max(1, _PART_BYTES // layout.itemsize)
     for begin in range(0, rows, step):
         end = min(begin + step, rows)
-        packed = np.empty(end - begin, layout)
-        packed["fields"] = len(columns)
+        part = np.empty(end - begin, layout)
+        part["field_count"] = len(columns)
         for position, (_, values) in enumerate(columns):
-            packed[f"length{position}"] = values.dtype.itemsize
-            packed[f"value{position}"] = values[begin:end]
-        yield packed.view(np.uint8).data
+            part[f"length{position}"] = values.dtype.itemsize
+            part[f"value{position}"] = values[begin:end]
+        yield part.view(np.uint8).data
 
 
-def _packed_rows(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
-    """Yield rows of which some fields have different sizes, as `_packed` does."""
-    fields = [_sized(values) for _, values in columns]
-    count = len(columns).to_bytes(2)
-    for begin in range(0, rows, _ROWS_AT_ONCE):
-        part = [own[begin : begin + _ROWS_AT_ONCE] for own in fields]
-        yield memoryview(b"".join([one for row in zip(*part, strict=True) for one in (count, *row)]))
+def _copy_parts_of_objects(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
+    """Yield rows as `_copy_parts` does, where a column has bytes objects of different sizes."""
+    fields = [_fields(values) for _, values in columns]
+    field_count = len(columns).to_bytes(2)
+    for begin in range(0, rows, _PART_ROWS):
+        part = [column[begin : begin + _PART_ROWS] for column in fields]
+        yield memoryview(
+            b"".join([field for row in zip(*part, strict=True) for field in (field_count, *row)])
+        )
 
 
-def _sized(values: NDArray[Any]) -> list[bytes]:
+def _fields(values: NDArray[Any]) -> list[bytes]:
     """Return each value of a column after its length."""
     if values.dtype.kind == "O":
-        return [len(one).to_bytes(4) + one for one in values.tolist()]
+        return [len(value).to_bytes(4) + value for value in values.tolist()]
     size, content = values.dtype.itemsize, values.astype(values.dtype.newbyteorder(">")).tobytes()
     return [size.to_bytes(4) + content[at : at + size] for at in range(0, len(content), size)]
-
-
-def _row_layout(columns: Sequence[Column]) -> np.dtype[np.void]:
-    layout: list[tuple[str, object]] = [("fields", ">i2")]
-    for position, (_, values) in enumerate(columns):
-        layout.append((f"length{position}", ">i4"))
-        layout.append((f"value{position}", values.dtype.newbyteorder(">")))
-    return np.dtype(layout)

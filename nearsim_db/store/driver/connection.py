@@ -1,4 +1,4 @@
-"""A session of a database, above psycopg, and the values that Python's types cannot hold."""
+"""Sessions and savepoints above psycopg; refusal of pools in transaction mode; values that Python's types lack."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Query = LiteralString | bytes | sql.SQL | sql.Composed
 class Connection:
     """A session of the database; closing it rolls back, and returns it to its engine."""
 
-    is_borrowed = False
+    is_borrowed = False  # whether the session and its transaction are an application's
     cursor_prefix = "nearsim"
 
     def __init__(self, backend: Backend, give_back: Callable[[Backend], None]) -> None:
@@ -33,7 +33,7 @@ class Connection:
 
     @property
     def backend(self) -> Backend:
-        """Return the psycopg connection. Raises InterfaceError once this one is closed."""
+        """Return the psycopg connection. Raises InterfaceError after `close`."""
         if self._backend is None:
             raise psycopg.InterfaceError("this connection was returned to its engine")
         return self._backend
@@ -45,9 +45,10 @@ class Connection:
 
     @property
     def place(self) -> str:
-        """The database and its server as messages name them."""
+        """The database and its server, as named in messages."""
         info = self.backend.info
-        if info.host.startswith("/"):  # the folder of a socket, such as the embedded server's
+        # The folder of a socket, such as the embedded server's.
+        if info.host.startswith("/"):
             return (
                 f"database {info.dbname} of the server in {info.host} (NEARSIM_DATABASE_URL selects another)"
             )
@@ -86,7 +87,7 @@ class Connection:
         self.backend.close()
 
     def close(self) -> None:
-        """Return the session to its engine; without effect if that was done."""
+        """Return the session to its engine; a second call has no effect."""
         backend, self._backend = self._backend, None
         if backend is not None:
             self._give_back(backend)
@@ -99,18 +100,18 @@ class Connection:
 
 
 class Savepoint:
-    """A savepoint: as a block it is released at the end, and rolled back to after an error."""
+    """A savepoint; a `with` block releases it at the end, and rolls it back after an error."""
 
     def __init__(self, backend: Backend, name: sql.Identifier) -> None:
         self._backend, self._name = backend, name
         self._run("SAVEPOINT {}")
 
     def commit(self) -> None:
-        """Release the savepoint and keep what followed it."""
+        """Release the savepoint and keep the changes made since."""
         self._run("RELEASE {}")
 
     def rollback(self) -> None:
-        """Undo what followed the savepoint, and release the locks taken since."""
+        """Undo the changes made since the savepoint, and release the locks taken since."""
         self._run("ROLLBACK TO {name}; RELEASE {name}")
 
     def __enter__(self) -> Self:
@@ -129,33 +130,37 @@ class Savepoint:
 
 
 def autocommitting(connection: Connection) -> Backend:
-    """Return the psycopg connection below one in autocommit, for commands that must not run in a transaction."""
+    """Return the psycopg connection of a session in autocommit, for commands that must not run in a transaction."""
     assert connection.backend.autocommit
     return connection.backend
 
 
-_ATTEMPTS = 5
+_POOL_PROBES = 5
 # A second client of a pool in session mode may have to wait for a session.
-_PATIENCE_SECONDS = 3.0
-# These settings end with the transaction, so no other client of a pool gets them.
-_SESSION = b"SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SELECT pg_catalog.pg_backend_pid()"
+_PROBE_TIMEOUT_SECONDS = 3.0
+# SET LOCAL ends with the transaction, so no other client of a pool gets these settings.
+_READ_SERVER_PROCESS = (
+    b"SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SELECT pg_catalog.pg_backend_pid()"
+)
 
 
 def refuse_transaction_pool(connection: Backend, connect: Callable[[], Backend]) -> None:
-    """Raise PoolError if a new connection leads to a pool in transaction mode, as shown by a second one.
+    """Raise PoolError if a new connection, compared with a second one, leads to a pool in transaction mode.
 
     A pool such as PgBouncer makes up the process ids that it announces. In transaction mode two idle clients get the
     same session, or one client gets several; in session mode neither happens.
     """
-    own = _session_of(connection)
-    if own in (None, connection.info.backend_pid):
+    process_id = _server_process(connection)
+    # Without a pool the process announces its own id.
+    if process_id in (None, connection.info.backend_pid):
         return
-    with closing(connect()) as other:
-        for _ in range(_ATTEMPTS):
-            session = _session_of(other)
-            if session is None:
+
+    with closing(connect()) as second:
+        for _ in range(_POOL_PROBES):
+            second_id = _server_process(second)
+            if second_id is None:
                 return
-            if session == own or _session_of(connection) != own:
+            if second_id == process_id or _server_process(connection) != process_id:
                 raise PoolError(
                     "the address is of a connection pool in transaction mode; nearsim needs sessions of its own, for "
                     "locks, settings and notifications: connect to the server directly, or to a pool in session mode "
@@ -163,24 +168,28 @@ def refuse_transaction_pool(connection: Backend, connect: Callable[[], Backend])
                 )
 
 
-def _session_of(connection: Backend) -> int | None:
-    """Return the server's process of a transaction of its own; None if there is none to be had in time."""
-    inner = connection.pgconn
-    inner.send_query(_SESSION)
-    inner.flush()
-    found = None
-    while select([inner.socket], [], [], _PATIENCE_SECONDS)[0]:
-        inner.consume_input()
-        while not inner.is_busy():
-            result = inner.get_result()
+def _server_process(connection: Backend) -> int | None:
+    """Return the id of the server process that runs a new transaction; None if a pool gives no session in time."""
+    # Through libpq, as psycopg waits without a limit.
+    session = connection.pgconn
+    session.send_query(_READ_SERVER_PROCESS)
+    session.flush()
+
+    process_id = None
+    while select([session.socket], [], [], _PROBE_TIMEOUT_SECONDS)[0]:
+        session.consume_input()
+        while not session.is_busy():
+            result = session.get_result()
             if result is None:
-                return found
+                return process_id
+            # Every command has a result, but only SELECT a row.
             value = result.get_value(0, 0) if result.ntuples else None
-            found = None if value is None else int(value)
+            process_id = None if value is None else int(value)
     return None
 
 
-_INTEGER_DIGITS = 4_000  # Python refuses to parse or print integers of 4,300 digits
+# Python refuses to parse or print integers of more than 4,300 digits.
+_MAX_INTEGER_DIGITS = 4_000
 
 
 def parse_json(text: str | bytes) -> object:
@@ -189,7 +198,7 @@ def parse_json(text: str | bytes) -> object:
 
 
 def _integer(digits: str) -> int | Decimal:
-    return int(digits) if len(digits) <= _INTEGER_DIGITS else Decimal(digits)
+    return int(digits) if len(digits) <= _MAX_INTEGER_DIGITS else Decimal(digits)
 
 
 def _number(digits: str) -> float | Decimal:
@@ -198,10 +207,7 @@ def _number(digits: str) -> float | Decimal:
 
 
 def _or_text(loader: type[Loader]) -> type[Loader]:
-    """Return a loader that loads what Python's type cannot hold as PostgreSQL writes it.
-
-    Such as infinity, or 0044-03-15 00:00:00+00 BC.
-    """
+    """Return a loader that loads a value that Python's type lacks as text, such as 0044-03-15 00:00:00+00 BC."""
 
     class OrText(loader):  # type: ignore[misc, valid-type]
         def load(self, data: Buffer) -> object:
@@ -217,11 +223,11 @@ _MomentLoader = _or_text(TimestamptzLoader)
 
 
 def load_moments(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-    """Make a connection read every timestamptz, in text format."""
+    """Make a connection read every timestamptz, as text if datetime has no such value."""
     connection.adapters.register_loader("timestamptz", _MomentLoader)
 
 
 def load_dates(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-    """Make a connection read every date and timestamp, in text format."""
+    """Make a connection read every date and timestamp, as text if Python has no such value."""
     connection.adapters.register_loader("date", _or_text(DateLoader))
     connection.adapters.register_loader("timestamp", _or_text(TimestampLoader))

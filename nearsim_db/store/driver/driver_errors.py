@@ -1,4 +1,4 @@
-"""Errors of the driver: what they tell of, which of them are retried, and their translation."""
+"""Errors of the driver: classification, retries, and translation into errors of nearsim."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,21 +11,21 @@ from psycopg import errors as pg
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
 from nearsim_db.store.driver.connection import Connection
 
-# Files of Citus, in any language of its messages
-_NODE_SESSIONS = ("connection_management.c", "remote_commands.c", "remote_transaction.c")
+# Source files of Citus in which errors of its nodes arise; messages may be in any language.
+_CITUS_NODE_FILES = ("connection_management.c", "remote_commands.c", "remote_transaction.c")
 
-_GRANTED = "an administrator grants it: nearsim db grant USER"
+_HOW_TO_GRANT = "an administrator grants it: nearsim db grant USER"
 
-_SHOWN_CHARACTERS = 60
+_MAX_QUOTED_CHARACTERS = 60
 
 Result = TypeVar("Result")
 
 
 def attempts(connection: Connection) -> Iterator[AbstractContextManager[object]]:
-    """Yield a block for each attempt at one transaction's work: after a deadlock or conflict it is rolled back and
-    tried again, up to five times.
+    """Yield a block for each attempt at one transaction's work: after a deadlock or conflict, which rolls it back, the
+    next one, up to five.
 
-    An application's transaction is not retried, as it has more in it.
+    An application's transaction is not retried, as it may have other changes in it.
     """
     if connection.is_borrowed:
         yield nullcontext()
@@ -53,9 +53,11 @@ def _is_conflict(error: BaseException) -> bool:
     match error:
         case pg.DeadlockDetected() | pg.SerializationFailure():
             return True
-        case pg.UniqueViolation():  # another session signed or queued the document concurrently
+        case pg.UniqueViolation():
+            # Another session signed or queued the document concurrently.
             return (error.diag.table_name or "").startswith(("signature_", "work"))
-        case pg.ForeignKeyViolation():  # the generation was dropped concurrently
+        case pg.ForeignKeyViolation():
+            # The generation was dropped concurrently.
             return error.diag.constraint_name == "work_generation_fkey"
         case _:
             return False
@@ -68,15 +70,16 @@ def is_lock_timeout(error: BaseException) -> bool:
 
 def is_lock_conflict(error: BaseException) -> bool:
     """Whether a change of the schema failed because of another transaction, and can be retried."""
-    if isinstance(error, pg.InternalError_):  # a concurrent GRANT on the same table, which takes no lock
-        return (error.diag.source_function or "").startswith("simple_heap_")  # in any language
+    # A concurrent GRANT on the same table takes no lock; messages may be in any language.
+    if isinstance(error, pg.InternalError_):
+        return (error.diag.source_function or "").startswith("simple_heap_")
     return is_lock_timeout(error) or isinstance(error, pg.DeadlockDetected)
 
 
 def is_missing_table(error: Exception) -> bool:
     """Whether a statement named a table that does not exist, such as one of a dropped generation.
 
-    A shard that is missing on a node is no such table.
+    A shard that is missing on a node of Citus does not count.
     """
     return isinstance(error, pg.UndefinedTable) and not _is_of_node(error)
 
@@ -89,20 +92,25 @@ def corruption_message(error: BaseException) -> str | None:
     return None
 
 
-_Timeout = pg.IdleInTransactionSessionTimeout | pg.TransactionTimeout
+_Interruption = (
+    psycopg.OperationalError
+    | psycopg.InterfaceError
+    | pg.ReadOnlySqlTransaction
+    | pg.IdleInTransactionSessionTimeout
+    | pg.TransactionTimeout
+)
 
 
 def is_transient(error: Exception) -> bool:
     """Whether an error is of the server or the connection, not of the data being processed."""
-    # A value that is too large or a query that takes too long may be due to the data.
+    # Subclasses of OperationalError, but a value that is too large or a slow query may be due to the data.
     if isinstance(error, pg.ProgramLimitExceeded | pg.QueryCanceled):
         return False
-    ended = psycopg.OperationalError | psycopg.InterfaceError | pg.ReadOnlySqlTransaction | _Timeout
-    return isinstance(error, ended) or _is_node_failure(error)
+    return isinstance(error, _Interruption) or _is_node_failure(error)
 
 
 def cause_of_interruption(error: BaseException | None) -> str:
-    """Return what made the server or the connection fail, in a word for metrics."""
+    """Return why the server or the connection failed, as a label of metrics."""
     match error.__cause__ if isinstance(error, NearsimError) else error:
         case pg.DiskFull():
             return "disk_full"
@@ -125,7 +133,7 @@ def _is_node_failure(error: BaseException) -> bool:
 
 def _is_of_node(error: psycopg.Error) -> bool:
     """Whether the coordinator of a Citus cluster reports an error of one of its nodes."""
-    return error.diag.source_file in _NODE_SESSIONS
+    return error.diag.source_file in _CITUS_NODE_FILES
 
 
 @contextmanager
@@ -137,14 +145,16 @@ def translate_errors() -> Iterator[None]:
         raise _translate(error) from error
     except UnicodeEncodeError as error:
         raise DatabaseError(
-            f"{error.object[:_SHOWN_CHARACTERS]!r} has a lone surrogate or bytes that are not UTF-8, which PostgreSQL "
-            "cannot store"
+            f"{error.object[:_MAX_QUOTED_CHARACTERS]!r} has a lone surrogate or bytes that are not UTF-8, which "
+            "PostgreSQL cannot store"
         ) from error
 
 
 def _translate(error: psycopg.Error) -> NearsimError:
+    # The first case that matches counts: subclasses stand before OperationalError.
     message = str(error).strip()
     match error:
+        # Resources of the server
         case pg.DiskFull():
             return DatabaseError(
                 f"the database server's disk is full: {message}. What was committed is kept; make room and run the "
@@ -154,6 +164,8 @@ def _translate(error: psycopg.Error) -> NearsimError:
             return DatabaseError(f"the database server lacks resources: {message}; try again")
         case pg.ConfigurationLimitExceeded():
             return DatabaseError(f"a limit of the database server is exceeded: {message}")
+
+        # Standbys, missing objects, missing rights
         case pg.ReadOnlySqlTransaction():
             return DatabaseError(
                 f"the database takes no writes: {error.diag.message_primary or message}; if it is a standby, use its "
@@ -171,6 +183,8 @@ def _translate(error: psycopg.Error) -> NearsimError:
             )
         case pg.InsufficientPrivilege():
             return DatabaseError(_advise(error.diag.message_primary or message, error.diag.message_hint))
+
+        # Concurrency and connections
         case pg.DeadlockDetected():
             return DatabaseError(
                 "too many concurrent writers of the same documents; nothing was changed, try again"
@@ -190,23 +204,23 @@ def _translate(error: psycopg.Error) -> NearsimError:
             return DatabaseError(f"the database refused ({type(error).__name__}): {message}")
 
 
-_VERDICT = re.compile(r"function (nearsim\.)?(pin_pair|veto_pair|undo_verdict)\b")
+_VERDICT_FUNCTION = re.compile(r"function (nearsim\.)?(pin_pair|veto_pair|undo_verdict)\b")
 
 
 def _advise(refusal: str, hint: str | None) -> str:
-    """Append the role that has the missing rights to the server's permission error, if the role is known."""
+    """Append to the server's permission error its hint, or the role that has the missing rights."""
     if "row-level security" in refusal:
         need = "to write where collections are kept apart: nearsim db grant USER writer --collection NAME"
-    elif _VERDICT.search(refusal):
-        need = f"to set verdicts, be a nearsim_writer; {_GRANTED} writer"
+    elif _VERDICT_FUNCTION.search(refusal):
+        need = f"to set verdicts, be a nearsim_writer; {_HOW_TO_GRANT} writer"
     elif "must be" in refusal or "permission denied for function" in refusal:
-        need = f"to manage and index, be a nearsim_admin; {_GRANTED} admin"
+        need = f"to manage and index, be a nearsim_admin; {_HOW_TO_GRANT} admin"
     elif "for schema" in refusal:
-        need = f"to read, be a nearsim_reader; {_GRANTED} reader"
+        need = f"to read, be a nearsim_reader; {_HOW_TO_GRANT} reader"
     else:
         need = (
             "to read, be a nearsim_reader, to write documents and verdicts a nearsim_writer, to manage and index a "
-            f"nearsim_admin; {_GRANTED} ROLE. Where collections are kept apart, readers and "
+            f"nearsim_admin; {_HOW_TO_GRANT} ROLE. Where collections are kept apart, readers and "
             "writers use the views and functions of SQL instead (docs/how-to/access.md)"
         )
     return f"the database refuses: {refusal}; {hint or need}"

@@ -28,7 +28,8 @@ from nearsim_db.store.driver.statements import statement
 
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 
-_KEPT_SESSIONS = 5
+_MAX_IDLE_SESSIONS = 5
+# A session that was idle for longer is asked whether it is alive.
 _TRUSTED_SECONDS = 30.0
 _LOCATION = re.compile(
     r"(?:(?P<user>[^:/?@]*)(?::(?P<password>[^@]*))?@)?"
@@ -36,18 +37,18 @@ _LOCATION = re.compile(
     r"(?:/(?P<dbname>[^?]*))?(?:\?(?P<query>.*))?",
     re.DOTALL,
 )
-_ENCODED = ("user", "password", "dbname")
+_PERCENT_ENCODED = ("user", "password", "dbname")
 
 
 def parse_url(url: str) -> dict[str, str]:
-    """Return libpq's parameters of a PostgreSQL URL; those of its query win.
+    """Return libpq's parameters of a PostgreSQL URL; parameters after `?` take precedence.
 
     A scheme such as `postgresql+psycopg` may name a Python driver, which is ignored. Several hosts, as in
     `host=a:5432&host=b`, are tried in turn. Raises NearsimError, without quoting a password, for another kind of URL.
     """
-    scheme, found, location = url.partition("://")
+    scheme, separator, location = url.partition("://")
     parts = _LOCATION.fullmatch(location)
-    if not found or not re.fullmatch(r"[\w+]+", scheme) or parts is None:
+    if not separator or not re.fullmatch(r"[\w+]+", scheme) or parts is None:
         # Only a plain word is quoted: anything else may have a password in it.
         word = f"{url!r}" if re.fullmatch(r"[\w-]+", url) else "the address"
         raise NearsimError(
@@ -57,27 +58,31 @@ def parse_url(url: str) -> dict[str, str]:
     backend = scheme.partition("+")[0]
     if backend not in ("postgresql", "postgres"):
         raise NearsimError(f"nearsim needs PostgreSQL; the URL names {backend}")
-    named = parts.groupdict()
-    query = parse_qsl(named.pop("query") or "")
-    named["host"] = named.pop("address") or named["host"]
-    given = {name: unquote(value) if name in _ENCODED else value for name, value in named.items() if value}
-    return given | dict(query) | _several_hosts([value for name, value in query if name == "host"])
+
+    fields = parts.groupdict()
+    query = parse_qsl(fields.pop("query") or "")
+    fields["host"] = fields.pop("address") or fields["host"]
+    parameters = {
+        name: unquote(value) if name in _PERCENT_ENCODED else value for name, value in fields.items() if value
+    }
+    return parameters | dict(query) | _several_hosts([value for name, value in query if name == "host"])
 
 
 def _several_hosts(hosts: list[str]) -> dict[str, str]:
-    """Return the hosts of a query as libpq's lists, with their ports where they name one."""
+    """Return the `host` parameters of a URL as libpq's lists of hosts and, if any names one, ports."""
+    # libpq reads one host without a port as it is.
     if len(hosts) < 2 and not (hosts and re.fullmatch(r"[^:/]+:\d+", hosts[0])):
         return {}
-    pairs = [one.rpartition(":") if re.fullmatch(r"[^:/]+:\d+", one) else (one, "", "") for one in hosts]
-    ports = {"port": ",".join(port for _, _, port in pairs)} if any(port for _, _, port in pairs) else {}
-    return {"host": ",".join(host for host, _, _ in pairs), **ports}
+    parts = [host.rpartition(":") if re.fullmatch(r"[^:/]+:\d+", host) else (host, "", "") for host in hosts]
+    ports = {"port": ",".join(port for _, _, port in parts)} if any(port for _, _, port in parts) else {}
+    return {"host": ",".join(host for host, _, _ in parts), **ports}
 
 
 class Engine:
     """Opens sessions of one database and keeps some of them for reuse; thread-safe.
 
-    `open_session` connects and sets what every session relies on. There is no limit: a thread that holds one session
-    may need another, so threads could wait for each other.
+    `open_session` connects and makes the settings that every session relies on. The number of sessions has no limit: a
+    thread that holds one session may need another, so threads could wait for each other.
     """
 
     is_borrowed = False  # whether its sessions are an application's
@@ -86,18 +91,18 @@ class Engine:
         self.url = url
         self.open_session = open_session
         self.connection_type: type[Connection] = Connection
-        self._kept: deque[tuple[Backend, float]] = deque()
-        self._epoch = 0
-        weakref.finalize(self, _close_all, self._kept)
+        self._idle: deque[tuple[Backend, float]] = deque()  # with the time since which each is idle
+        self._epoch = 0  # sessions of an earlier one are closed when they are returned
+        weakref.finalize(self, _close_all, self._idle)
 
     def connect(self, *, autocommit: bool = False) -> "Connection":
-        """Return a session, to be closed; its first statement begins a transaction, unless in autocommit."""
+        """Return a session; its first statement begins a transaction, unless in autocommit. The caller closes it."""
         return self._connect(autocommit, None, None)
 
     def snapshot(self, *, read_only: bool | None = True) -> "Connection":
-        """Return a session, to be closed, in which every statement of a transaction sees the same data.
+        """Return a session in which every statement of a transaction sees the same data. The caller closes it.
 
-        With `read_only` None it may write, unless the server is a standby.
+        `read_only`: None to leave it to the server, where only a standby refuses writes.
         """
         return self._connect(False, IsolationLevel.REPEATABLE_READ, read_only)
 
@@ -111,7 +116,7 @@ class Engine:
             backend.isolation_level = isolation_level
         if backend.read_only != read_only:
             backend.read_only = read_only
-        return self.connection_type(backend, partial(self._keep, epoch=self._epoch))
+        return self.connection_type(backend, partial(self._give_back, epoch=self._epoch))
 
     @contextmanager
     def begin(self) -> Iterator["Connection"]:
@@ -129,53 +134,57 @@ class Engine:
     def dispose(self) -> None:
         """Close the sessions that are not in use, and those in use once they are returned."""
         self._epoch += 1
-        _close_all(self._kept)
+        _close_all(self._idle)
 
-    def _keep(self, backend: Backend, epoch: int) -> None:
-        """Keep a session for the next use, without its transaction, or close it."""
+    def _give_back(self, backend: Backend, epoch: int) -> None:
+        """Roll a session back and keep it for the next use, or close it."""
         status = backend.pgconn.transaction_status
         try:
             if status == TransactionStatus.INTRANS:
                 # Below psycopg, which would discard all prepared statements; they do not depend on transactions.
                 backend.pgconn.exec_(b"ROLLBACK")
-            elif status == TransactionStatus.INERROR:  # perhaps as a prepared statement has other columns now
+            elif status == TransactionStatus.INERROR:
+                # Discards prepared statements too: perhaps one has other columns now, which is such an error.
                 backend.rollback()
-            elif status != TransactionStatus.IDLE:  # a rollback beside a running COPY would wait for ever
+            elif status != TransactionStatus.IDLE:
+                # A rollback beside a running COPY would wait for ever.
                 backend.close()
         except psycopg.Error:
             backend.close()
-        if epoch == self._epoch and not backend.closed and len(self._kept) < _KEPT_SESSIONS:
-            self._kept.append((backend, time.monotonic()))
+
+        if epoch == self._epoch and not backend.closed and len(self._idle) < _MAX_IDLE_SESSIONS:
+            self._idle.append((backend, time.monotonic()))
         else:
             backend.close()
 
     def _take(self) -> Backend | None:
-        """Return the session that was used last, if it is alive."""
-        for backend, since in _taken(self._kept):
+        """Return the most recently used idle session that is alive; close those that are not."""
+        for backend, since in _taken(self._idle):
             if _is_alive(backend, time.monotonic() - since):
                 return backend
             backend.close()
         return None
 
 
-def _taken(kept: deque[tuple[Backend, float]]) -> Iterator[tuple[Backend, float]]:
-    """Yield what was kept, the last first, each taken out before other threads can."""
+def _taken(idle: deque[tuple[Backend, float]]) -> Iterator[tuple[Backend, float]]:
+    """Take out idle sessions one by one, the last first; no other thread gets the same one."""
     with suppress(IndexError):
         while True:
-            yield kept.pop()
+            yield idle.pop()
 
 
-def _close_all(kept: deque[tuple[Backend, float]]) -> None:
-    for backend, _ in _taken(kept):
+def _close_all(idle: deque[tuple[Backend, float]]) -> None:
+    for backend, _ in _taken(idle):
         backend.close()
 
 
 def _is_alive(backend: Backend, idle_seconds: float) -> bool:
-    """Whether the server still has a session: a closed socket is readable; one idle for long is asked."""
+    """Whether the server still has a session, by its socket and, if it was idle for long, by a query."""
     try:
-        inner = backend.pgconn
-        while select([inner.socket], [], [], 0)[0]:
-            inner.consume_input()
+        # A socket that the server closed is readable, and reading from it fails.
+        session = backend.pgconn
+        while select([session.socket], [], [], 0)[0]:
+            session.consume_input()
         if idle_seconds > _TRUSTED_SECONDS:
             backend.autocommit = True
             backend.execute("")
@@ -187,11 +196,9 @@ def _is_alive(backend: Backend, idle_seconds: float) -> bool:
 def open_engine(
     url: str, *, timeout_seconds: int = 10, connect: Callable[[], Backend] | None = None
 ) -> Engine:
-    """Return an engine for a PostgreSQL URL, without connecting; a connection may take up to `timeout_seconds`.
+    """Return an engine for a PostgreSQL URL (see `parse_url`), without connecting.
 
-    `connect` opens a session in autocommit, by default of psycopg.
-
-    `postgresql://` and `postgres://` select psycopg. Raises NearsimError for another kind of URL.
+    `connect` opens a session in autocommit; by default psycopg does, within `timeout_seconds`.
     """
     parameters: dict[str, Any] = {
         **parse_url(url),
@@ -205,14 +212,14 @@ def open_engine(
 
 
 class _Connector:
-    """Opens the sessions of an engine; the first of them tells whether the address is of a usable pool."""
+    """Opens the sessions of an engine; the first one is checked for a pool in transaction mode."""
 
     def __init__(self, connect: Callable[[], Backend]) -> None:
         self._connect = connect
         self._is_checked = False
 
     def connect(self) -> Backend:
-        """Connect, and set what every session of nearsim relies on. Raises PoolError."""
+        """Connect, and make the settings that every session of nearsim relies on. Raises PoolError."""
         connection = self._connect()
         try:
             if not self._is_checked:
@@ -232,7 +239,7 @@ class _Connector:
 
 
 def configure_citus(*, is_local: bool) -> sql.Composed:
-    """Return the statement that sets what look-ups on a Citus cluster rely on."""
+    """Return the statement that makes the settings of Citus that look-ups rely on, for the session or transaction."""
     return statement("configure_citus", is_local=sql.Literal(is_local))
 
 

@@ -1,6 +1,6 @@
 """Advisory locks of sessions and transactions on a collection, a generation or the whole database.
 
-All end with their connection, so that no killed process ever holds one.
+They end with their connection, so that no killed process holds one.
 """
 
 from enum import Enum
@@ -10,24 +10,29 @@ from nearsim_db.store.driver.statements import run
 
 
 class Lock(Enum):
-    """Kinds of locks: the value is the first key of the advisory lock ("ns" and up), an id the second."""
+    """Kinds of locks: the value is the first key of the advisory lock ("ns" and up), an id is the second key.
 
-    BUILD = 0x6E73  # of a collection: creates its profiles and builds their first generations
-    WORKER_LEASE = 0x6E75  # of a worker's lease: its session is connected
-    DISPATCH = 0x6E76  # of the database (id 0): shared by dispatchers
-    CHANGES = 0x6E7A  # of the database (id 0): takes captured changes without locking them first
-    STORE = 0x6E77  # of a generation: shared to add heads, exclusive to remove heads
-    LINK = 0x6E78  # of a generation: changes its clusters
-    ATTACHED_UPDATE = 0x6E7B  # of a collection: updates its documents from the attached table
-    SWEEP = 0x6E7C  # of a collection: sweeps the attached table
-    VERDICT = 0x6E7D  # of a pair (a hash of its doc_ids): sets or undoes its verdict, in nearsim.undo_current_verdicts
-    REINDEX = 0x6E7E  # of a generation: builds it beside the live one
-    DROP = 0x6E7F  # of the database (id 0): detaches partitions
-    UPGRADE = 0x6E80  # of the database (id 0): changes the schema
-    PUBLISH_OR_PROMOTE = (
-        0x6E81  # of a generation: shared to write events or skip them, exclusive to promote or retire it
+    The comments name the object whose id is locked, and what its holder does. The id of the database is 0.
+    """
+
+    BUILD = 0x6E73  # collection: create its profiles and build their first generations
+    WORKER_LEASE = 0x6E75  # lease of a worker: stay connected
+    DISPATCH = 0x6E76  # database: dispatch changes, shared by dispatchers; exclusive to wait for them
+    CHANGES = 0x6E7A  # database: take captured changes without locking them first
+    STORE = 0x6E77  # generation: shared to add heads, exclusive to remove heads
+    LINK = 0x6E78  # generation: change its clusters
+    ATTACHED_UPDATE = 0x6E7B  # collection: update its documents from the attached table
+    SWEEP = 0x6E7C  # collection: sweep the attached table
+    VERDICT = (
+        0x6E7D  # pair (a hash of its doc_ids): set or undo its verdict, in nearsim.undo_current_verdicts
     )
-    EVENT = 0x6E79  # of the database: (id 0) commits events (nearsim.publish_events), taken last; (id 1) prunes them
+    REINDEX = 0x6E7E  # generation: build it beside the live one
+    DROP = 0x6E7F  # database: detach partitions
+    UPGRADE = 0x6E80  # database: change the schema
+    PUBLISH_OR_PROMOTE = (
+        0x6E81  # generation: shared to write or skip events, exclusive to promote or retire it
+    )
+    EVENT = 0x6E79  # database: commit events (nearsim.publish_events), taken last; id 1: prune them
 
 
 def take_lock(connection: Connection, kind: Lock, id: int, *, wait: bool = True) -> bool:
@@ -45,9 +50,9 @@ def release_lock(connection: Connection, kind: Lock, id: int) -> None:
 def take_transaction_lock(
     connection: Connection, kind: Lock, id: int, *, shared: bool = False, idle_minutes: int = 1
 ) -> None:
-    """Take a lock until the transaction, or the savepoint it is taken under, ends.
+    """Take a lock until the transaction ends, or a savepoint set before is rolled back.
 
-    The server ends a process that is idle in such a transaction for so long, so that it cannot block all others.
+    The server ends the session if it is idle in the transaction for `idle_minutes`, so that it cannot block all others.
     """
     name = "lock_shared" if shared else "lock_exclusively"
     run(connection, name, kind=kind.value, id=id, idle=f"{idle_minutes}min")
@@ -59,5 +64,5 @@ def try_transaction_lock(connection: Connection, kind: Lock, id: int) -> bool:
 
 
 def is_lock_taken(connection: Connection, kind: Lock, id: int) -> bool:
-    """Whether any session holds a lock now, or may hold it on the primary of a standby; neither takes nor awaits it."""
+    """Whether a session holds a lock now, without waiting; on a standby True, as the primary may have it."""
     return run(connection, "find_lock", kind=kind.value, id=id).value() is not None

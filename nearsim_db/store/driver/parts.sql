@@ -5,7 +5,7 @@ collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
     AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
 
 -- name: first_of_numbers
--- First document with the head and the numbers of `requested`.
+-- The first document that has the head and the numbers of `requested`.
 (
     SELECT doc_id FROM {signed} AS signed
     WHERE head_id = requested.head_id AND numbers_digest = requested.numbers_digest
@@ -25,7 +25,7 @@ WHERE (document.title, document.body, document.source, document.url, document.pu
     OR excluded.vector IS NOT NULL AND document.vector IS DISTINCT FROM excluded.vector
 
 -- name: failed_work
--- Failed and set-aside work of some documents that is not being processed; also of those that no longer exist.
+-- Failed and set-aside work that is not being processed, of some documents or all; also of deleted documents.
 SELECT work.generation_id, work.stage, work.doc_id, coalesce(document.external_id, '#' || work.doc_id) AS id
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
@@ -46,7 +46,7 @@ WHERE work.attempts > 0 AND work.lease_id IS NULL
 ) AS serving
 
 -- name: with_twin_and_its_pairs
--- More documents for `linked`: the `twin` and its pairs.
+-- More documents for `linked`: the `twin` and the documents paired with it.
 UNION
 SELECT doc_id FROM twin
 UNION
@@ -54,7 +54,7 @@ SELECT pair.other_id FROM twin CROSS JOIN LATERAL (
     SELECT other_id FROM {pair_end} AS pair WHERE doc_id = twin.doc_id OFFSET 0) AS pair
 
 -- name: packed_heads
--- Of the heads among the documents `linked`: doc_ids, sketches, digests and sizes of sketches, each packed in one order.
+-- The heads among the documents `linked`: doc_ids, sketches, digests and sizes of sketches, each packed in the same order.
 SELECT string_agg(int8send(linked.doc_id), '') AS doc_ids, string_agg(head.sketch, '') AS sketches,
     string_agg(uuid_send(head.feature_digest), '') AS digests,
     string_agg(int4send(octet_length(head.sketch)), '') AS sizes
@@ -64,23 +64,23 @@ FROM linked CROSS JOIN LATERAL (
 ) AS head
 
 -- name: shared_buckets
--- The heads `one` and `other` of two documents with the hashes that they have in common.
+-- The signatures `left_signature` and `right_signature` of two documents, with the bucket hashes that both have.
 nearsim.generation
-JOIN {signature} AS one ON one.doc_id = %(left_id)s
-JOIN {signature} AS other ON other.doc_id = %(right_id)s
+JOIN {signature} AS left_signature ON left_signature.doc_id = %(left_id)s
+JOIN {signature} AS right_signature ON right_signature.doc_id = %(right_id)s
 CROSS JOIN LATERAL (
-    SELECT unnest(nearsim.keys_under(recipe, bands, rows, one.sketch)) AS bucket_hash
+    SELECT unnest(nearsim.keys_under(recipe, bands, rows, left_signature.sketch)) AS bucket_hash
     INTERSECT
-    SELECT unnest(nearsim.keys_under(recipe, bands, rows, other.sketch))
+    SELECT unnest(nearsim.keys_under(recipe, bands, rows, right_signature.sketch))
 ) AS shared
 
 -- name: survivor_of_members
--- The survivor of each cluster among `member`, or its first document there.
+-- The survivor of each cluster in `member`, or its first document in `member`.
 SELECT DISTINCT ON (cluster_id) cluster_id, doc_id, head_id, numbers_digest
 FROM member ORDER BY cluster_id, is_survivor DESC, doc_id
 
 -- name: members_like_survivor
--- Each `member` with its `survivor` and their similarity, NULL if they are no pair.
+-- Each `member` with its `survivor` and their similarity, NULL if they are not a pair.
 member
 JOIN survivor USING (cluster_id)
 LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivor.head_id)
@@ -90,13 +90,14 @@ CROSS JOIN LATERAL (
 ) AS likeness (similarity)
 
 -- name: repeat_on_conflict
--- Have `stored` work that failed done again, from the start.
+-- Repeat `stored` work that failed, from the start.
 ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
     attempts = 0, reached = 0, error = NULL, set_aside_at = NULL, lost_lease_id = NULL, due_at = now(), queued_at = now()
 WHERE stored.attempts > 0
 
 -- name: leased_as_batch
--- Put the `free` work of a stage under a lease: one row, or a row for each that differs in more than the document.
+-- Put the `free` work of a stage under a lease, as one row for all documents whose attempts, errors and so on are equal.
+-- Batches have negative numbers in place of a doc_id.
 renewed AS (
     UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), taken AS (
@@ -113,26 +114,26 @@ FROM taken GROUP BY lease_id, attempts, reached, error, lost_lease_id
 RETURNING doc_id, stage, doc_ids, attempts, reached
 
 -- name: pair_of_report
--- The figures and the documents of `pair`.
+-- Evidence and documents of `pair`.
 pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
     (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
     pair.left_id, pair.right_id
 
 -- name: with_cluster_and_verdict
--- The cluster of `pair`, as `member`, and the verdict on it, if there are any.
+-- The cluster of `pair`, as `member`, and the active verdict on it, if there are any.
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
 LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
 
 -- name: is_within_age
--- Condition on a document: within the retention age of the generation, if its recipe has one. The only place that decides
--- this. The clock is read after the snapshot: a document that a sweep of expired documents did not see is judged by a
--- later clock than that of the sweep.
+-- Condition on a document: within the retention age of the generation, if its recipe has one. This is the only place that
+-- decides so. clock_timestamp() is read after the snapshot: for a document that a sweep of expired documents did not see,
+-- the clock is later here than it was in the sweep.
 coalesce(published_at, created_at) >= (
     SELECT coalesce(clock_timestamp() - nearsim.retention_of(recipe), '-infinity')
     FROM nearsim.generation WHERE generation_id = {generation_id})
 
 -- name: with_source_row
--- The text of `attached` in its attached table, if it is there.
+-- The text of the document `attached` from its attached table, if it has a row there.
 LEFT JOIN LATERAL (
     SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1
 ) AS source_row ON attached.body_digest IS NOT NULL
@@ -144,9 +145,9 @@ attached.doc_id, attached.revision, attached.title,
     attached.body_digest <> CAST(md5(coalesce(source_row.body, '')) AS uuid)
 
 -- name: by_caller
--- Condition on a review: of this user, under this name.
+-- Condition on a review: by the current user, under this name.
 (review.reviewer = current_user AND review.by = %(by)s)
 
 -- name: named_reviewer
--- Who a review is of, as stated, with the user if that is another one.
+-- The stated name of a reviewer, with the user in parentheses if it differs.
 review.by || CASE WHEN review.reviewer <> current_user THEN ' (' || review.reviewer || ')' ELSE '' END

@@ -8,15 +8,12 @@ from nearsim_db.store.driver.statements import run
 
 @dataclass(frozen=True, slots=True)
 class ServerSetting:
-    """A setting: `shown` as PostgreSQL writes it, `size` in bytes if it is a size.
-
-    `by_session`: any user can set it for a session or for their own role.
-    """
+    """A setting of the server."""
 
     name: str
-    shown: str
-    size: int | None
-    by_session: bool
+    shown: str  # the value as PostgreSQL writes it
+    size: int | None  # in bytes, if the value is a size
+    by_session: bool  # any user can change it for a session or for their own role
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +35,12 @@ def isolation_level(connection: Connection) -> str:
 
 
 def is_standby(connection: Connection) -> bool:
-    """Whether the server is a standby: it takes no writes, and locks of its primary's sessions are not seen."""
+    """Whether the server is a standby: it takes no writes and does not see the locks of its primary's sessions."""
     return bool(run(connection, "SHOW in_hot_standby").value() == "on")
 
 
 def read_settings(connection: Connection, names: list[str]) -> list[ServerSetting]:
-    """Return settings of this session, by name."""
+    """Return the settings of some names as they are in this session, in the order of names."""
     return run(connection, "read_settings", names=names).all(ServerSetting)
 
 

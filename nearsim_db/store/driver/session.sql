@@ -2,7 +2,7 @@
 -- Settings of every session of nearsim, whatever the role, the database or the environment sets. One round trip, and no
 -- startup options, which connection poolers refuse.
 SET statement_timeout = 0;
--- Names are qualified; nothing may resolve through the search path, the rest of this included.
+-- Names are qualified; nothing may resolve through the search path, the functions below included.
 SET search_path = pg_catalog, pg_temp;
 -- Parallel workers start with the transaction_timeout of the role or database, which may end them before they take the
 -- session's.
@@ -12,14 +12,14 @@ FROM (VALUES ('max_parallel_workers_per_gather'), ('max_parallel_maintenance_wor
 WHERE current_setting('transaction_timeout', true) <> '0';
 -- JIT compilation only delays short queries.
 SET jit = off;
--- A setting that not every server has.
-SELECT set_config(name, '', false) FROM (VALUES ('restrict_nonsystem_relation_kind')) AS later (name)
+-- A setting that some minor versions lack.
+SELECT set_config(name, '', false) FROM (VALUES ('restrict_nonsystem_relation_kind')) AS newer (name)
 WHERE current_setting(name, true) IS NOT NULL;
 SET lock_timeout = 0;
 -- Sessions may be idle while they hold a lock, or while a slow client reads a stream.
 SET idle_session_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
--- Each statement must see what is committed by then.
+-- Each statement must see everything that is committed when it begins.
 SET default_transaction_isolation = 'read committed';
 SET default_transaction_read_only = off;
 SET default_transaction_deferrable = off;
@@ -30,7 +30,7 @@ SET IntervalStyle = 'postgres';
 SET TimeZone = 'UTC';
 SET extra_float_digits = 1;
 SET bytea_output = 'hex';
--- SQL has one meaning.
+-- Settings that change the meaning of SQL.
 SET standard_conforming_strings = on;
 SET transform_null_equals = off;
 SET array_nulls = on;
@@ -39,7 +39,8 @@ SET row_security = on;
 SET exit_on_error = off;
 SET plpgsql.extra_errors = 'none';
 SET default_table_access_method = 'heap';
--- Statistics of a queue are always stale; a bitmap scan planned for a short queue reads all of it for the first row.
+-- Statistics of a queue are always stale: a bitmap scan that was planned for a short queue reads a long one whole for its
+-- first row.
 SET enable_bitmapscan = off;
 SET enable_seqscan = on;
 SET enable_indexscan = on;
@@ -60,9 +61,9 @@ SET tcp_keepalives_interval = 10;
 SET tcp_keepalives_count = 3
 
 -- name: configure_citus
--- Settings of Citus, for the session or the transaction. All rows of a bucket are on one shard, so limits in buckets may be
--- applied there. Citus keeps one connection to a node; more for the shards of a short statement, each a new session there,
--- cost more than they gain. Returns no row on a server without it.
+-- Settings of Citus, for the session or the transaction. All rows of a bucket are on one shard, so subqueries with a LIMIT
+-- in each bucket can run there. One connection to each node: more connections, each a new session for a short statement,
+-- cost more than they gain. No row on a server without Citus.
 SELECT set_config(name, value, {is_local})
 FROM (VALUES ('citus.subquery_pushdown', 'on'), ('citus.max_adaptive_executor_pool_size', '1')) AS own (name, value)
 WHERE current_setting(name, true) IS NOT NULL
@@ -94,7 +95,7 @@ SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true), pg_adv
 SELECT pg_try_advisory_xact_lock(%(kind)s, %(id)s)
 
 -- name: find_lock
--- A session of this database that holds an advisory lock; on a standby, which sees no sessions of its primary, any.
+-- A session of this database that holds an advisory lock; 0 on a standby, which does not see the locks of its primary.
 -- Catalog only.
 SELECT 0 WHERE pg_is_in_recovery()
 UNION ALL
@@ -111,9 +112,9 @@ FROM pg_catalog.pg_settings WHERE name = ANY(CAST(%(names)s AS text[]))
 ORDER BY name
 
 -- name: list_missing_rights
--- Rights that the user lacks in this database, with the statement that grants each, quoted. Without the schema: the
--- right to create it; with it: rights on the schema and the documents, those of the owner of the tables, whose leaves are
--- attached, and, if band rows are distributed, LOGIN: Citus connects to the nodes as the current user, also after SET ROLE.
+-- Rights that the user lacks in this database, each with the statement that grants it. If the schema is missing: the right
+-- to create it. Else: rights on the schema and the documents; membership in the tables' owner, as leaves are attached to
+-- them; and LOGIN if band rows are distributed, as Citus connects to the nodes as the current user, also after SET ROLE.
 -- Names are looked up in the catalog: to_regclass would fail without USAGE.
 WITH place AS (
     SELECT n.oid AS schema_oid, i.oid AS index_oid, d.oid AS document_oid, s.relowner AS owner, EXISTS (
@@ -154,12 +155,12 @@ ORDER BY needed.position
 SELECT set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')), 64 * 1024 * 1024) / 1024 || 'kB', true)
 
 -- name: limit_lock_wait
--- Limit the session's lock waits, as other sessions queue behind it.
+-- Limit how long the session waits for a lock, as other sessions queue behind it.
 SELECT set_config('lock_timeout', %(milliseconds)s, false)
 
 -- name: limit_transaction_lock_wait
--- Limit the transaction's lock waits: all writers of an application's table queue behind a session that waits for its
--- lock.
+-- Limit how long the transaction waits for a lock: all writers of an application's table queue behind a session that waits
+-- for a lock on it.
 SELECT set_config('lock_timeout', %(milliseconds)s, true)
 
 -- name: set_scan_method

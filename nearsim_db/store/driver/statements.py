@@ -1,7 +1,7 @@
-"""The SQL statements of the store: named blocks beside their modules, with a generation's own tables filled in.
+"""The SQL statements of the store: named blocks beside their modules, with a generation's tables filled in.
 
 A block is the line `-- name: verb_noun`, comment lines with its purpose and the index it relies on, and the statement.
-Those of parts.sql are parts of several statements, which have their names in braces.
+Statements include the blocks of parts.sql by their names in braces.
 """
 
 import re
@@ -22,8 +22,8 @@ SCHEMA = "nearsim"
 INDEX_SCHEMA = "nearsim_index"
 
 
-# Generations with own tables of signatures and bands have numbers from here on; those of small collections have smaller
-# ones and share all their tables (migrations/schema/shared_tables.sql).
+# Generations with smaller numbers are of small collections and share all their tables; others have tables of signatures
+# and bands of their own (migrations/schema/shared_tables.sql).
 FIRST_OWN = 100_000_000
 OWN = ("signature", "band")
 SHARED_BY_ALL = ("similar_pair", "cluster_member")
@@ -32,19 +32,20 @@ PARENTS = OWN + SHARED_BY_ALL
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """Names of the tables of one generation, for statements that must not go through the parents.
+    """Names of a generation's tables, the leaves of the partitioned tables, for statements that bypass the parents.
 
-    A generation of a small collection shares its tables with others; one of a large collection has its own tables of
-    signatures and bands, and shares those of pairs and clusters with all. The band table of a `distributed` one is on
-    the nodes of a Citus cluster: its statements are those of citus/replaced.
+    A generation of a small collection shares its leaves with others; a generation of a large collection has its own
+    leaves of signatures and bands, and shares pairs and clusters with all.
     """
 
     generation_id: GenerationId
-    distributed: bool = False
+    distributed: bool = (
+        False  # band rows are on the nodes of a Citus cluster; citus/replaced has the statements
+    )
 
     @property
     def are_shared(self) -> bool:
-        """Whether all tables have rows of other generations as well."""
+        """Whether all leaves have rows of other generations as well."""
         return self.generation_id < FIRST_OWN
 
     def is_shared(self, parent: str) -> bool:
@@ -58,7 +59,7 @@ class Leaves:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """Return the parents whose leaves are of this generation only."""
+        """Return the parents whose leaves have rows of this generation only."""
         return () if self.are_shared else OWN
 
     def table(self, parent: str) -> sql.Identifier:
@@ -66,7 +67,7 @@ class Leaves:
         return sql.Identifier(INDEX_SCHEMA, self.name(parent))
 
     def rows(self, parent: str) -> sql.Composable:
-        """Return what has the rows of this generation only, to be read under an alias; of pairs, those that count."""
+        """Return the rows of this generation, a table or subquery that needs an alias, without pairs in review."""
         if parent == "similar_pair":
             pairs = sql.SQL("(SELECT * FROM {} WHERE {} AND NOT in_review)")
             return pairs.format(self.table(parent), self.numbered)
@@ -74,44 +75,43 @@ class Leaves:
 
     @property
     def ties(self) -> sql.Composable:
-        """Return the pairs that count, without those that tie no documents because only a passage makes them pairs."""
+        """Return the pairs that tie documents in clusters: without pairs to be reviewed and pairs by a passage."""
         return sql.SQL("(SELECT * FROM {} WHERE {} AND NOT (in_review OR by_passage))").format(
             self.table("similar_pair"), self.numbered
         )
 
     @property
     def signed(self) -> sql.Composable:
-        """Return the signatures of this generation by head, without sketches (the view nearsim_index.signed)."""
+        """Return the signatures of this generation without sketches, indexed by head (as in nearsim_index.signed)."""
         name = "signature_shared" if self.are_shared else "signed_document"
         table = sql.Identifier(INDEX_SCHEMA, name)
         return sql.SQL("(SELECT * FROM {} WHERE {})").format(table, self.numbered)
 
     @property
     def ends(self) -> sql.Composable:
-        """Return the pairs that count, each from both of its ends."""
+        """Return the pairs, without those to be reviewed, once from each end: `doc_id` and `other_id`."""
         return sql.SQL("(SELECT * FROM nearsim_index.pair_ends WHERE {} AND NOT in_review)").format(
             self.numbered
         )
 
     def all_rows(self, parent: str) -> sql.Composable:
-        """Return what `rows` does, and pairs to be reviewed."""
+        """Return the rows of this generation as `rows` does, with pairs to be reviewed."""
         if not self.is_shared(parent):
             return self.table(parent)
         return sql.SQL("(SELECT * FROM {} WHERE {})").format(self.table(parent), self.condition(parent))
 
     def condition(self, parent: str) -> sql.Composable:
-        """Return the condition on the rows of a leaf that are of this generation."""
+        """Return the condition that selects this generation's rows of a leaf."""
         return self.numbered if self.is_shared(parent) else sql.SQL("true")
 
     @property
     def numbered(self) -> sql.Composable:
-        """Return the condition on the rows of a view or a shared table that are of this generation.
-
-        Of a subquery's number the planner expects as many rows as a generation has on average; of the number itself
-        one, if the table's statistics have others only, which are collected when a large one is built.
-        """
-        number = sql.SQL("generation_id = (SELECT {})" if self.are_shared else "generation_id = {}")
-        return number.format(sql.Literal(self.generation_id))
+        """Return the condition that selects this generation's rows of a view or a shared table."""
+        # For the number itself the planner expects one row if the table's statistics only know other generations;
+        # for a subquery as many as a generation has on average. Statistics know large generations: they are collected
+        # when one is built.
+        condition = sql.SQL("generation_id = (SELECT {})" if self.are_shared else "generation_id = {}")
+        return condition.format(sql.Literal(self.generation_id))
 
     def name(self, parent: str) -> str:
         """Return the leaf's name without its schema."""
@@ -122,8 +122,8 @@ class Leaves:
         return f"{INDEX_SCHEMA}.{self.name(parent)}"
 
 
-# Restricts rows of `band` to the buckets in a parameter, so that Citus asks their shards only. One of them is named by
-# itself: before PostgreSQL 17 each probe would otherwise search the index for each element of the array.
+# Restricts rows of `band` to the buckets in a parameter, so that Citus asks only their shards. The first bucket is
+# named by itself: before PostgreSQL 17 each probe would otherwise search the index for each element of the array.
 _IN_BUCKETS = sql.SQL(
     "(band.bucket_hash = ANY(CAST(%(bucket_hashes)s AS bigint[])) "
     "OR band.bucket_hash = (CAST(%(bucket_hashes)s AS bigint[]))[1])"
@@ -131,25 +131,32 @@ _IN_BUCKETS = sql.SQL(
 
 
 def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) -> sql.Composed:
-    """Return the statement of that name.
+    """Return the statement of a name, its parts in braces filled in from `parts` and the generation's tables.
 
-    `{signature}`, `{band}` and so on become the rows of the generation, to be read under an alias, `{signature_leaf}`
-    and so on the tables that have them, of which the rows of the generation are those with `{of_generation}`, or
-    `{of_view}` for pairs, members and views, which have the rows of all generations.
-    `{similar_pair}` has the pairs that count, `{stored_pair}` those to be reviewed as well,
-    `{tying_pair}` those that tie documents, `{pair_end}` what `{similar_pair}` has, from both ends.
-    `{signed}` has the signatures by head, without sketches.
+    - `{signature}`, `{band}`, `{cluster_member}`: the generation's rows, to be given an alias
+    - `{similar_pair}`: its pairs without those to be reviewed; `{stored_pair}`: with them; `{tying_pair}`: the pairs
+      that tie documents in clusters; `{pair_end}`: `{similar_pair}` once from each end
+    - `{signed}`: its signatures without sketches, indexed by head
+    - `{signature_leaf}` and so on: the table, which may have rows of other generations
+    - `{of_generation}`: condition that selects the generation's rows of the leaves of signatures and bands
+    - `{of_view}`: the same for pairs, members and views, which have the rows of all generations
+
     A statement that has placeholders must be executed with parameters, any other without.
     """
-    with_names = bool(parts)
+    has_names = bool(parts)
     if leaves is not None:
+        # Rows of this generation
         parts |= {parent: leaves.rows(parent) for parent in PARENTS}
         parts["stored_pair"] = leaves.all_rows("similar_pair")
         parts["tying_pair"] = leaves.ties
         parts["pair_end"] = leaves.ends
         parts["signed"] = leaves.signed
+
+        # Tables and functions
         parts |= {f"{parent}_leaf": leaves.table(parent) for parent in PARENTS}
-        parts |= {name: leaves.table(name) for name in ("pairs_of", "evidence_of")}
+        parts |= {function: leaves.table(function) for function in ("pairs_of", "evidence_of")}
+
+        # Conditions and values
         parts["of_generation"] = leaves.condition("signature")
         parts["of_view"] = leaves.numbered
         parts["generation_id"] = sql.Literal(leaves.generation_id)
@@ -157,12 +164,14 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         parts["leaf_comment"] = sql.Literal(
             f"partition of generation {leaves.generation_id}, see nearsim.generations"
         )
+
     composed = sql.SQL(_text(name, leaves)).format(**parts)
-    return _with_literal_percents(composed) if with_names else composed
+    # Only names and values of the caller may have percent signs.
+    return _with_literal_percents(composed) if has_names else composed
 
 
 class Expression(sql.Composable):
-    """An SQL expression as PostgreSQL wrote it (pg_get_expr), which has no placeholders."""
+    """An SQL expression as PostgreSQL wrote it (pg_get_expr); it has no placeholders."""
 
     _obj: str
 
@@ -180,7 +189,7 @@ class _PercentsDoubled(sql.Composable):
 
 
 def _with_literal_percents(composed: sql.Composed) -> sql.Composed:
-    """Double the percent signs in names and values if psycopg will look for placeholders, so if there are any."""
+    """Double the percent signs in names and values if the statement has placeholders, for which psycopg looks then."""
     parts = list(_flattened(composed))
     if not any(b"%(" in part.as_bytes() for part in parts if isinstance(part, sql.SQL | sql.Placeholder)):
         return composed
@@ -208,15 +217,18 @@ def _text(name: str, leaves: Leaves | None) -> LiteralString:
 
 @cache
 def blocks(folder: str | None = None) -> dict[str, LiteralString]:
-    """Return the statements of a folder, by default of all subjects, by name, with their parts filled in."""
+    """Return the statements of a folder, by default of all subjects, by name, with blocks of parts.sql filled in."""
     store = files("nearsim_db.store")
-    folders = [one for one in store.iterdir() if one.is_dir()] if folder is None else [store.joinpath(folder)]
+    folders = (
+        [path for path in store.iterdir() if path.is_dir()] if folder is None else [store.joinpath(folder)]
+    )
     parts = dict(parse_blocks(store.joinpath("driver/parts.sql").read_text("utf-8")))
     without_purpose = {f"{{{name}}}": text.partition("\n")[2] for name, text in parts.items()}
+    paths = (path for parent in folders for path in parent.iterdir() if path.name.endswith(".sql"))
     return {
         name: re.sub(r"\{\w+\}", lambda place: without_purpose.get(place[0], place[0]), text)
-        for file in (file for one in folders for file in one.iterdir() if file.name.endswith(".sql"))
-        for name, text in parse_blocks(file.read_text("utf-8"))
+        for path in paths
+        for name, text in parse_blocks(path.read_text("utf-8"))
         if name not in parts
     }
 
@@ -231,11 +243,10 @@ def parse_blocks(text: str) -> list[tuple[str, LiteralString]]:
 
 
 Row = TypeVar("Row")
-Mode = Literal[
-    "text", "binary", "prepared"
-]  # the format of results; prepared: binary, from a prepared statement
+# The format of results; prepared: binary, from a prepared statement.
+Mode = Literal["text", "binary", "prepared"]
 
-_ROWS_AT_ONCE = 5_000
+_ROWS_PER_FETCH = 5_000
 
 
 def run(
@@ -254,7 +265,7 @@ def run(
 
 
 class Result:
-    """What a statement returned; each method reads it once."""
+    """The result of a statement; its rows can be read once."""
 
     def __init__(self, cursor: Cursor[tuple[Any, ...]]) -> None:
         self._cursor = cursor
@@ -265,11 +276,11 @@ class Result:
         return self._cursor.rowcount
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Return the columns of all rows."""
+        """Return all rows as tuples."""
         return self._cursor.fetchall()
 
     def row(self) -> tuple[Any, ...]:
-        """Return the columns of the first row of a query that always has one."""
+        """Return the first row, as a tuple, of a query that always has one."""
         row = self._cursor.fetchone()
         assert row is not None
         return row
@@ -309,13 +320,13 @@ def stream_rows(
     with connection.backend.cursor(
         name=f"{connection.cursor_prefix}_{name}", row_factory=args_row(make)
     ) as cursor:
-        cursor.itersize = _ROWS_AT_ONCE
+        cursor.itersize = _ROWS_PER_FETCH
         yield from cursor.execute(statement(name, leaves), parameters or None)
 
 
 @dataclass(frozen=True)
 class GenerationStatements:
-    """Statements bound to a connection and to a generation's tables: the base of GenerationTables and its parts."""
+    """Statements on a generation's tables over one connection: the base of GenerationTables and its parts."""
 
     connection: Connection
     leaves: Leaves

@@ -15,7 +15,7 @@ LEFT JOIN nearsim.compare_sketches(pair.generation_id, pair.left_id, pair.right_
 SELECT CAST((shared.bucket_hash >> 56) & 255 AS integer), lpad(to_hex(shared.bucket_hash), 16, '0'),
     (SELECT count(*) FROM {band} AS member WHERE member.bucket_hash = shared.bucket_hash),
     (SELECT count(*) FROM {band} AS member
-        WHERE member.bucket_hash = shared.bucket_hash AND member.doc_id <= least(one.head_id, other.head_id))
+        WHERE member.bucket_hash = shared.bucket_hash AND member.doc_id <= least(left_signature.head_id, right_signature.head_id))
 FROM {shared_buckets}
 WHERE generation.generation_id = {generation_id}
 ORDER BY 1, 2

@@ -135,7 +135,7 @@ ORDER BY large.members DESC, large.bucket_hash
 -- The buckets that two documents share, rows as in the statement for one server; the heads of each are counted on its
 -- shard. Relies on the leaf's keys and on the index on (bucket_hash, doc_id).
 WITH shared AS MATERIALIZED (
-    SELECT least(one.head_id, other.head_id) AS head_id, shared.bucket_hash
+    SELECT least(left_signature.head_id, right_signature.head_id) AS head_id, shared.bucket_hash
     FROM {shared_buckets}
     WHERE generation.generation_id = {generation_id}
 ), counted AS MATERIALIZED (
