@@ -1,4 +1,8 @@
-"""S-curves of bands and amplifications, and of profiles in their own metric: their measures, and their images."""
+"""S-curves: the probability that a pair becomes a candidate, by its similarity or distance.
+
+A curve belongs to bands, to an amplification, or to a profile. It is measured (steepest point, errors at a threshold),
+and drawn to an image.
+"""
 
 import math
 import re
@@ -22,33 +26,38 @@ if TYPE_CHECKING:
 
 
 _BANDS = re.compile(r"\s*([0-9]{1,5})\s*[xX×]\s*([0-9]{1,5})\s*(?:@\s*([0-9]{1,5})\s*)?")
-_THRESHOLDS_SHOWN = 5  # distances are unbounded: the axis ends at this multiple of the threshold
+# Distances are unbounded, so their axis ends at this multiple of the threshold.
+_MAX_THRESHOLDS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
     """The probability that a pair becomes a candidate, by its similarity or distance from `low` to `high`.
 
-    `metric` is jaccard, weighted_jaccard, cosine or euclidean; for containment the axis is the number of equal words in
-    a row, the threshold the number that are never missed. `threshold` is that of a profile, None for bare
-    bands or an amplification, whose axis is the probability that one function agrees: Jaccard similarity for minhash.
+    The axis is the similarity of the metric, for euclidean the distance, for containment the number of equal words in a
+    row. For bare bands or an amplification it is the probability that one hash function agrees: for minhash the Jaccard
+    similarity.
     """
 
     name: str
     amplification: Amplification
-    probability: Callable[[float], float]
-    metric: str = "jaccard"
+    probability: Callable[[float], float]  # of becoming a candidate, at a place of the axis
+    metric: str = "jaccard"  # jaccard, weighted_jaccard, cosine, euclidean or containment
     low: float = 0.0
     high: float = 1.0
-    threshold: float | None = None
-    windows: str | None = None
-    agreement: Callable[[float], float] = lambda similarity: similarity  # of one function, over the axis
+    threshold: float | None = (
+        None  # of a profile, on the axis; for containment the length that is never missed
+    )
+    windows: str | None = None  # description of the windows of winnow, None for other families
+    agreement: Callable[[float], float] = lambda similarity: (
+        similarity
+    )  # of one function, at a place of the axis
 
     @property
     def label(self) -> str:
-        """The name, and the amplification or windows unless that is the name."""
-        written = self.windows or str(self.amplification)
-        return written if self.name == written else f"{self.name}: {written}"
+        """The name, followed by the amplification or windows unless they are the name."""
+        construction = self.windows or str(self.amplification)
+        return construction if self.name == construction else f"{self.name}: {construction}"
 
     @property
     def is_falling(self) -> bool:
@@ -64,9 +73,9 @@ class Curve:
         return Sensitivity.of(near, far, lambda distance: self.probability(self._place(distance)))
 
     def design(self, wanted: Sensitivity) -> "Curve":
-        """Return the curve, over the same axis, of the fewest bands and rows that are as sensitive as wanted.
+        """Return a curve over the same axis, of the fewest bands and rows that reach the wanted sensitivity.
 
-        Raises RecipeError as `sensitivity` does, and for probabilities that no bands reach.
+        Raises RecipeError as `sensitivity` does, and if no bands reach it.
         """
         self._check_distances(wanted.near_distance, wanted.far_distance)
         bands = design_bands(wanted, lambda distance: self.agreement(self._place(distance)))
@@ -81,14 +90,15 @@ class Curve:
     def _check_distances(self, near: float, far: float) -> None:
         if self.windows:
             raise RecipeError(f"{self.name} has a curve over runs of equal words, which are no distances")
-        most = {"cosine": 180.0, "euclidean": math.inf}.get(self.metric, 1.0)
-        if not (0 <= near < far <= most and math.isfinite(far)):
+        max_distance = {"cosine": 180.0, "euclidean": math.inf}.get(self.metric, 1.0)
+        if not (0 <= near < far <= max_distance and math.isfinite(far)):
             raise RecipeError(
-                f"distances of {near:g} and {far:g} are out of range; choose them in 0..{most:g}, the near one smaller "
-                "than the far one"
+                f"distances of {near:g} and {far:g} are out of range; choose them in 0..{max_distance:g}, the near one "
+                "smaller than the far one"
             )
 
     def _place(self, distance: float) -> float:
+        """Return the place of a distance on the axis."""
         match self.metric:
             case "euclidean":
                 return distance
@@ -103,9 +113,9 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
 
     `min_shared_bands` applies to bands x rows without @. Raises RecipeError for any other text.
     """
-    found = _BANDS.fullmatch(text)
-    if found is not None:
-        bands, rows, minimum = int(found[1]), int(found[2]), int(found[3] or min_shared_bands)
+    banded = _BANDS.fullmatch(text)
+    if banded is not None:
+        bands, rows, minimum = int(banded[1]), int(banded[2]), int(banded[3] or min_shared_bands)
         if not (1 <= minimum <= bands and rows >= 1):
             raise RecipeError(
                 f"{text}: at least {minimum} of {count_of(bands, 'band')} of {count_of(rows, 'row')} is out of range; "
@@ -119,6 +129,7 @@ def of_text(text: str, min_shared_bands: int = 1) -> Curve:
         )
     else:
         construction = parse(text)
+
     return Curve(" ".join(text.split()), construction, construction.probability)
 
 
@@ -126,13 +137,14 @@ def of_profile(name: str, profile: Profile) -> Curve:
     """Return the curve of a profile over the similarity or distance of its metric."""
     if profile.recipe.window is not None:
         return _of_runs(name, profile, profile.recipe.window)
+
     family, threshold = make_family(profile.recipe, "numpy"), profile.recipe.match.threshold
     curve = Curve(name, profile.amplification, profile.match_probability, family.metric, threshold=threshold)
     match family.metric:
         case "euclidean":
             return replace(
                 curve,
-                high=_THRESHOLDS_SHOWN * threshold,
+                high=_MAX_THRESHOLDS_SHOWN * threshold,
                 probability=lambda distance: profile.match_probability(1 / (1 + distance)),
                 agreement=lambda distance: family.collision_probability(1 / (1 + distance)),
             )
@@ -144,10 +156,11 @@ def of_profile(name: str, profile: Profile) -> Curve:
 
 
 def _of_runs(name: str, profile: Profile, window: int) -> Curve:
-    """Return the probability of a shared fingerprint by the length of a run of equal words."""
+    """Return the probability of a shared fingerprint by the length of a run of equal words or characters."""
     passage = profile.recipe.match.passage
     assert passage is not None, "winnow has a passage"
-    shorter = passage - window  # of a run of no shingle
+    # The longest run that has no shingle: a run of n units has n - shorter shingles.
+    shorter = passage - window
     unit = "character" if profile.recipe.shingle.scheme == "char" else "word"
     return Curve(
         name,
@@ -161,21 +174,22 @@ def _of_runs(name: str, profile: Profile, window: int) -> Curve:
     )
 
 
-_HALVINGS = 60  # of the axis: beyond the precision of a double
+# Halving the axis this often goes beyond the precision of a double.
+_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
     """The steepest point of a curve, and its errors at a threshold.
 
-    `approximate_steepest_point` is (1/b)^(1/r) for b bands of r rows, otherwise None. `fixed_point` is the point of the
-    axis where the construction leaves the probability of agreement unchanged, None if there is none. The probability at
-    the threshold and the error areas are None without a threshold.
+    The probability at the threshold and the error areas are None without a threshold.
     """
 
     steepest_point: float
-    approximate_steepest_point: float | None
-    fixed_point: float | None
+    approximate_steepest_point: float | None  # (1/b)^(1/r) for b bands of r rows, else None
+    fixed_point: (
+        float | None
+    )  # where the construction leaves the probability of agreement unchanged, None if nowhere
     probability_at_threshold: float | None
     false_negative_area: float | None
     false_positive_area: float | None
@@ -187,18 +201,23 @@ def measure(curve: Curve, threshold: float | None) -> Measures:
     is_banding = construction.min_shared_bands == 1
     is_plain = curve.threshold is None and is_banding
     bands, rows = construction.bands, construction.rows
+
     negatives = positives = None
     if threshold is not None:
         whole = [Bin(curve.low, curve.high, curve.high - curve.low)]
-        found = lsh.error_areas(lambda at: _rising(curve, at), threshold, whole)
+        areas = lsh.error_areas(lambda at: _rising(curve, at), threshold, whole)
         # On a distance axis, pairs to find lie left of the threshold.
-        negatives, positives = found.false_negatives, found.false_positives
+        negatives, positives = areas.false_negatives, areas.false_positives
         if curve.is_falling:
             negatives, positives = positives, negatives
-    return Measures(
+
+    steepest = (
         lsh.steepest_point(bands, rows)
         if is_plain
-        else lsh.steepest(lambda at: _rising(curve, at), curve.low, curve.high),
+        else lsh.steepest(lambda at: _rising(curve, at), curve.low, curve.high)
+    )
+    return Measures(
+        steepest,
         lsh.approximate_steepest_point(bands, rows) if is_banding and curve.metric == "jaccard" else None,
         _fixed_point(curve),
         None if threshold is None else curve.probability(threshold),
@@ -208,16 +227,19 @@ def measure(curve: Curve, threshold: float | None) -> Measures:
 
 
 def _rising(curve: Curve, at: float) -> float:
+    """Return the probability at a place of the axis, its complement if the curve falls."""
     probability = curve.probability(at)
     return 1 - probability if curve.is_falling else probability
 
 
 def _fixed_point(curve: Curve) -> float | None:
     """Return the point where the curve is as high as the construction's fixed probability of agreement."""
-    found = None if curve.windows else lsh.fixed_point(curve.amplification)
-    if found is None or curve.metric in ("jaccard", "weighted_jaccard"):
-        return found
-    height = 1 - found if curve.is_falling else found
+    agreement = None if curve.windows else lsh.fixed_point(curve.amplification)
+    if agreement is None or curve.metric in ("jaccard", "weighted_jaccard"):
+        return agreement
+
+    # On other axes similarity is not agreement: bisect for the place of this height.
+    height = 1 - agreement if curve.is_falling else agreement
     low, high = curve.low, curve.high
     if not _rising(curve, low) <= height <= _rising(curve, high):
         return None
@@ -239,8 +261,8 @@ AXES = {
 _COLOURS = ("#0b62a4", "#d9480f", "#2b8a3e", "#862e9c", "#a67c00", "#c2255c", "#0c8599", "#495057")
 _FALSE_NEGATIVE, _FALSE_POSITIVE = "#0b62a4", "#2b8a3e"
 _STYLES = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 4)), (0, (8, 4)))
-_POINTS = 201
-_LEGEND_CHARACTERS = 130  # per line of the legend
+_CURVE_POINTS = 201
+_LEGEND_LINE_CHARACTERS = 130
 _LEGEND_LINE_INCHES = 0.17
 
 
@@ -258,46 +280,54 @@ def draw(curves: Sequence[Curve], measures: Sequence[Measures], threshold: float
         raise NearsimError(
             "images require matplotlib: pip install 'nearsim-db[report]', or omit --output"
         ) from error
+
+    # Text stays text, and a fixed salt makes the same curves give the same file.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "nearsim", "font.size": 10}):
         picture = Figure(figsize=(8, 5.4), layout="constrained")
         FigureCanvasAgg(picture)
         axes = picture.add_subplot()
-        low, high = min(one.low for one in curves), max(one.high for one in curves)
+
+        low, high = min(curve.low for curve in curves), max(curve.high for curve in curves)
         for place, (curve, measured) in enumerate(zip(curves, measures, strict=True)):
             _draw_curve(axes, curve, measured, threshold, place, len(curves) == 1)
         _label(axes, curves, low, high, threshold)
-        # Below the axes, so that it covers no curve.
+
+        # The legend is below the axes, so that it covers no curve.
         longest = max(len(line) for text in axes.get_legend_handles_labels()[1] for line in text.split("\n"))
-        columns = max(1, min(4, _LEGEND_CHARACTERS // (longest + 8)))
+        columns = max(1, min(4, _LEGEND_LINE_CHARACTERS // (longest + 8)))
         if len(curves) > len(_COLOURS):
             lines = 1 if threshold is None else 2
             picture.set_figheight(5.4 + len(curves) / columns * lines * _LEGEND_LINE_INCHES)
         picture.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
+
         with open_output(path) as stream:
-            plain = {"Date": None} if path.suffix.lower() == ".svg" else {}
-            picture.savefig(stream, format=path.suffix[1:].lower(), dpi=150, metadata=plain)
+            metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
+            picture.savefig(stream, format=path.suffix[1:].lower(), dpi=150, metadata=metadata)
 
 
 def _draw_curve(
     axes: "Axes", curve: Curve, measured: Measures, threshold: float | None, place: int, is_single: bool
 ) -> None:
-    points = np.linspace(curve.low, curve.high, _POINTS)
+    points = np.linspace(curve.low, curve.high, _CURVE_POINTS)
     points = points if threshold is None else np.union1d(points, [threshold])
     values = np.array([curve.probability(point) for point in points.tolist()])
     colour = _COLOURS[place % len(_COLOURS)]
     label = curve.label
+
+    # The areas of errors have colours and labels of their own only if there is one curve.
     negatives, positives = measured.false_negative_area, measured.false_positive_area
     if threshold is not None:
         near, far = points >= threshold, points <= threshold
         near, far = (far, near) if curve.is_falling else (near, far)
         if not is_single:
             label = f"{label}\nfalse neg. {negatives:.4f}, false pos. {positives:.4f}"
-        for kind, size, low, high, where, own in (
+        for kind, size, low, high, where, error_colour in (
             ("negatives", negatives, values, np.ones_like(values), near, _FALSE_NEGATIVE),
             ("positives", positives, np.zeros_like(values), values, far, _FALSE_POSITIVE),
         ):
-            name, tint = (f"false {kind}: {size:.4f}", own) if is_single else (None, colour)
+            name, tint = (f"false {kind}: {size:.4f}", error_colour) if is_single else (None, colour)
             axes.fill_between(points, low, high, where, color=tint, alpha=0.2, lw=0, label=name)
+
     style = _STYLES[place // len(_COLOURS) % len(_STYLES)]
     axes.plot(points, values, color=colour, ls=style, lw=1.8, label=label)
 

@@ -1,4 +1,7 @@
-"""Word-by-word differences of two texts, side by side or inline, with numbers that differ marked."""
+"""Word-by-word differences of two texts, side by side (`compare`) or inline (`compare_inline`).
+
+Numbers that the other text lacks are marked.
+"""
 
 import re
 import unicodedata
@@ -11,11 +14,12 @@ from operator import itemgetter
 from typing import Literal
 
 Kind = Literal["same", "changed", "number"]
-Block = tuple[bool, int, int, int, int]  # whether both are the same; left begin and end, right begin and end
+# Whether both texts have the same words, begin and end in the left text, begin and end in the right text.
+Block = tuple[bool, int, int, int, int]
 
 CONTEXT_WORDS = 24
-COMPARED_WORDS = 1_500
-LONGEST_WORD = 100
+MAX_COMPARED_WORDS = 1_500
+MAX_WORD_CHARACTERS = 100
 
 # A number with its separators, a character of a script without spaces between words, a word, or anything else.
 _NO_SPACES = "\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -25,7 +29,7 @@ _FULL_STOPS = ".!?。！？"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of words of one text: same as in the other, changed, or a number missing in the other."""
+    """A run of words of one text: the same as in the other text, changed, or numbers that the other text lacks."""
 
     kind: Kind
     text: str
@@ -33,26 +37,22 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Matching regions of both texts; the `skipped` words before them are the same and omitted."""
+    """A changed region of both texts, with the words around it."""
 
-    skipped: int
+    skipped: int  # equal words that are omitted before it
     left: tuple[Piece, ...]
     right: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The difference of two texts; the last `skipped` words are the same and omitted.
-
-    `left_numbers` and `right_numbers` are numbers that the other text lacks or has less often. `uncompared` counts the
-    words of long texts that were not compared.
-    """
+    """The difference of two texts, side by side."""
 
     hunks: tuple[Hunk, ...]
-    skipped: int
-    left_numbers: tuple[str, ...]
-    right_numbers: tuple[str, ...]
-    uncompared: int
+    skipped: int  # equal words that are omitted after the last hunk
+    left_numbers: tuple[str, ...]  # numbers that the right text lacks or has less often
+    right_numbers: tuple[str, ...]  # numbers that the left text lacks or has less often
+    uncompared: int  # words of long texts that were not compared
 
     @property
     def is_same(self) -> bool:
@@ -62,29 +62,24 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The words of two texts, each with the white space after it, and the blocks that are the same or differ.
+    """The words of two texts, and the blocks of words that are the same or differ."""
 
-    `hunks` have the blocks around the changes, each with the number of equal words omitted before it; `skipped` are
-    omitted after the last. `left_only` and `right_only` count the numbers that the other text lacks or has less often,
-    and `uncompared` the words of long texts that were not compared.
-    """
-
-    left: Sequence[tuple[str, str]]
+    left: Sequence[tuple[str, str]]  # words, each with the white space after it
     right: Sequence[tuple[str, str]]
-    hunks: Sequence[tuple[int, Sequence[Block]]]
-    skipped: int
-    left_only: Counter[str]
-    right_only: Counter[str]
-    uncompared: int
+    hunks: Sequence[tuple[int, Sequence[Block]]]  # equal words omitted before a hunk, and its blocks
+    skipped: int  # equal words that are omitted after the last hunk
+    left_only: Counter[str]  # numbers that the right text lacks or has less often
+    right_only: Counter[str]  # numbers that the left text lacks or has less often
+    uncompared: int  # words of long texts that were not compared
 
 
-def compare(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COMPARED_WORDS) -> Diff:
+def compare(left: str, right: str, context: int = CONTEXT_WORDS, max_words: int = MAX_COMPARED_WORDS) -> Diff:
     """Compare two texts except for white space, reduced to the changes and `context` words around each.
 
-    Equal words at both ends are excluded first; of the rest, at most `most` words of each text are compared. Words of
-    more than 100 characters are truncated.
+    Equal words at both ends are excluded first; of the rest, at most `max_words` words of each text are compared. Words
+    of more than 100 characters are truncated.
     """
-    aligned = align(left, right, context, most)
+    aligned = align(left, right, context, max_words)
     return Diff(
         tuple(
             Hunk(
@@ -101,14 +96,18 @@ def compare(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COM
     )
 
 
-def align(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COMPARED_WORDS) -> Alignment:
+def align(
+    left: str, right: str, context: int = CONTEXT_WORDS, max_words: int = MAX_COMPARED_WORDS
+) -> Alignment:
     """Align the words of two texts, as `compare` does."""
     a, b = _WORD.findall(left), _WORD.findall(right)
     begin, tail = _ends([word for word, _ in a], [word for word, _ in b])
     a_end, b_end = len(a) - tail, len(b) - tail
-    uncompared = max(0, a_end - begin - most) + max(0, b_end - begin - most)
+
+    uncompared = max(0, a_end - begin - max_words) + max(0, b_end - begin - max_words)
     if uncompared:
-        a_end, b_end, tail = min(a_end, begin + most), min(b_end, begin + most), 0
+        a_end, b_end, tail = min(a_end, begin + max_words), min(b_end, begin + max_words), 0
+
     blocks = _align_stops(a, b, list(_blocks(a, b, begin, a_end, b_end, tail)))
     left_only = _surplus(a[: a_end + tail], b[: b_end + tail])
     right_only = _surplus(b[: b_end + tail], a[: a_end + tail])
@@ -118,9 +117,9 @@ def align(left: str, right: str, context: int = CONTEXT_WORDS, most: int = COMPA
 def _ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
     """Return the lengths of the common prefix and of the common suffix after it."""
     shorter = min(len(a), len(b))
-    begin = next((at for at in range(shorter) if a[at] != b[at]), shorter)
-    left = shorter - begin
-    return begin, next((at for at in range(left) if a[-1 - at] != b[-1 - at]), left)
+    prefix = next((at for at in range(shorter) if a[at] != b[at]), shorter)
+    remaining = shorter - prefix
+    return prefix, next((at for at in range(remaining) if a[-1 - at] != b[-1 - at]), remaining)
 
 
 def _blocks(
@@ -142,16 +141,19 @@ def _align_stops(
     aligned: list[Block] = []
     for block in blocks:
         same, i, j, k, m = block
+
+        # An insertion that begins with a full stop, and is followed by the same one, moves right by one word.
         if same and aligned and not aligned[-1][0]:
             _, before_i, before_j, before_k, before_m = aligned[-1]
-            more_left, more_right = before_j > before_i, before_m > before_k
-            words, at = (a, before_i) if more_left else (b, before_k)
-            if more_left != more_right and words[at][0] == a[i][0] and a[i][0] in _FULL_STOPS:
+            in_left, in_right = before_j > before_i, before_m > before_k
+            words, at = (a, before_i) if in_left else (b, before_k)
+            if in_left != in_right and words[at][0] == a[i][0] and a[i][0] in _FULL_STOPS:
                 aligned[-1:] = [
                     (True, before_i, before_i + 1, before_k, before_k + 1),
                     (False, before_i + 1, i + 1, before_k + 1, k + 1),
                 ]
                 i, k = i + 1, k + 1
+
         if not same or i < j:
             aligned.append((same, i, j, k, m))
     return _merge_equal(aligned)
@@ -170,25 +172,32 @@ def _merge_equal(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _cut(blocks: Sequence[Block], context: int) -> tuple[list[tuple[int, list[Block]]], int]:
-    """Group blocks into hunks, each with the words omitted before it; also return those omitted after the last."""
+    """Group blocks into hunks, each with the number of words omitted before it.
+
+    Also returns the number of words omitted after the last hunk.
+    """
     hunks: list[tuple[int, list[Block]]] = []
     hunk: list[Block] = []
     skipped = 0
     for number, block in enumerate(blocks):
         same, i, j, k, m = block
+
+        # Words of an equal block to show after the change before it, and before the change after it.
         head = context if number else 0
-        rest = context if number < len(blocks) - 1 else 0
-        if not number and not rest:
-            head = 2 * context  # no difference: show the beginning
-        omitted = j - i - head - rest
+        tail = context if number < len(blocks) - 1 else 0
+        if not number and not tail:
+            # The texts do not differ: show their beginning.
+            head = 2 * context
+        omitted = j - i - head - tail
         if not same or omitted <= context:
             hunk.append(block)
             continue
+
         if head:
             hunk.append((True, i, i + head, k, k + head))
         if hunk:
             hunks.append((skipped, hunk))
-        skipped, hunk = omitted, [(True, j - rest, j, m - rest, m)] if rest else []
+        skipped, hunk = omitted, [(True, j - tail, j, m - tail, m)] if tail else []
     if hunk:
         hunks.append((skipped, hunk))
         skipped = 0
@@ -198,17 +207,17 @@ def _cut(blocks: Sequence[Block], context: int) -> tuple[list[tuple[int, list[Bl
 def pieces(
     words: Sequence[tuple[str, str]], blocks: Iterable[tuple[bool, int, int]], surplus: Counter[str]
 ) -> tuple[Piece, ...]:
-    """Return the words of some blocks (same, begin, end) of one text as runs of one kind."""
+    """Return the words of blocks of one text, each (same, begin, end), as runs of one kind."""
     kinds: list[tuple[Kind, str, str]] = [
         ("same" if same else "number" if _number(word) in surplus else "changed", word, space)
         for same, begin, end in blocks
         for word, space in words[begin:end]
     ]
     parts: list[tuple[Kind, str]] = []
-    for (kind, word, space), (then, _, _) in pairwise([*kinds, ("same", "", "")]):
+    for (kind, word, space), (next_kind, _, _) in pairwise([*kinds, ("same", "", "")]):
         # White space is marked if the words on both sides are; line breaks never are.
-        shown = word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
-        parts += [(kind, shown), (kind if kind == then and "\n" not in space else "same", space)]
+        shown = word if len(word) <= MAX_WORD_CHARACTERS else f"{word[: MAX_WORD_CHARACTERS - 1]}…"
+        parts += [(kind, shown), (kind if kind == next_kind and "\n" not in space else "same", space)]
     runs = groupby((part for part in parts if part[1]), key=itemgetter(0))
     return tuple(Piece(kind, "".join(text for _, text in run)) for kind, run in runs)
 
@@ -220,40 +229,39 @@ def _number(word: str) -> str | None:
 
 def _surplus(words: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]]) -> Counter[str]:
     """Return the numbers that occur in `words` more often than in `others`."""
-    own, other = (Counter(filter(None, (_number(word) for word, _ in one))) for one in (words, others))
-    return own - other
+    counts, other_counts = (
+        Counter(filter(None, (_number(word) for word, _ in text))) for text in (words, others)
+    )
+    return counts - other_counts
 
 
 Side = Literal["both", "left", "right"]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Words of both texts, or of one; `is_number` for a number that the other text lacks."""
+class InlineRun:
+    """Words of both texts, or of one."""
 
     side: Side
     text: str
-    is_number: bool = False
+    is_number: bool = False  # whether they are numbers that the other text lacks
 
 
 @dataclass(frozen=True, slots=True)
 class InlineHunk:
-    """A changed region; the `skipped` words before it are the same and omitted."""
+    """A changed region of both texts, with the words around it."""
 
-    skipped: int
-    runs: tuple[Run, ...]
+    skipped: int  # equal words that are omitted before it
+    runs: tuple[InlineRun, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class InlineDiff:
-    """The difference of two texts; the last `skipped` words are the same and omitted.
-
-    `uncompared` counts the words of long texts that were not compared.
-    """
+    """The difference of two texts, in one text."""
 
     hunks: tuple[InlineHunk, ...]
-    skipped: int
-    uncompared: int
+    skipped: int  # equal words that are omitted after the last hunk
+    uncompared: int  # words of long texts that were not compared
 
     @property
     def is_same(self) -> bool:
@@ -268,7 +276,7 @@ def compare_inline(left: str, right: str) -> InlineDiff:
     return InlineDiff(hunks, aligned.skipped, aligned.uncompared)
 
 
-def _runs(aligned: Alignment, blocks: Sequence[Block]) -> Iterator[Run]:
+def _runs(aligned: Alignment, blocks: Sequence[Block]) -> Iterator[InlineRun]:
     for same, i, j, k, m in blocks:
         if same:
             # The last word of a text has no white space after it, and the other text may continue.
@@ -278,14 +286,15 @@ def _runs(aligned: Alignment, blocks: Sequence[Block]) -> Iterator[Run]:
         else:
             left = list(_side_runs("left", aligned.left, (False, i, j), aligned.left_only))
             if m > k and left and left[-1].side == "both":
-                left[-1] = Run("both", " ")  # a line end comes after the words that replace these
+                # A line end comes after the words that replace these.
+                left[-1] = InlineRun("both", " ")
             yield from left
             yield from _side_runs("right", aligned.right, (False, k, m), aligned.right_only)
 
 
 def _side_runs(
     side: Side, words: Sequence[tuple[str, str]], block: tuple[bool, int, int], surplus: Counter[str]
-) -> Iterator[Run]:
+) -> Iterator[InlineRun]:
     for piece in pieces(words, [block], surplus):
         # White space after the last changed word belongs to neither text alone.
-        yield Run(side if piece.kind != "same" else "both", piece.text, piece.kind == "number")
+        yield InlineRun(side if piece.kind != "same" else "both", piece.text, piece.kind == "number")

@@ -102,7 +102,7 @@ def test_appended_sentence_is_marked_from_its_first_word() -> None:
 
 def test_words_beyond_the_limit_are_counted_as_uncompared() -> None:
     left, right = (" ".join([word] * 50) for word in ("one", "other"))
-    diff = compare(f"same {left}", f"same {right}", most=20)
+    diff = compare(f"same {left}", f"same {right}", max_words=20)
     assert diff.uncompared == 60
 
 

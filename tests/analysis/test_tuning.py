@@ -6,10 +6,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from nearsim_db.analysis.tuning.corpus import Corpus
+from nearsim_db.analysis.tuning.corpus import SampledCorpus
 from nearsim_db.analysis.tuning.distinct_sets import distinct_sets
-from nearsim_db.analysis.tuning.labels import Labels
-from nearsim_db.analysis.tuning.pair_sample import PairSample
+from nearsim_db.analysis.tuning.labels import PairLabels
+from nearsim_db.analysis.tuning.pair_sample import WeightedPairs
 from nearsim_db.analysis.tuning.proposal import TuningOptions, commented
 from nearsim_db.analysis.tuning.sampling import Sample, draw
 from nearsim_db.analysis.tuning.tuning import Tuning, tune
@@ -81,7 +81,7 @@ def test_frequent_texts_do_not_inflate_the_estimate() -> None:
         sets = distinct_sets(Encoder(resolve(DEFAULT)), chosen)
         none = np.zeros(0)
         rows = np.zeros(0, np.int64)
-        corpus = Corpus(sets, PairSample(rows, rows, none, none, 0), 1_000, 333)
+        corpus = SampledCorpus(sets, WeightedPairs(rows, rows, none, none, 0), 1_000, 333)
         estimates.append(corpus.grown.sum())
     assert np.mean(estimates) == pytest.approx(420, rel=0.03)
 
@@ -123,7 +123,7 @@ def test_texts_without_spaces_get_character_shingles() -> None:
 def test_labels_select_the_threshold_of_the_best_f1() -> None:
     pairs = [(f"single-{number}", f"copy-{number}", number % 4 < 2) for number in range(60)]
     pairs += [(f"single-{number}", f"single-{number + 1}", False) for number in range(0, 40, 2)]
-    labels = Labels([*pairs, ("single-1", "nowhere", True)])
+    labels = PairLabels([*pairs, ("single-1", "nowhere", True)])
     found = tune(_sample(synthetic_corpus(), frozenset(labels.ids)), DEFAULT, labelled=labels)
     assert found.label_scores is not None
     assert (labels.unknown, found.label_scores.duplicates, found.label_scores.distinct) == (1, 30, 50)
@@ -147,9 +147,9 @@ def _hardly_alike() -> list[tuple[str, str]]:
     return found
 
 
-def _labelled() -> Labels:
+def _labelled() -> PairLabels:
     duplicates = [(f"left-{number}", f"right-{number}", True) for number in range(60)]
-    return Labels(duplicates + [(f"left-{number}", f"left-{number + 1}", False) for number in range(20)])
+    return PairLabels(duplicates + [(f"left-{number}", f"left-{number + 1}", False) for number in range(20)])
 
 
 _THREE_WORDS = frozenset({"scheme", "k"})
@@ -210,7 +210,7 @@ def test_unsuitable_samples_are_refused() -> None:
     for settings in (["sketch.family=hyperplane", "sketch.k=256"], ["match.amplification=or(8, and(4))"]):
         with pytest.raises(RecipeError):
             tune(_sample(synthetic_corpus(5, 0)), override(DEFAULT, settings))
-    labels = Labels([("single-1", "copy-1", True)])
+    labels = PairLabels([("single-1", "copy-1", True)])
     with pytest.raises(InputError, match="needs both"):
         tune(_sample(synthetic_corpus(50, 5), frozenset(labels.ids)), DEFAULT, labelled=labels)
 
@@ -254,7 +254,7 @@ def test_labels_try_bags_of_words_and_single_fields() -> None:
     documents = _records(60)
     labels = [(f"a{number}", f"b{number}", True) for number in range(60)]
     labels += [(f"a{number}", f"b{(number + 1) % 60}", False) for number in range(60)]
-    found = tune(_sample_of(documents), DEFAULT, labelled=Labels(labels))
+    found = tune(_sample_of(documents), DEFAULT, labelled=PairLabels(labels))
     assert [one.best_f1 for one in found.shinglings if one.scheme == "bag"] == [1.0]
     assert found.shingling.scheme in ("bag", "char")
     (fields,) = (one for one in found.checks if one.name == "fields")
@@ -262,7 +262,7 @@ def test_labels_try_bags_of_words_and_single_fields() -> None:
     crossed = [
         Document(one.external_id, one.title, documents[-at - 1].title) for at, one in enumerate(documents)
     ]
-    crossed_labels = Labels([*labels, *((f"a{at}", f"b{59 - at}", False) for at in range(30))])
+    crossed_labels = PairLabels([*labels, *((f"a{at}", f"b{59 - at}", False) for at in range(30))])
     (fields,) = (
         one
         for one in tune(_sample_of(crossed), DEFAULT, labelled=crossed_labels).checks

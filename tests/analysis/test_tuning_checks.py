@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, chisquare
 
-from nearsim_db.analysis.evaluation import FEWEST, estimate, wilson
+from nearsim_db.analysis.evaluation import MIN_DECISIONS, estimate, wilson
 from nearsim_db.analysis.tuning.checks import (
     check_functions,
     check_hash_width,
@@ -210,7 +210,7 @@ def test_weights_undo_unequal_probabilities() -> None:
     assert sum(one.precision or 0 for one in found) / 60 == pytest.approx(precision, abs=0.01)
     covered = sum(one.low <= precision <= one.high for one in found)
     assert covered >= 53  # 95 % of 60 are 57; fewer than 53 have a probability of 1 %
-    assert all(one.judged + one.below > FEWEST for one in found)
+    assert all(one.judged + one.below > MIN_DECISIONS for one in found)
 
 
 def test_the_threshold_that_separates_the_decisions_is_suggested() -> None:
@@ -221,7 +221,7 @@ def test_the_threshold_that_separates_the_decisions_is_suggested() -> None:
     assert found.f1 == pytest.approx(2 * 25 / (40 + 25))
     assert (found.judged, found.below) == (40, 10)
     higher = estimate([row for row in rows if row[0] >= 0.8], 0.8)
-    assert (higher.suggested, higher.missing) == (None, FEWEST - 20)
+    assert (higher.suggested, higher.missing) == (None, MIN_DECISIONS - 20)
 
 
 def test_few_decisions_suggest_a_threshold_that_is_nearly_the_best() -> None:
@@ -243,4 +243,4 @@ def test_few_decisions_suggest_a_threshold_that_is_nearly_the_best() -> None:
 
 def test_without_decisions_nothing_is_suggested() -> None:
     found = estimate([], 0.7)
-    assert (found.precision, found.suggested, found.missing) == (None, None, FEWEST)
+    assert (found.precision, found.suggested, found.missing) == (None, None, MIN_DECISIONS)

@@ -7,10 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from nearsim_db.analysis.tuning.corpus import Corpus
+from nearsim_db.analysis.tuning.corpus import SampledCorpus
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
-from nearsim_db.analysis.tuning.labels import Labels
-from nearsim_db.analysis.tuning.pair_sample import PairSample
+from nearsim_db.analysis.tuning.labels import PairLabels
+from nearsim_db.analysis.tuning.pair_sample import WeightedPairs
 from nearsim_db.analysis.tuning.proposal import TuningOptions
 from nearsim_db.analysis.tuning.sample_clusters import PairsToCluster
 from nearsim_db.analysis.tuning.sampling import Sample, draw
@@ -39,7 +39,7 @@ def _sample(texts: dict[str, str], wanted: set[str] | None = None, size: int = 1
 
 @cache
 def _tuned() -> Tuning:
-    labels = Labels(_companies().labels(100))
+    labels = PairLabels(_companies().labels(100))
     return tune(_sample(_companies().texts, labels.ids), DEFAULT, labelled=labels)
 
 
@@ -148,11 +148,11 @@ def test_a_distinct_pair_counts_as_often_as_its_similarity_occurs() -> None:
     sets = DistinctSets(np.zeros(2, np.uint64), np.arange(3), np.arange(2), 64, "numpy")
     rows = np.zeros(20, np.int64)
     similarity = np.repeat([0.52, 0.92], 10)
-    pairs = PairSample(rows, rows + 1, similarity, np.repeat([100.0, 1.0], 10), 1_010)
+    pairs = WeightedPairs(rows, rows + 1, similarity, np.repeat([100.0, 1.0], 10), 1_010)
     labels = np.repeat([0.52, 0.92], [20, 20])
     duplicate = np.array([at % 2 == 0 for at in range(20)] + [True] * 20)
 
-    weighted = WeightedLabels(labels, duplicate, Corpus(sets, pairs, 2, 2))
+    weighted = WeightedLabels(labels, duplicate, SampledCorpus(sets, pairs, 2, 2))
     assert weighted.at(0.9).precision == pytest.approx(1.0)
     assert weighted.at(0.5).precision == pytest.approx((1_000 * 0.5 + 10) / 1_010)
     assert weighted.at(0.5).recall == 1.0
@@ -164,8 +164,10 @@ def test_few_pairs_at_high_similarities_bound_the_duplicates_among_many_at_low_o
     where it has 100."""
     sets = DistinctSets(np.zeros(2, np.uint64), np.arange(3), np.arange(2), 64, "numpy")
     rows = np.zeros(200, np.int64)
-    pairs = PairSample(rows, rows + 1, np.repeat([0.52, 0.92], 100), np.repeat([1_000.0, 1.0], 100), 100_100)
+    pairs = WeightedPairs(
+        rows, rows + 1, np.repeat([0.52, 0.92], 100), np.repeat([1_000.0, 1.0], 100), 100_100
+    )
     labels = np.repeat([0.1, 0.52, 0.92], [100, 50, 50])
-    weighted = WeightedLabels(labels, labels > 0.5, Corpus(sets, pairs, 2, 2))
+    weighted = WeightedLabels(labels, labels > 0.5, SampledCorpus(sets, pairs, 2, 2))
     assert 200 / 100_100 <= weighted.at(0.5).precision < 400 / 100_100
     assert weighted.at(0.9).precision == 1.0

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
-from nearsim_db.analysis.tuning.labels import Labels
-from nearsim_db.analysis.tuning.pair_sample import Histogram, PairSample, histogram, sample_pairs, valley
+from nearsim_db.analysis.tuning.labels import PairLabels
+from nearsim_db.analysis.tuning.pair_sample import Histogram, WeightedPairs, histogram, sample_pairs, valley
 from nearsim_db.analysis.tuning.passages import PassageTuning, tune_passages
 from nearsim_db.analysis.tuning.proposal import TuningOptions
 from nearsim_db.analysis.tuning.sampling import Reservoir, Sample
@@ -45,7 +45,7 @@ def _true_counts(sets: DistinctSets) -> Ints:
     return np.histogram(similarities, _EDGES)[0]
 
 
-def _estimate(pairs: PairSample) -> list[float]:
+def _estimate(pairs: WeightedPairs) -> list[float]:
     return [float(one) for one in np.histogram(pairs.similarity, _EDGES, weights=pairs.weight)[0]]
 
 
@@ -117,7 +117,7 @@ def test_without_a_rise_there_is_no_valley() -> None:
 
 def test_multiples_of_a_twentieth_belong_to_the_bin_above() -> None:
     similarity = np.array([0.7, 0.6999, 0.15, 3 / 5])
-    pairs = PairSample(np.arange(4), np.arange(4) + 1, similarity, np.array([1.0, 2.0, 4.0, 8.0]), 6)
+    pairs = WeightedPairs(np.arange(4), np.arange(4) + 1, similarity, np.array([1.0, 2.0, 4.0, 8.0]), 6)
     found = histogram(pairs, 10 * pairs.weight, 30.0)
     expected = np.zeros(20)
     expected[[14, 13, 3, 12]] = 10, 20, 40, 80
@@ -169,7 +169,7 @@ def sample() -> Sample:
     return Sample(list(texts.values()), 1_000, wanted={name: (None, text) for name, text in texts.items()})
 
 
-def tuned(sample: Sample, labelled: Labels | None = None, **options: object) -> PassageTuning:
+def tuned(sample: Sample, labelled: PairLabels | None = None, **options: object) -> PassageTuning:
     return tune_passages(sample, RECIPE, TuningOptions(**options), labelled)  # type: ignore[arg-type]
 
 
@@ -192,7 +192,7 @@ def test_the_length_is_beyond_phrases_and_the_gap_spans_what_copies_change(sampl
 def test_labels_and_given_keys_decide(sample: Sample) -> None:
     pairs = [(f"story{number}", f"copy{number}", True) for number in range(0, 90, 3)]
     pairs += [(f"story{number}", f"story{number + 1}", False) for number in range(60)]
-    found = tuned(sample, Labels(pairs))
+    found = tuned(sample, PairLabels(pairs))
     assert 0.03 < found.recipe.match.threshold < 0.75
     assert "best F1 of the labelled pairs, 1.000" in found.reasons["match.threshold"]
     given = tuned(sample, threshold=0.9, kept=frozenset({"passage", "passage_gap"})).recipe.match

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nearsim_db.analysis.text_diff import Run
+from nearsim_db.analysis.text_diff import InlineRun
 from nearsim_db.cli.output import explanations
 from tests.builders.command_line import CommandLine, Terminal, write_jsonl
 
@@ -56,10 +56,10 @@ def test_the_reply_names_the_collection_and_both_documents(nearsim: CommandLine,
 
 
 RUNS = [
-    Run("both", "paid "),
-    Run("left", "12", is_number=True),
-    Run("right", "13\x1b[2J"),
-    Run("both", "\nnow"),
+    InlineRun("both", "paid "),
+    InlineRun("left", "12", is_number=True),
+    InlineRun("right", "13\x1b[2J"),
+    InlineRun("both", "\nnow"),
 ]
 
 

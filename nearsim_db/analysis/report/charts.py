@@ -8,7 +8,8 @@ from nearsim_db.analysis.report.contents import Similarities
 from nearsim_db.errors import count_of
 from nearsim_db.store.clusters.reports import OverTime
 
-_MOST_LABELS, _MOST_TICKS = 6, 4
+_MAX_LABELS, _MAX_TICKS = 6, 4
+# Share of the range from the lowest similarity to 1 that is drawn below the lowest similarity.
 _MARGIN = 0.1
 AXES = {
     "jaccard": "Jaccard similarity",
@@ -21,38 +22,36 @@ AXES = {
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar: its height, that of the part which is drawn in another colour, and what it is."""
+    """A bar of a chart."""
 
     label: str
-    whole: int
-    part: int
+    whole: int  # height of the bar
+    part: int  # height of its lower part, which is drawn in another colour
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """Bars of equal width side by side, and labels of the axis below them as (percent of the width, text).
-
-    The first bar begins at `offset` percent of the width; `mark` is the place of a line, if there is one.
-    """
+class BarChart:
+    """Bars of equal width side by side; places are in percent of the width."""
 
     description: str
     bars: Sequence[Bar]
-    labels: Sequence[tuple[float, str]]
-    offset: float = 0.0
-    mark: float | None = None
+    labels: Sequence[tuple[float, str]]  # of the axis below the bars: place and text
+    offset: float = 0.0  # place where the first bar begins
+    mark: float | None = None  # place of a vertical line
 
     @property
     def ticks(self) -> Sequence[int]:
         """Multiples of 1, 2 or 5 times a power of 10, from 0 to above the highest bar."""
         highest = max((bar.whole for bar in self.bars), default=1)
         steps = (factor * 10**power for power in count() for factor in (1, 2, 5))
-        step = next(one for one in steps if one * _MOST_TICKS >= highest)
+        step = next(step for step in steps if step * _MAX_TICKS >= highest)
         return range(0, -(-highest // step) * step + 1, step)
 
 
-def draw_similarities(found: Similarities) -> Columns:
-    """Return the stored pairs by similarity, from a tenth of the range below the threshold on."""
-    begin = found.least - (1 - found.least) * _MARGIN
+def draw_similarities(similarities: Similarities) -> BarChart:
+    """Return a chart of the stored pairs by similarity; it begins a tenth of the range below the lowest similarity."""
+    least = similarities.least
+    begin = least - (1 - least) * _MARGIN
 
     def place(similarity: float) -> float:
         return round(100 * (similarity - begin) / (1 - begin), 2)
@@ -63,44 +62,50 @@ def draw_similarities(found: Similarities) -> Columns:
             step.pairs,
             step.other_numbers,
         )
-        for step in found.steps
+        for step in similarities.steps
     ]
-    width = next(one for one in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if (1 - found.least) / one <= _MOST_LABELS)
-    multiples = range(round(found.least / width), round(1 / width) + 1)
-    return Columns(
-        f"{found.pairs:,} stored pairs by {AXES[found.metric]}, from {found.least:.3g} to 1; the threshold is "
-        f"{found.threshold:.3g}; {found.renumbered:,} of them differ in their numbers.",
+
+    width = next(width for width in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if (1 - least) / width <= _MAX_LABELS)
+    labelled = (number * width for number in range(round(least / width), round(1 / width) + 1))
+    return BarChart(
+        f"{similarities.pairs:,} stored pairs by {AXES[similarities.metric]}, from {least:.3g} to 1; the threshold is "
+        f"{similarities.threshold:.3g}; {similarities.renumbered:,} of them differ in their numbers.",
         bars,
-        [(place(one * width), f"{one * width:.2g}") for one in multiples if one * width > begin],
-        place(found.least),
-        place(found.threshold),
+        [(place(similarity), f"{similarity:.2g}") for similarity in labelled if similarity > begin],
+        place(least),
+        place(similarities.threshold),
     )
 
 
-def draw_over_time(found: OverTime) -> Columns:
-    """Return the documents by the time of their publication, and those of them that are copies."""
-    documents, copies = (sum(getattr(one, name) for one in found.steps) for name in ("documents", "copies"))
-    begins = [one.begin for one in found.steps]
-    # Of several days the dates alone; of one day the date once, as three moments do not fit a narrow screen.
-    is_one_day = begins[0][:-6] == found.end[:-6]
+def draw_over_time(over_time: OverTime) -> BarChart:
+    """Return a chart of the documents by the time of their publication, with the copies among them."""
+    documents = sum(step.documents for step in over_time.steps)
+    copies = sum(step.copies for step in over_time.steps)
+    begins, end = [step.begin for step in over_time.steps], over_time.end
+
+    # Label several days by their dates; label one day by its date once, as three moments do not fit a narrow screen.
+    is_one_day = begins[0][:-6] == end[:-6]
     first, later = (slice(None), slice(-5, None)) if is_one_day else (slice(-6), slice(-6))
-    return Columns(
-        f"{count_of(documents, 'document')} with a date by the time of publication, from {begins[0]} to {found.end}; "
+    return BarChart(
+        f"{count_of(documents, 'document')} with a date by the time of publication, from {begins[0]} to {end}; "
         f"{copies:,} of them came after the first of their cluster.",
         [
             Bar(
-                f"from {one.begin}: {count_of(one.documents, 'document')}, {one.copies:,} copied",
-                one.documents,
-                one.copies,
+                f"from {step.begin}: {count_of(step.documents, 'document')}, {step.copies:,} copied",
+                step.documents,
+                step.copies,
             )
-            for one in found.steps
+            for step in over_time.steps
         ],
-        [(0.0, begins[0][first]), (50.0, begins[len(begins) // 2][later]), (100.0, found.end[later])],
+        [(0.0, begins[0][first]), (50.0, begins[len(begins) // 2][later]), (100.0, end[later])],
     )
 
 
 def doubling(sizes: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-    """Return the numbers of clusters of 2, 3, 4, 5 to 8, 9 to 16 and so on, up to the largest."""
+    """Return the numbers of clusters with 2, 3, 4, 5 to 8, 9 to 16 and so on documents, up to the largest.
+
+    `sizes` has (documents, clusters).
+    """
     bars: list[tuple[str, int]] = []
     low, high = 2, 2
     largest = max((size for size, _ in sizes), default=0)

@@ -1,11 +1,18 @@
-"""Selection of the clusters that a report lists, by their suspicion, and of the pairs that it shows side by side."""
+"""Choose the clusters that a report lists, by size and suspicion, and the pairs that it shows side by side."""
 
 import heapq
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from nearsim_db.analysis.report.contents import Clusters, Comparison, ListedCluster, ShownPassage, Side, Why
+from nearsim_db.analysis.report.contents import (
+    ClusterOverview,
+    ListedCluster,
+    ShownPair,
+    ShownPassage,
+    Side,
+    Why,
+)
 from nearsim_db.analysis.text_diff import compare
 from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.recipe import Recipe
@@ -16,65 +23,69 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.generations.tables import GenerationTables
 
-READ_CHARACTERS = 100_000
+MAX_READ_CHARACTERS = 100_000
 _CANDIDATES_PER_PAIR = 8
-_PASSAGES = 5
+_MAX_PASSAGES = 5
 
 _Choice = tuple[Why, ReportPair]
 
 
 def read(
-    connection: Connection, generation: Generation, least: float, recipe: Recipe, amount: int
-) -> list[Comparison]:
-    """Read up to `amount` pairs with their differences, a third of each kind, preferably of different clusters.
+    connection: Connection, generation: Generation, least: float, recipe: Recipe, count: int
+) -> list[ShownPair]:
+    """Read up to `count` pairs with their differences, a third of each kind, preferably of different clusters.
 
-    The kinds are the least similar pairs, pairs whose numbers differ, and a sample over the similarity range. Pairs
-    with a verdict come last, those of deleted documents are omitted.
+    The kinds are the least similar pairs, pairs whose numbers differ, and a sample over the similarity range from
+    `least` on. Pairs with a verdict come last; pairs of deleted documents are omitted.
     """
-    if not amount:
+    if not count:
         return []
     report = generation.tables(connection).report
-    third, wide = -(-amount // 3), amount * _CANDIDATES_PER_PAIR
+    third, max_candidates = -(-count // 3), count * _CANDIDATES_PER_PAIR
+
     chosen: list[_Choice] = []
-    _choose(chosen, "numbers differ", report.read_renumbered_pairs(wide), third)
-    _choose(chosen, "least similar", report.read_lowest_pairs(wide), third)
-    left = amount - len(chosen)
-    spread = report.read_spread_pairs(min(least, 0.99), max(left, 1))
-    _choose(chosen, "sample", spread, left)
+    _choose(chosen, "numbers differ", report.read_renumbered_pairs(max_candidates), third)
+    _choose(chosen, "least similar", report.read_lowest_pairs(max_candidates), third)
+    remaining = count - len(chosen)
+    spread = report.read_spread_pairs(min(least, 0.99), max(remaining, 1))
+    _choose(chosen, "sample", spread, remaining)
+
     doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
-    texts = report.read_texts(generation.collection_id, doc_ids, READ_CHARACTERS)
+    texts = report.read_texts(generation.collection_id, doc_ids, MAX_READ_CHARACTERS)
     return sorted(
-        _compared(connection, chosen, texts, generation, recipe), key=lambda one: one.verdict is not None
+        _compare(connection, chosen, texts, generation, recipe), key=lambda pair: pair.verdict is not None
     )
 
 
-def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], amount: int) -> None:
-    """Append up to `amount` candidates in their order, preferring unjudged ones and clusters not chosen yet."""
+def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], count: int) -> None:
+    """Append up to `count` candidates in their order, preferring unjudged ones and clusters not chosen yet."""
     taken = {(pair.left_id, pair.right_id) for _, pair in chosen}
     clusters = {pair.cluster_id for kind, pair in chosen if kind == why}
     fresh = [pair for pair in candidates if (pair.left_id, pair.right_id) not in taken]
-    first: list[ReportPair] = []
-    later: list[ReportPair] = []
-    for pair in sorted(fresh, key=lambda one: one.verdict is not None):
-        (later if pair.cluster_id in clusters else first).append(pair)
+
+    preferred: list[ReportPair] = []
+    others: list[ReportPair] = []
+    for pair in sorted(fresh, key=lambda pair: pair.verdict is not None):
+        (others if pair.cluster_id in clusters else preferred).append(pair)
         clusters.add(pair.cluster_id)
-    kept = {id(pair) for pair in (first + later)[: max(amount, 0)]}
+    kept = {id(pair) for pair in (preferred + others)[: max(count, 0)]}
     chosen.extend((why, pair) for pair in fresh if id(pair) in kept)
 
 
-def _compared(
+def _compare(
     connection: Connection,
     chosen: Sequence[_Choice],
     texts: dict[int, ReadText],
     generation: Generation,
     recipe: Recipe,
-) -> Iterator[Comparison]:
+) -> Iterator[ShownPair]:
     for why, pair in chosen:
         left, right = texts.get(pair.left_id), texts.get(pair.right_id)
         if left is None or right is None:
             continue
+
         contents = _content(left, recipe), _content(right, recipe)
-        yield Comparison(
+        yield ShownPair(
             **pair.figures(),
             why=why,
             left=_side(left),
@@ -89,8 +100,9 @@ def _compared(
 def _passages(
     connection: Connection, generation: Generation, left: str, right: str
 ) -> Iterator[ShownPassage]:
-    for one in passages_if_contained(connection, generation, left, right)[:_PASSAGES]:
-        yield ShownPassage(one.equal, one.share, one.documents, compare(one.left.text, one.right.text))
+    for passage in passages_if_contained(connection, generation, left, right)[:_MAX_PASSAGES]:
+        diff = compare(passage.left.text, passage.right.text)
+        yield ShownPassage(passage.equal, passage.share, passage.documents, diff)
 
 
 def _content(text: ReadText, recipe: Recipe) -> str:
@@ -106,39 +118,40 @@ def _side(text: ReadText) -> Side:
         text.date,
         text.url,
         text.body is not None,
-        (text.characters or 0) > READ_CHARACTERS,
+        (text.characters or 0) > MAX_READ_CHARACTERS,
         text.stale,
     )
 
 
-LISTED_MEMBERS = 12
+MAX_LISTED_MEMBERS = 12
 TIMELINE_STEPS = 40
-SUSPICIOUS_FROM = 10
+MIN_SUSPICION = 10
 
 _Scored = tuple[float, ClusterFacts]
 
 
-def read_clusters(tables: GenerationTables, threshold: float, top: int) -> Clusters:
+def read_clusters(tables: GenerationTables, threshold: float, top: int) -> ClusterOverview:
     """Count clusters by size, and list the `top` largest and the `top` most suspicious with their first members.
 
     A cluster is suspicious from a score of 10 of 100. Clusters are streamed; only the listed ones are held in memory.
     """
     sizes: Counter[int] = Counter()
-    largest = _Best(top)
-    suspicious = _Best(top)
+    largest = _TopClusters(top)
+    suspicious = _TopClusters(top)
     all_suspicious = 0
     for facts in tables.report.stream_cluster_facts():
         sizes[facts.members] += 1
         score = suspicion(facts, threshold)
         largest.offer(facts.members, score, facts)
-        if score >= SUSPICIOUS_FROM:
+        if score >= MIN_SUSPICION:
             all_suspicious += 1
             suspicious.offer(score, score, facts)
+
     chosen = [*largest.sorted(), *suspicious.sorted()]
     ids = sorted({facts.cluster_id for _, facts in chosen})
-    members = tables.report.read_cluster_details(ids, LISTED_MEMBERS) if ids else {}
+    members = tables.report.read_cluster_details(ids, MAX_LISTED_MEMBERS) if ids else {}
     timelines = tables.report.read_timelines(ids, TIMELINE_STEPS) if ids else {}
-    return Clusters(
+    return ClusterOverview(
         sizes.total(),
         sum(size * clusters for size, clusters in sizes.items()),
         tuple(sorted(sizes.items())),
@@ -148,17 +161,17 @@ def read_clusters(tables: GenerationTables, threshold: float, top: int) -> Clust
     )
 
 
-class _Best:
+class _TopClusters:
     """The clusters with the highest measure; ties go to the lower cluster id."""
 
-    def __init__(self, amount: int) -> None:
-        self._amount = amount
+    def __init__(self, size: int) -> None:
+        self._size = size
         self._heap: list[tuple[float, int, _Scored]] = []
 
     def offer(self, measure: float, score: float, facts: ClusterFacts) -> None:
         """Keep a cluster if it ranks among the best so far."""
         entry = (measure, -facts.cluster_id, (score, facts))
-        if len(self._heap) < self._amount:
+        if len(self._heap) < self._size:
             heapq.heappush(self._heap, entry)
         else:
             heapq.heappushpop(self._heap, entry)
@@ -181,7 +194,7 @@ def _listed(
     )
 
 
-# Weights of the signs; they add up to 1.
+# Weights of the signs that a cluster is no group of near-duplicates; they add up to 1.
 WEIGHTS = {"chained": 0.35, "dissimilar": 0.20, "numbers_differ": 0.20, "sources": 0.10, "span": 0.15}
 _SPAN_HALF_SECONDS = 30 * 86_400.0
 
@@ -189,25 +202,28 @@ _SPAN_HALF_SECONDS = 30 * 86_400.0
 def signs(facts: ClusterFacts, threshold: float) -> dict[str, float]:
     """Return the signs of a cluster, each in 0..1, by the names of `WEIGHTS`.
 
-    chained: share of members never paired with the survivor. dissimilar: distance from the survivor on the scale from 1
-    down to the threshold, the mean of average and worst; chained members count as at the threshold. numbers_differ:
-    share of members whose numbers differ from the survivor's. sources: 1 - 1 / sources. span: time between the first
-    and the last date, 0.5 at 30 days.
+    chained: the share of members that are not paired with the survivor.
+    dissimilar: how far members are from the survivor, 0 at similarity 1 and 1 at the threshold: the mean of the average
+    and the worst, where chained members count as at the threshold.
+    numbers_differ: the share of members whose numbers differ from the survivor's.
+    sources: 1 - 1 / sources.
+    span: the time between the first and the last date, 0.5 at 30 days.
     """
     others = facts.members - 1
-    range_ = max(1.0 - threshold, 1e-9)
+    similarity_range = max(1.0 - threshold, 1e-9)
     paired = others - facts.chained
     total = (facts.mean if facts.mean is not None else threshold) * paired + threshold * facts.chained
     worst = threshold if facts.chained or facts.least is None else facts.least
     span = facts.span_seconds or 0.0
-    found = {
+
+    values = {
         "chained": facts.chained / others,
-        "dissimilar": (1.0 - (total / others + worst) / 2) / range_,
+        "dissimilar": (1.0 - (total / others + worst) / 2) / similarity_range,
         "numbers_differ": facts.renumbered / others,
         "sources": 1 - 1 / max(facts.sources, 1),
         "span": span / (span + _SPAN_HALF_SECONDS),
     }
-    return {name: min(max(value, 0.0), 1.0) for name, value in found.items()}
+    return {name: min(max(value, 0.0), 1.0) for name, value in values.items()}
 
 
 def suspicion(facts: ClusterFacts, threshold: float) -> float:
@@ -216,5 +232,5 @@ def suspicion(facts: ClusterFacts, threshold: float) -> float:
     `threshold` is the lowest similarity of a pair in the profile's metric.
     """
     size = math.log2(facts.members) / (math.log2(facts.members) + 2)
-    found = signs(facts, threshold)
-    return 100 * size * sum(weight * found[name] for name, weight in WEIGHTS.items())
+    values = signs(facts, threshold)
+    return 100 * size * sum(weight * values[name] for name, weight in WEIGHTS.items())

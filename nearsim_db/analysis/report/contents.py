@@ -1,4 +1,4 @@
-"""The data of a report as plain dataclasses, rendered by the page and printed by `--json`; formats of values."""
+"""The data of a report as plain dataclasses, rendered by the page and printed by `--json`; filters of templates."""
 
 import shlex
 from collections.abc import Callable
@@ -25,11 +25,11 @@ Why = Literal["least similar", "numbers differ", "sample"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Stored pairs of one histogram step: those with the same numbers, and those whose numbers differ."""
+    """Stored pairs of one histogram step."""
 
-    similarity: float
+    similarity: float  # where the step begins
     same_numbers: int
-    other_numbers: int
+    other_numbers: int  # pairs whose numbers differ
 
     @property
     def pairs(self) -> int:
@@ -41,57 +41,54 @@ class Step:
 class Similarities:
     """Histogram of the stored pairs by similarity, and the profile's S-curve on the same scale.
 
-    `curve` is a list of (similarity, probability of becoming a candidate). Pairs below `threshold` are not counted,
-    unless for the bands that they share; `least` is the threshold, or the similarity of the least similar of those.
-    Similarities are estimates unless `verified`. `twins` counts documents with the same features as an earlier one,
-    at similarity 1; they are not in `steps`.
+    Pairs below the threshold are stored only if they share enough bands.
     """
 
     metric: str
     threshold: float
-    step: float
+    step: float  # width of a step
     steps: tuple[Step, ...]
-    curve: tuple[tuple[float, float], ...]
-    twins: int
-    least: float
-    verified: bool
+    curve: tuple[tuple[float, float], ...]  # similarity, and probability of becoming a candidate
+    twins: int  # documents with the same features as an earlier one; they are not in `steps`
+    least: float  # the threshold, or the lowest similarity of a stored pair if that is lower
+    verified: bool  # whether similarities are exact, not estimates
 
     @property
     def pairs(self) -> int:
         """Number of pairs in the histogram."""
-        return sum(one.pairs for one in self.steps)
+        return sum(step.pairs for step in self.steps)
 
     @property
     def renumbered(self) -> int:
         """Number of pairs whose numbers differ."""
-        return sum(one.other_numbers for one in self.steps)
+        return sum(step.other_numbers for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedCluster:
-    """A cluster, its suspicion score (0 to 100), its first members, and when it was published, None if unknown."""
+    """A cluster in a table of clusters."""
 
     facts: ClusterFacts
-    suspicion: float
-    members: tuple[Member, ...]
-    timeline: Timeline | None
+    suspicion: float  # score from 0 to 100
+    members: tuple[Member, ...]  # the first ones
+    timeline: Timeline | None  # when its documents were published, None without dates
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters:
-    """Cluster counts by size, as (members, clusters), and the largest and most suspicious clusters."""
+class ClusterOverview:
+    """Cluster counts by size, and the largest and most suspicious clusters."""
 
     clusters: int
     documents: int
-    sizes: tuple[tuple[int, int], ...]
+    sizes: tuple[tuple[int, int], ...]  # members, and number of clusters with so many
     largest: tuple[ListedCluster, ...]
     suspicious: tuple[ListedCluster, ...]
-    all_suspicious: int
+    all_suspicious: int  # number of suspicious clusters, listed or not
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two compared documents; `stale` if its text changed since it was indexed."""
+    """One of two compared documents."""
 
     external_id: str
     title: str | None
@@ -99,37 +96,31 @@ class Side:
     date: str | None
     url: str | None
     has_text: bool
-    is_cut: bool
-    stale: bool
+    is_cut: bool  # whether only the beginning of its text was compared
+    stale: bool  # whether its text changed since it was indexed
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
-    """A passage to show side by side, with `equal` words in runs that both have, a share of the longer side.
+    """A passage of two documents to show side by side."""
 
-    `documents` is as in `Passage`.
-    """
-
-    equal: int
-    share: float
-    documents: int | None
+    equal: int  # words in runs that both have
+    share: float  # of the words of the longer side
+    documents: int | None  # as in `Passage`
     diff: Diff
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Evidence):
-    """A pair to show side by side, why it was chosen, and the verdict on it.
+class ShownPair(Evidence):
+    """A pair to show side by side."""
 
-    `passages` are the rarest ones under containment, none under other metrics.
-    """
-
-    why: Why
+    why: Why  # why it was chosen
     left: Side
     right: Side
     numbers_differ: bool
     verdict: str | None
     diff: Diff
-    passages: tuple[ShownPassage, ...]
+    passages: tuple[ShownPassage, ...]  # the rarest ones under containment, none under other metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +133,13 @@ class LikeBuckets:
 
 @dataclass(frozen=True, slots=True)
 class LargeBuckets:
-    """The largest buckets, and totals over the buckets with two or more members.
-
-    `largest` groups `listed` buckets; `left_out` counts links excluded by the bucket limit.
-    """
+    """The largest buckets, and totals over the buckets with two or more members."""
 
     largest: tuple[LikeBuckets, ...]
-    listed: int
-    shared: int
-    over_limit: int
-    left_out: int
+    listed: int  # buckets in `largest`
+    shared: int  # buckets with two or more members
+    over_limit: int  # buckets with more members than the bucket limit
+    left_out: int  # links excluded by the bucket limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +157,8 @@ class IndexContents:
     """The part of a report that requires a live index."""
 
     similarities: Similarities
-    clusters: Clusters
-    comparisons: tuple[Comparison, ...]
+    clusters: ClusterOverview
+    comparisons: tuple[ShownPair, ...]
     sources: tuple[SourceCount, ...]
     all_sources: int
     copies: tuple[Copies, ...]
@@ -182,10 +170,10 @@ class IndexContents:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """A reason for rejection, with values replaced by …, its count, and its first record."""
+class RejectReason:
+    """A reason for rejection, with its first record."""
 
-    reason: str
+    reason: str  # with values replaced by …
     records: int
     example_file: str
     example_line: int
@@ -194,32 +182,29 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class RejectSummary:
-    """The records of reject files by reason, most frequent first; `reasons_left_out` counts reasons not listed."""
+    """The records of reject files by reason."""
 
     files: tuple[str, ...]
     records: int
-    reasons: tuple[Reason, ...]
+    reasons: tuple[RejectReason, ...]  # most frequent first
     reasons_left_out: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report; `stats` are those of `nearsim stats`.
-
-    Without a live index, `index` is None and `missing` is the reason.
-    """
+    """A report on a profile of a collection."""
 
     title: str
     collection: str
     profile: str | None
     made_at: str
     version: str
-    top: int
+    top: int  # rows of each table
     corpus: Corpus
-    stats: dict[str, Any] | None
-    recipe: str | None
+    stats: dict[str, Any] | None  # as `nearsim stats` prints them
+    recipe: str | None  # as TOML
     index: IndexContents | None
-    missing: str | None
+    missing: str | None  # why there is no live index
     rejects: RejectSummary | None
 
 
@@ -264,10 +249,10 @@ def size(count: float | None) -> str:
     """Return bytes in a suitable unit; a dash for None."""
     if count is None:
         return "–"
-    place = 0
-    while count >= 1000 and place < len(_UNITS) - 1:
-        count, place = count / 1000, place + 1
-    return f"{count:,.{0 if place == 0 or count >= 100 else 1}f} {_UNITS[place]}"
+    power = 0
+    while count >= 1000 and power < len(_UNITS) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:,.{0 if power == 0 or count >= 100 else 1}f} {_UNITS[power]}"
 
 
 def short(text: str | None, characters: int = 120) -> str | None:
@@ -278,7 +263,7 @@ def short(text: str | None, characters: int = 120) -> str | None:
 
 
 def is_link(url: str | None) -> bool:
-    """Whether a URL may be linked: one that runs nothing."""
+    """Whether a URL may be linked: its scheme runs no script."""
     return url is not None and url.startswith(("http://", "https://"))
 
 
@@ -288,5 +273,6 @@ def quoted(text: str) -> str:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    one.__name__: one for one in (number, count_of, share, duration, size, short, is_link, quoted)
+    function.__name__: function
+    for function in (number, count_of, share, duration, size, short, is_link, quoted)
 }

@@ -1,4 +1,7 @@
-"""Read the contents of a report in one snapshot of the database, in bounded amounts."""
+"""Read the contents of a report in one snapshot of the database.
+
+Every list is limited by the options of the report, so that memory does not grow with the collection.
+"""
 
 import re
 from collections import Counter
@@ -15,7 +18,7 @@ from nearsim_db.analysis.report.contents import (
     IndexContents,
     LargeBuckets,
     LikeBuckets,
-    Reason,
+    RejectReason,
     RejectSummary,
     Report,
     SetAside,
@@ -43,20 +46,22 @@ from nearsim_db.store.work import backlog
 
 _NAMED_MEMBERS = 3
 _BUCKETS_PER_ROW = 16
-_LARGEST_STEPS = 40
-_STEP = 0.01
+_MAX_HISTOGRAM_STEPS = 40
+_HISTOGRAM_STEP = 0.01
 _CURVE_POINTS = 100
-_BELOW_THRESHOLD = 0.3
+# The S-curve begins this far below the histogram.
+_CURVE_MARGIN = 0.3
+_PROGRESS_STEPS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Limits on rows per table and pairs side by side, the title, and reject files to count."""
+    """Options of a report."""
 
-    top: int = 25
-    diffs: int = 12
+    top: int = 25  # rows of each table
+    diffs: int = 12  # pairs to show side by side
     title: str | None = None
-    rejects: tuple[Path, ...] = ()
+    rejects: tuple[Path, ...] = ()  # reject files to summarise
 
 
 def gather(
@@ -68,14 +73,15 @@ def gather(
     """
     reject_summary = _summarise_rejects(options.rejects, options.top) if options.rejects else None
     with reports.snapshot(database.engine) as connection:
-        found = collection_rows.get_collection(connection, collection)
-        generations = generation_rows.list_generations(connection, found.collection_id)
+        collection_row = collection_rows.get_collection(connection, collection)
+        generations = generation_rows.list_generations(connection, collection_row.collection_id)
         generation = (
             live_generation.choose_newest(connection, collection, generations, profile)
             if generations or profile not in (None, DEFAULT)
             else None
         )
         resolved = None if generation is None else profile_of(generation)
+
         missing = None
         try:
             if generation is None:
@@ -86,14 +92,16 @@ def gather(
             live_generation.find_live(connection, collection, profile)
         except NotFoundError as error:
             missing = str(error)
+
         stats = index = None
         if generation is not None and resolved is not None:
             stats = statistics.stats(connection, generation, resolved, recount=missing is None)
             if missing is None:
                 index = _read_index(
-                    connection, found, generation, resolved, int(stats["twins"]), options, progress
+                    connection, collection_row, generation, resolved, int(stats["twins"]), options, progress
                 )
-        corpus = reports.count_corpus(connection, found.collection_id)
+        corpus = reports.count_corpus(connection, collection_row.collection_id)
+
     return Report(
         title=options.title or f"Near-duplicates in {collection}",
         collection=collection,
@@ -121,24 +129,29 @@ def _read_index(
 ) -> IndexContents:
     tables, top = generation.tables(connection), options.top
     limit = profile.recipe.match.bucket_limit
-    progress("report", 0, 5)
+
+    progress("report", 0, _PROGRESS_STEPS)
     similarities = _read_similarities(connection, generation, profile, twins)
-    progress("report", 1, 5)
-    found = comparisons.read_clusters(tables, similarities.least, top)
-    progress("report", 2, 5)
+
+    progress("report", 1, _PROGRESS_STEPS)
+    clusters = comparisons.read_clusters(tables, similarities.least, top)
+
+    progress("report", 2, _PROGRESS_STEPS)
     compared = comparisons.read(connection, generation, similarities.least, profile.recipe, options.diffs)
-    progress("report", 3, 5)
+
+    progress("report", 3, _PROGRESS_STEPS)
     sources, all_sources = tables.report.count_sources(collection.collection_id, top)
     copies, all_copies = tables.report.count_copies(top)
     over_time = tables.report.count_over_time(collection.collection_id, comparisons.TIMELINE_STEPS, top)
-    progress("report", 4, 5)
+
+    progress("report", 4, _PROGRESS_STEPS)
     buckets = _read_buckets(tables, limit, top)
     featureless = tables.report.read_featureless(top)
     set_aside = _read_set_aside(connection, generation, top)
-    progress("report", 5, 5)
+    progress("report", _PROGRESS_STEPS, _PROGRESS_STEPS)
     return IndexContents(
         similarities,
-        found,
+        clusters,
         tuple(compared),
         tuple(sources),
         all_sources,
@@ -157,27 +170,32 @@ def _read_similarities(
     """Read the histogram in steps of 0.01, or of a multiple of 0.01 that gives at most 40 steps."""
     family, match = make_family(profile.recipe, "numpy"), profile.recipe.match
     threshold = METRICS[family.metric].similarity_at_threshold(match.threshold)
-    stored = threshold
     tables = generation.tables(connection)
+
+    # Pairs that share enough bands are stored below the threshold too.
+    lowest_stored = threshold
     if match.verify == "bands" or match.certain_shared_bands:
         lowest = tables.report.read_lowest_pairs(1)
-        stored = min([threshold, *(one.similarity for one in lowest)])
-    least = min(stored, 1 - 10 * _STEP)
-    hundredths = -(-round((1 - least) / _STEP) // _LARGEST_STEPS)
-    amount = max(1, round((1 - least) / (hundredths * _STEP)))
-    step = (1 - least) / amount
-    counts = tables.report.count_similarities(least, amount).tolist()
-    steps = tuple(Step(round(least + at * step, 6), *pair) for at, pair in enumerate(counts))
-    begin = max(least - _BELOW_THRESHOLD, -1.0 if family.metric == "cosine" else 0.0)
-    points = (begin + (1 - begin) * at / _CURVE_POINTS for at in range(_CURVE_POINTS + 1))
-    curve = tuple((round(one, 6), profile.match_probability(one)) for one in points)
-    return Similarities(family.metric, threshold, step, steps, curve, twins, stored, match.verify == "exact")
+        lowest_stored = min([threshold, *(pair.similarity for pair in lowest)])
+
+    begin = min(lowest_stored, 1 - 10 * _HISTOGRAM_STEP)
+    hundredths = -(-round((1 - begin) / _HISTOGRAM_STEP) // _MAX_HISTOGRAM_STEPS)
+    step_count = max(1, round((1 - begin) / (hundredths * _HISTOGRAM_STEP)))
+    width = (1 - begin) / step_count
+    counts = tables.report.count_similarities(begin, step_count).tolist()
+    steps = tuple(Step(round(begin + number * width, 6), *pair) for number, pair in enumerate(counts))
+
+    curve_begin = max(begin - _CURVE_MARGIN, -1.0 if family.metric == "cosine" else 0.0)
+    points = (curve_begin + (1 - curve_begin) * number / _CURVE_POINTS for number in range(_CURVE_POINTS + 1))
+    curve = tuple((round(point, 6), profile.match_probability(point)) for point in points)
+    is_exact = match.verify == "exact"
+    return Similarities(family.metric, threshold, width, steps, curve, twins, lowest_stored, is_exact)
 
 
 def _read_buckets(tables: GenerationTables, bucket_limit: int, top: int) -> LargeBuckets:
     """Read the largest buckets, grouped by size and first members."""
-    amount = top * _BUCKETS_PER_ROW
-    largest, totals = tables.report.read_large_buckets(bucket_limit, amount, _NAMED_MEMBERS)
+    max_buckets = top * _BUCKETS_PER_ROW
+    largest, totals = tables.report.read_large_buckets(bucket_limit, max_buckets, _NAMED_MEMBERS)
     groups: dict[tuple[int, tuple[str, ...]], list[Bucket]] = {}
     for bucket in largest:
         groups.setdefault((bucket.members, bucket.names), []).append(bucket)
@@ -190,8 +208,10 @@ def _read_set_aside(connection: Connection, generation: Generation, top: int) ->
     stream = backlog.stream_work(connection, generation.collection_id, None, failed=True)
     with closing(stream) as items:  # type: ignore[type-var]
         failed = takewhile(lambda item: item.state == "set aside", items)
-        own = (item for item in failed if item.generation == generation.generation_id)
-        return tuple(SetAside(one.id, one.stage, one.attempts, one.error) for one in islice(own, top))
+        of_generation = (item for item in failed if item.generation == generation.generation_id)
+        return tuple(
+            SetAside(item.id, item.stage, item.attempts, item.error) for item in islice(of_generation, top)
+        )
 
 
 # Parts of a message that differ between records rejected for the same reason.
@@ -208,5 +228,6 @@ def _summarise_rejects(paths: Sequence[Path], top: int) -> RejectSummary:
             kind = _PARTICULAR.sub("…", reason)
             counts[kind] += 1
             first.setdefault(kind, (str(row["file"]), row["line"], reason))
-    reasons = tuple(Reason(kind, records, *first[kind]) for kind, records in counts.most_common(top))
+
+    reasons = tuple(RejectReason(kind, records, *first[kind]) for kind, records in counts.most_common(top))
     return RejectSummary(tuple(map(str, paths)), counts.total(), reasons, len(counts) - len(reasons))

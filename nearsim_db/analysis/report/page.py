@@ -1,4 +1,7 @@
-"""Render reports as self-contained HTML pages that make no requests, each with its findings in sentences."""
+"""Render reports as self-contained HTML pages that make no requests.
+
+A report begins with its findings: sentences on what needs review.
+"""
 
 import base64
 import hashlib
@@ -34,31 +37,31 @@ def render(report: Report) -> bytes:
     )
 
 
-def render_difference(found: Difference) -> bytes:
+def render_difference(difference: Difference) -> bytes:
     """Return a comparison of two generations as an HTML page. Raises as `render` does."""
-    samples = {kind: getattr(found.samples, kind) for kind in ("lost", "gained", "rescored")}
+    samples = {kind: getattr(difference.samples, kind) for kind in ("lost", "gained", "rescored")}
     return _render(
         "difference.html",
-        found=found,
+        found=difference,
         version=version("nearsim-db"),
         compared={
-            kind: [(one, compare(one.left.text or "", one.right.text or "")) for one in pairs]
+            kind: [(pair, compare(pair.left.text or "", pair.right.text or "")) for pair in pairs]
             for kind, pairs in samples.items()
         },
     )
 
 
 def _render(template: str, /, **values: object) -> bytes:
-    """Render a template with some values."""
+    """Render a template with its values, the style sheet and the scripts."""
     try:
-        page = environment("nearsim_db.analysis.report")
+        templates = environment("nearsim_db.analysis.report")
     except ImportError as error:
         raise NearsimError(
             "the report requires jinja2, which is not installed; run: pip install 'nearsim-db[report]', or print the "
             "figures with --json"
         ) from error
     style, *scripts = map(asset, _ASSETS)
-    rendered = page.get_template(template).render(
+    rendered = templates.get_template(template).render(
         values, style=style, scripts=scripts, policy=content_policy(style, scripts)
     )
     return rendered.encode("utf-8", "replace")
@@ -71,10 +74,10 @@ def asset(name: str, package: str = "nearsim_db.analysis.report") -> str:
 
 @cache
 def environment(*packages: str) -> "Environment":
-    """Return the environment of the templates of some packages, with the filters of the report."""
+    """Return an environment with the templates of `packages`, the first one before others, and the report's filters."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    templates = Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
         finalize=contents.visible,
@@ -82,8 +85,8 @@ def environment(*packages: str) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= contents.FILTERS
-    return made
+    templates.filters |= contents.FILTERS
+    return templates
 
 
 def _draw(index: IndexContents | None) -> dict[str, object]:
@@ -98,7 +101,7 @@ def _draw(index: IndexContents | None) -> dict[str, object]:
 
 
 def content_policy(style: str, scripts: list[str], forms: str = "'none'") -> str:
-    """Return a Content-Security-Policy that allows only the inline style and scripts, and no requests but of forms."""
+    """Return a Content-Security-Policy for the inline style and scripts; forms may be sent to `forms`."""
     return "; ".join(
         (
             "default-src 'none'",
@@ -114,58 +117,63 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
-_MANY_CANDIDATES = 100
-_SUSPICIOUS = 50
+_MAX_CANDIDATES_PER_DOCUMENT = 100
+_MIN_SUSPICION_SCORE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A sentence and the id of its section; `look` needs manual review, `note` does not."""
+class ReportFinding:
+    """A sentence at the top of a report, about one of its sections."""
 
-    level: Literal["note", "look"]
+    level: Literal["note", "look"]  # `look` needs review by a person, `note` does not
     text: str
-    section: str
+    section: str  # id of the section
 
 
-def find(report: Report) -> list[Finding]:
-    """Return the findings, those that need review first."""
-    found = [*_pending(report)]
+def find(report: Report) -> list[ReportFinding]:
+    """Return the findings; those that need review come first."""
+    findings = [*_find_pending(report)]
     if report.stats is not None and report.index is not None:
-        found += [*_in_clusters(report.index), *_left_out(report.stats, report.index)]
-    return sorted(found, key=lambda one: one.level == "note")
+        findings += [*_find_in_clusters(report.index), *_find_left_out(report.stats, report.index)]
+    return sorted(findings, key=lambda finding: finding.level == "note")
 
 
-def _pending(report: Report) -> Iterator[Finding]:
+def _find_pending(report: Report) -> Iterator[ReportFinding]:
     stats = report.stats or {}
     if report.missing is not None:
-        yield Finding("look", f"No live index: {report.missing}.", "index")
+        yield ReportFinding("look", f"No live index: {report.missing}.", "index")
     waiting = (stats.get("changes_waiting") or 0) + (stats.get("queued") or 0)
     if waiting:
-        yield Finding(
+        yield ReportFinding(
             "look", f"{count_of(waiting, 'change')} not indexed yet: the figures will change.", "left-out"
         )
     if stats.get("set_aside"):
-        yield Finding(
+        yield ReportFinding(
             "look", f"{count_of(stats['set_aside'], 'piece')} of work failed and was set aside.", "left-out"
         )
     if report.rejects is not None and report.rejects.records:
-        yield Finding("look", f"{count_of(report.rejects.records, 'record')} rejected at ingest.", "rejects")
+        yield ReportFinding(
+            "look", f"{count_of(report.rejects.records, 'record')} rejected at ingest.", "rejects"
+        )
 
 
-def _in_clusters(index: IndexContents) -> Iterator[Finding]:
+def _find_in_clusters(index: IndexContents) -> Iterator[ReportFinding]:
     pairs, renumbered = index.similarities.pairs, index.similarities.renumbered
     if renumbered:
         share = contents.share(renumbered, pairs)
-        yield Finding(
+        yield ReportFinding(
             "look",
             f"{renumbered:,} of {count_of(pairs, 'stored pair')} ({share}) differ in their numbers: templates, "
             "corrections, or results of different days.",
             "pairs",
         )
-    suspicious = [one for one in index.clusters.suspicious if one.suspicion >= _SUSPICIOUS]
+
+    suspicious = [
+        cluster for cluster in index.clusters.suspicious if cluster.suspicion >= _MIN_SUSPICION_SCORE
+    ]
     if suspicious:
         worst = suspicious[0]
-        yield Finding(
+        yield ReportFinding(
             "look",
             f"The most suspicious cluster has {count_of(worst.facts.members, 'member')} and scores "
             f"{worst.suspicion:.0f} of 100.",
@@ -173,20 +181,25 @@ def _in_clusters(index: IndexContents) -> Iterator[Finding]:
         )
 
 
-def _left_out(stats: dict[str, Any], index: IndexContents) -> Iterator[Finding]:
+def _find_left_out(stats: dict[str, Any], index: IndexContents) -> Iterator[ReportFinding]:
     buckets = index.buckets
     if buckets.over_limit:
-        yield Finding(
+        yield ReportFinding(
             "look",
             f"{count_of(buckets.over_limit, 'bucket')} over the limit: {count_of(buckets.left_out, 'link')} left out.",
             "buckets",
         )
-    what = {"outside_window": "outside the retention window", "no_features": "without features match nothing"}
-    for key in filter(stats.get, what):
-        yield Finding("note", f"{count_of(stats[key], 'document')} {what[key]}.", "left-out")
+
+    left_out = {
+        "outside_window": "outside the retention window",
+        "no_features": "without features match nothing",
+    }
+    for key in filter(stats.get, left_out):
+        yield ReportFinding("note", f"{count_of(stats[key], 'document')} {left_out[key]}.", "left-out")
+
     candidates = stats.get("candidates_per_document") or 0
-    if candidates > _MANY_CANDIDATES:
-        yield Finding(
+    if candidates > _MAX_CANDIDATES_PER_DOCUMENT:
+        yield ReportFinding(
             "look",
             f"{candidates:,.0f} candidates per document is high; reduce them with more rows, a larger k or "
             "longer shingles.",

@@ -1,4 +1,4 @@
-"""Checks of a corpus and a proposal, with the statistics of shingle sets and hashes behind them."""
+"""Checks of a corpus and a proposal, each with a verdict and advice, and the statistics behind them."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
+from nearsim_db.analysis.tuning.corpus import Forecast, SampledCorpus
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct
 from nearsim_db.analysis.tuning.labels import LabelScores
 from nearsim_db.analysis.tuning.shingling import EQUAL_F1, Shingling, unit_of
@@ -23,13 +23,14 @@ from nearsim_db.similarity.recipe_warnings import MANY_CANDIDATES, NOTABLE_SHARE
 from nearsim_db.similarity.sketch import Family
 from nearsim_db.similarity.text import ID_BITS
 
-_MIN_EXPECTED_IDS = 5  # in a bucket, as the chi-squared test requires
+# The chi-squared test requires as many expected ids in each bucket.
+_MIN_EXPECTED_IDS = 5
 _BUCKETS = (1009, 101, 13)
 _MIN_P_VALUE = 0.001
 _FUNCTION_BUCKETS = 13
 _MAX_TESTED_IDS, _MAX_TESTED_VALUES = 100_000, 16_000_000
 _MAX_COUNTED_IDS = 4_000_000
-_MAX_IDS_PER_VALUE = 1e-3  # distinct shingles for each value of a hash
+_MAX_SHINGLES_PER_HASH_VALUE = 1e-3
 _MAX_LOST_BY_LIMIT = 0.005
 _MIN_LABELS = 50
 _UNITS = {"char": "characters", "word": "words", "sentence": "sentences"}
@@ -172,7 +173,7 @@ def check_hash_width(base: str, different: float) -> Check:
     collisions = magnitude(different**2 / 2 ** (bits + 1))
     return Check.of(
         "hash size",
-        "ok" if different / 2**bits < _MAX_IDS_PER_VALUE else "warning",
+        "ok" if different / 2**bits < _MAX_SHINGLES_PER_HASH_VALUE else "warning",
         f"{bits} bits for about {different:,.0f} distinct shingles: {collisions} collisions expected",
         "use hash.base = poly64, which has 64 bits",
     )
@@ -198,7 +199,7 @@ def magnitude(value: float) -> str:
     return f"{value:.0e}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
 
 
-def of_shingles(corpus: Corpus, chosen: Shingling, recipe: Recipe) -> Sequence[Check]:
+def of_shingles(corpus: SampledCorpus, chosen: Shingling, recipe: Recipe) -> Sequence[Check]:
     """Check the k rule, the uniformity of the hash and of a minhash family's functions, and the width of the hash."""
     different, grown = different_ids(corpus.sets, corpus.documents / corpus.sampled)
     base, family = recipe.hash.base, make_family(recipe)
@@ -210,9 +211,10 @@ def of_shingles(corpus: Corpus, chosen: Shingling, recipe: Recipe) -> Sequence[C
     ]
 
 
-def of_texts(corpus: Corpus, chosen: Shingling, unspaced: float) -> Sequence[Check]:
+def of_texts(corpus: SampledCorpus, chosen: Shingling, unspaced: float) -> Sequence[Check]:
     """Check whether the texts suit the shingling; `unspaced` is the share in scripts without spaces."""
     featureless, twins = corpus.sets.featureless, corpus.sets.twins
+
     return [
         _check_share(
             "scripts",
@@ -245,6 +247,8 @@ def of_texts(corpus: Corpus, chosen: Shingling, unspaced: float) -> Sequence[Che
 def of_labels(scores: LabelScores) -> Check:
     """Check whether there are enough labelled pairs of either kind for a reproducible threshold."""
     finding = f"{scores.duplicates:,} duplicate and {scores.distinct:,} distinct pairs were labelled"
+
+    # Without a usable threshold the labels cannot be followed.
     if scores.best.f1 == 0 and scores.points:
         return Check(
             "labels",
@@ -268,6 +272,7 @@ def of_labels(scores: LabelScores) -> Check:
             f"{scores.accept_all.precision:.3f}",
             "the threshold is not taken from the labels; compare other fields or features, or label other pairs",
         )
+
     if min(scores.duplicates, scores.distinct) >= _MIN_LABELS:
         return Check("labels", "ok", finding)
     return Check(
@@ -282,6 +287,7 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
     """Check for too many candidates, pairs lost in large buckets, and recipe warnings."""
     limit = profile.recipe.match.bucket_limit
     keeps = f"match.bucket_limit = {limit} keeps {kept:.2%} of the pairs that share a bucket"
+
     return [
         _check_share(
             "candidates",
@@ -304,7 +310,7 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
 
 
 def of_fields(best: tuple[float, str, str], fields: Sequence[str], together: float) -> Check:
-    """Compare the best F1 of a field alone, with its name and shingles, with that of all fields together."""
+    """Compare the best F1 of a single field, given with its name and shingles, with the F1 of all fields together."""
     f1, field, shingles = best
     return Check.of(
         "fields",
@@ -321,6 +327,7 @@ def of_clusters(
     row = next((row for row in clusters if row.threshold == threshold), None)
     if row is None:
         return
+
     part = (
         ""
         if row.documents >= documents

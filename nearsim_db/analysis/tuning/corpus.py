@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
-from nearsim_db.analysis.tuning.pair_sample import PairSample
+from nearsim_db.analysis.tuning.pair_sample import WeightedPairs
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 from nearsim_db.similarity.candidates import begins
 from nearsim_db.similarity.encoder import Encoder, Features
@@ -18,32 +18,28 @@ _SKETCHED_AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Expected results of a banding. Recalls are in 0..1; `pairs` counts different texts at or above the threshold.
-
-    `recall_at` is the recall of a pair at the threshold; `recall` is the recall of all pairs from there on, the S-curve
-    weighted by the histogram. `candidates` are candidate pairs per distinct document, without a bucket limit.
-    """
+    """Expected results of a banding; recalls are in 0..1."""
 
     threshold: float
-    k: int
-    wanted_recall: float | None
+    k: int  # size of the sketch
+    wanted_recall: float | None  # for which the bands were chosen, None if the recipe sets them
     bands: int
     rows: int
-    recall_at: float
-    recall: float
-    pairs: float
-    candidates: float
+    recall_at: float  # of a pair at the threshold
+    recall: float  # of all pairs at or above the threshold: the S-curve weighted by the histogram
+    pairs: float  # pairs of different texts at or above the threshold
+    candidates: float  # candidate pairs per distinct document, without a bucket limit
     bytes_per_document: int
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """The feature sets and pairs of a sample of `sampled` of `documents` documents of a corpus."""
+class SampledCorpus:
+    """A corpus, seen through the feature sets and pairs of a sample of its documents."""
 
     sets: DistinctSets
-    pairs: PairSample
-    documents: int
-    sampled: int
+    pairs: WeightedPairs
+    documents: int  # of the corpus
+    sampled: int  # documents in the sample
 
     @cached_property
     def grown(self) -> Floats:
@@ -73,9 +69,11 @@ class Corpus:
         probability = _probabilities(profile, self.pairs.similarity)
         weight, threshold = self.weight, profile.recipe.match.threshold
         is_similar = self.pairs.similarity >= threshold - 1e-12
+
         pairs = float(weight[is_similar].sum())
         recall = float((weight * probability)[is_similar].sum()) / pairs if pairs else profile.expected_recall
         candidates = float((weight * probability).sum()) / max(float(self.grown.sum()), 1.0)
+
         return Forecast(
             threshold,
             profile.recipe.sketch.k,

@@ -1,4 +1,4 @@
-"""Labelled pairs, how well similarities separate them, and the threshold that does it best."""
+"""Labelled pairs: their files, how well similarities separate them, and the threshold that separates them best."""
 
 import csv
 import io
@@ -23,13 +23,15 @@ _SHOWN_POINTS = 12
 
 
 @dataclass(slots=True)
-class Labels:
-    """Labelled pairs by external id; `unknown` counts pairs of unknown documents, `bad` invalid lines."""
+class PairLabels:
+    """Labelled pairs by external id."""
 
-    pairs: list[tuple[str, str, bool]] = field(default_factory=list)
-    bad: int = 0
-    unknown: int = 0
-    reasons: list[str] = field(default_factory=list)
+    pairs: list[tuple[str, str, bool]] = field(
+        default_factory=list
+    )  # two ids, and whether they are duplicates
+    bad: int = 0  # invalid lines
+    unknown: int = 0  # pairs of unknown documents
+    reasons: list[str] = field(default_factory=list)  # why the first lines or pairs are unusable
 
     @property
     def ids(self) -> set[str]:
@@ -37,7 +39,7 @@ class Labels:
         return {external_id for left, right, _ in self.pairs for external_id in (left, right)}
 
     def keep_known(self, documents: Mapping[str, object]) -> None:
-        """Remove and count the pairs that name another document than these, by external id."""
+        """Remove and count the pairs that name a document which is not among `documents`, by external id."""
         usable = [pair for pair in self.pairs if pair[0] in documents and pair[1] in documents]
         self.unknown += len(self.pairs) - len(usable)
 
@@ -48,7 +50,7 @@ class Labels:
         self.pairs = usable
 
 
-def read_labels(path: Path) -> Labels:
+def read_labels(path: Path) -> PairLabels:
     """Read a CSV with the columns id_a, id_b and label: 1/0, yes/no, true/false, duplicate/distinct.
 
     Lines are parsed one by one, so that an unbalanced quote affects only its own. Raises InputError if the file cannot
@@ -82,9 +84,9 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _read(lines: Iterable[str], places: Sequence[int]) -> Labels:
+def _read(lines: Iterable[str], places: Sequence[int]) -> PairLabels:
     """Read the lines after the header; `places` are the column indexes."""
-    labels = Labels()
+    labels = PairLabels()
     for number, line in enumerate(lines, 2):
         pair = _pair(line, places)
         if not isinstance(pair, str):
@@ -138,25 +140,21 @@ class Band:
 
 
 _MIN_YOUDEN_INDEX = 0.1
-_DEVIATIONS = 1.96  # of the area under the curve, in 95 % of the cases
+# The area under the curve is within so many standard errors in 95 % of the cases.
+_STANDARD_ERRORS = 1.96
 
 
 @dataclass(slots=True)
 class LabelScores:
-    """Scores of labelled pairs: precision and recall by threshold, the best point, and the numbers of pairs.
-
-    `best` has the highest F1 or, if a precision is asked for, the highest recall with this precision. `auc` is the
-    probability that a duplicate pair is more similar than a distinct one, ties counting half. `accept_all` is the point
-    of calling every pair a duplicate, `at` the point of the proposed threshold.
-    """
+    """Scores of labelled pairs by threshold."""
 
     duplicates: int
     distinct: int
-    points: list[Point]
-    best: Point
-    auc: float
+    points: list[Point]  # highest threshold first
+    best: Point  # with the highest F1 or, if a precision is asked for, with this precision and the highest recall
+    auc: float  # probability that a duplicate pair is more similar than a distinct one, ties counting half
     bands: list[Band]
-    at: Point | None = None
+    at: Point | None = None  # at the proposed threshold
 
     @property
     def accept_all(self) -> Point:
@@ -178,7 +176,7 @@ class LabelScores:
         above, below = auc / (2 - auc), 2 * auc * auc / (1 + auc)
         variance = auc * (1 - auc) + (duplicates - 1) * (above - auc**2) + (distinct - 1) * (below - auc**2)
         error = math.sqrt(max(variance, 0) / (duplicates * distinct))
-        is_above_chance = auc - _DEVIATIONS * error > 0.5
+        is_above_chance = auc - _STANDARD_ERRORS * error > 0.5
 
         hits = self.best.recall * duplicates
         false_positives = hits / self.best.precision - hits if self.best.precision else 0.0

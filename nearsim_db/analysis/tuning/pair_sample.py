@@ -18,17 +18,18 @@ from nearsim_db.similarity.arrays import Floats, Hashes, Ints, are_fresh, flat
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch import Banding, MinHash
 
-_K = 128  # values of a sketch
+_SKETCH_SIZE = 128
 _MAX_RANDOM_PAIRS = 300_000
 _MAX_NEAR_PAIRS = 1_000_000
-_MAX_MERGED_IDS = 600_000_000  # about one second of comparisons
-_MAX_ROWS = 16  # of a band
+# Comparisons of as many ids take about one second.
+_MAX_MERGED_IDS = 600_000_000
+_MAX_BAND_ROWS = 16
 _COMPARED_AT_ONCE = 100_000
 _CROWDING = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class PairSample:
+class WeightedPairs:
     """m distinct pairs of sets, left < right, with similarity in [0, 1] and the number of pairs each represents.
 
     `total` is the number of all pairs of the sets.
@@ -46,7 +47,7 @@ def sample_pairs(
     seed: int,
     max_random_pairs: int = _MAX_RANDOM_PAIRS,
     max_near_pairs: int = _MAX_NEAR_PAIRS,
-) -> PairSample:
+) -> WeightedPairs:
     """Sample pairs at random and by shared buckets; return all pairs if there are not more.
 
     The numbers of pairs bound the work; they are lower for long documents.
@@ -58,7 +59,7 @@ def sample_pairs(
     if total <= draws:
         left, right = np.triu_indices(size, 1)
         similarity = sets.similarities(left.astype(np.int64), right.astype(np.int64))
-        return PairSample(left, right, similarity, np.ones(total), total)
+        return WeightedPairs(left, right, similarity, np.ones(total), total)
 
     generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune pairs", 4)))
     codes = _draw(generator, size, draws)
@@ -81,7 +82,7 @@ class _RandomPairs:
 
 def shares_bucket(similarity: Floats, rows: int) -> Floats:
     """Return the probability that a pair shares a bucket of the generous banding with `rows` rows."""
-    return np.asarray(1 - (1 - similarity**rows) ** (_K // rows), np.float64)
+    return np.asarray(1 - (1 - similarity**rows) ** (_SKETCH_SIZE // rows), np.float64)
 
 
 def _draw(generator: np.random.Generator, size: int, draws: int) -> Ints:
@@ -99,19 +100,19 @@ def _probability_of_draw(total: int, draws: int) -> float:
 
 def _choose_rows(at_random: _RandomPairs, max_pairs: int) -> int:
     """Return the smallest number of rows per band with which at most `max_pairs` are expected to share a bucket."""
-    for rows in range(2, _MAX_ROWS):
+    for rows in range(2, _MAX_BAND_ROWS):
         if shares_bucket(at_random.similarity, rows).sum() / at_random.probability <= max_pairs:
             return rows
-    return _MAX_ROWS
+    return _MAX_BAND_ROWS
 
 
 def _sharing_pairs(
     sets: DistinctSets, generator: np.random.Generator, rows: int, max_pairs: int, seed: int
 ) -> tuple[Ints, Floats]:
     """Return the codes of the pairs that share a bucket, and the probability that each was kept."""
-    family = MinHash(_K, seed, sets.bits, backend=sets.backend)
-    keys = flat(family.band_keys(family.sketch(sets.ids, sets.offsets), Banding(_K // rows, rows, seed=seed)))
-    keys = keys.reshape(-1, _K // rows)
+    family, bands = MinHash(_SKETCH_SIZE, seed, sets.bits, backend=sets.backend), _SKETCH_SIZE // rows
+    keys = flat(family.band_keys(family.sketch(sets.ids, sets.offsets), Banding(bands, rows, seed=seed)))
+    keys = keys.reshape(-1, bands)
     members, begins, sizes = _buckets(keys)
 
     pairs = sizes * (sizes - 1) // 2
@@ -179,7 +180,7 @@ def _kept(keys: Hashes, probability: Floats, shared: Ints) -> Floats:
 
 def _weigh(
     at_random: _RandomPairs, shared: Ints, kept: Floats, rows: int, sets: DistinctSets, total: int
-) -> PairSample:
+) -> WeightedPairs:
     """Join the pairs drawn at random with those that share a bucket, and weigh them."""
     further = np.setdiff1d(shared, at_random.codes, assume_unique=True)
     codes = np.concatenate((at_random.codes, further))
@@ -197,7 +198,7 @@ def _weigh(
     weight[places] += (1 - share_at_random[places]) / (np.maximum(near[places], 1e-12) * kept)
 
     left, right = np.divmod(codes, len(sets))
-    return PairSample(left, right, similarity, weight, total)
+    return WeightedPairs(left, right, similarity, weight, total)
 
 
 def _share_at_random(probability: float, near: Floats) -> Floats:
@@ -208,25 +209,21 @@ def _share_at_random(probability: float, near: Floats) -> Floats:
 
 
 BINS = 20
-_WINDOW = 3  # bins
+_WINDOW_BINS = 3
 _MIN_RISE = 1.25
 _MIN_DEVIATIONS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Estimated pairs of different texts in the corpus: bin i covers similarities from i / 20 up to (i + 1) / 20.
+    """Estimated pairs of different texts by similarity: bin i has similarities from i / 20 up to (i + 1) / 20."""
 
-    `pairs` is float64 of 20, `sampled` the same for the sample alone; `identical` are pairs of documents of the corpus
-    with the same features.
-    """
-
-    pairs: Floats
-    sampled: Floats
-    identical: float
+    pairs: Floats  # of the corpus, float64 of 20
+    sampled: Floats  # of the sample alone, float64 of 20
+    identical: float  # pairs of documents of the corpus with the same features
 
 
-def histogram(pairs: PairSample, weight: Floats, identical: float) -> Histogram:
+def histogram(pairs: WeightedPairs, weight: Floats, identical: float) -> Histogram:
     """Return the histogram of a sample of pairs; each represents `weight` pairs of the corpus, float64 of m."""
     places = np.minimum((pairs.similarity * BINS + 1e-9).astype(np.int64), BINS - 1)
     in_corpus = np.bincount(places, weight, minlength=BINS).astype(np.float64)
@@ -242,18 +239,18 @@ def valley(histogram: Histogram) -> float | None:
     counts = histogram.sampled
     # Random pairs peak above 0 if all documents share some shingles.
     peak = int(np.argmax(counts[: BINS // 2]))
-    windows = np.convolve(counts[peak:], np.ones(_WINDOW), "valid")
-    lowest = int(np.argmin(windows[:-_WINDOW]))
+    windows = np.convolve(counts[peak:], np.ones(_WINDOW_BINS), "valid")
+    lowest = int(np.argmin(windows[:-_WINDOW_BINS]))
 
     # Of adjacent windows that are equally empty, take the middle one.
-    equal = np.flatnonzero(windows[:-_WINDOW] == windows[lowest])
+    equal = np.flatnonzero(windows[:-_WINDOW_BINS] == windows[lowest])
     run = equal[equal - equal[0] == np.arange(len(equal))]
     lowest = int(run[len(run) // 2])
 
-    highest = float(windows[lowest + _WINDOW :].max())
+    highest = float(windows[lowest + _WINDOW_BINS :].max())
     rise = highest - float(windows[lowest])
     if highest < _MIN_RISE * windows[lowest] or rise <= _MIN_DEVIATIONS * math.sqrt(
         highest + windows[lowest]
     ):
         return None
-    return (peak + lowest + _WINDOW / 2) / BINS
+    return (peak + lowest + _WINDOW_BINS / 2) / BINS

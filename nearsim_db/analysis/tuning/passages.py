@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nearsim_db.analysis.tuning import labels
-from nearsim_db.analysis.tuning.labels import Labels, LabelScores
+from nearsim_db.analysis.tuning.labels import LabelScores, PairLabels
 from nearsim_db.analysis.tuning.pair_sample import BINS, Histogram, valley
 from nearsim_db.analysis.tuning.proposal import TuningOptions
 from nearsim_db.analysis.tuning.sampling import Sample
@@ -24,39 +24,36 @@ from nearsim_db.similarity.text.tokens import Tokens
 LENGTHS = (8, 10, 13, 16, 20, 25, 32, 40)
 GAPS = (0, 5, 10, 20, 30, 50, 80)
 _MIN_PAIRS = 10
-_MIN_CONTINUED = 0.5  # share of the pairs with a common run whose run is longer than by chance
+# Runs that at least this share of the pairs continue to twice the length are no mere phrases.
+_MIN_CONTINUED = 0.5
 _MIN_COVERED = 0.98
 _PAIRS_EXAMINED = 300
 
 
 @dataclass(frozen=True, slots=True)
 class LengthScore:
-    """How common runs of `passage` equal words are in the sample.
+    """How common runs of equal words of one length are in the sample."""
 
-    `documents` is the share of documents that have such a run in common with another document. Of the pairs with a
-    common run, `continued` is the share with a common run of twice the length, None without pairs. `fingerprints` is
-    the mean number of fingerprints of a document.
-    """
-
-    passage: int
-    documents: float
-    continued: float | None
-    fingerprints: float
+    passage: int  # length of the runs
+    documents: float  # share of the documents that have such a run in common with another
+    continued: (
+        float | None
+    )  # share of the pairs with a common run that have one of twice the length, None without pairs
+    fingerprints: float  # mean number of fingerprints of a document
 
 
 @dataclass(frozen=True, slots=True)
 class PassageTuning:
-    """A proposed recipe with the scores of lengths and gaps.
-
-    `gaps` has each gap with the equal words in passages, as a share of those with the best gap.
-    """
+    """A proposed recipe with the scores of lengths and gaps."""
 
     sample: Sample
     lengths: list[LengthScore]
-    gaps: list[tuple[int, float]]
+    gaps: list[
+        tuple[int, float]
+    ]  # gap, and equal words in passages as a share of the equal words with the best gap
     recipe: Recipe
-    reasons: dict[str, str]
-    labels: Labels | None
+    reasons: dict[str, str]  # by recipe key
+    labels: PairLabels | None
     label_scores: LabelScores | None
 
 
@@ -64,7 +61,7 @@ def tune_passages(
     sample: Sample,
     recipe: Recipe,
     options: TuningOptions,
-    labelled: Labels | None = None,
+    labelled: PairLabels | None = None,
     progress: Progress = silent,
 ) -> PassageTuning:
     """Propose match.passage, match.passage_gap and match.threshold; keys in `options.kept` stay the recipe's.
@@ -145,7 +142,7 @@ def _choose_length(
     options: TuningOptions,
     reasons: dict[str, str],
 ) -> int:
-    """Return the shortest run that half of the pairs which share it continue, and note the reason."""
+    """Return the shortest length of runs that half of the pairs continue, and note the reason."""
     if "passage" in options.kept:
         reasons["match.passage"] = "given"
         return recipe_length
@@ -164,7 +161,7 @@ def _choose_length(
 def _score_gaps(
     texts: Sequence[Tokens], pairs: Ints, finder: PassageFinder, passage: int
 ) -> list[tuple[int, float]]:
-    """Return for each gap the equal words in the passages of some pairs, as a share of those with the best gap."""
+    """Return the equal words in the passages of pairs for each gap, as a share of the words with the best gap."""
     equal_words = []
     for gap in GAPS:
         rules = replace(finder.rules, gap=gap, length=passage)
@@ -188,7 +185,9 @@ def _choose_gap(
     return gap
 
 
-def _score_labels(encoder: Encoder, sample: Sample, labelled: Labels, options: TuningOptions) -> LabelScores:
+def _score_labels(
+    encoder: Encoder, sample: Sample, labelled: PairLabels, options: TuningOptions
+) -> LabelScores:
     rows = {name: row for row, name in enumerate(sample.wanted)}
     ends = np.array([(rows[left], rows[right]) for left, right, _ in labelled.pairs], np.int64)
     texts = [encoder.text_of(title, body) for title, body in sample.wanted.values()]
@@ -219,7 +218,7 @@ def _choose_threshold(
     options: TuningOptions,
     reasons: dict[str, str],
 ) -> float:
-    """Return the threshold given, by labels, or at the valley of containments of pairs with a passage."""
+    """Return the user's threshold, the best one for labels, or the valley of containments of pairs with a passage."""
     if options.threshold is not None:
         reasons["match.threshold"] = "given"
         return options.threshold

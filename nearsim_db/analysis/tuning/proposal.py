@@ -1,11 +1,11 @@
-"""The proposal: the choice of sketch size and bands for a threshold, and the recipe as TOML with its reasons."""
+"""Propose sketch size and bands for a threshold, and write the recipe as TOML with the reasons as comments."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
+from nearsim_db.analysis.tuning.corpus import Forecast, SampledCorpus
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, override, to_toml
@@ -15,25 +15,24 @@ RECALLS = (0.9, 0.95, 0.99, 0.995, 0.999)
 SKETCHES = (64, 128, 256)
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 _LARGER_SKETCHES = (128, 256, 512, 1024)
-_MAX_SHARE_OF_CANDIDATES = 0.8  # that a larger sketch must leave to be worth its size
+# A larger sketch is worth its size if it leaves at most this share of the candidates.
+_MAX_SHARE_OF_CANDIDATES = 0.8
 RECALL = 0.995
-_WIDTH = 100  # of a comment
+_COMMENT_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class TuningOptions:
-    """What the user fixes.
+    """What the user asks for.
 
-    `recall` is the share of pairs at the threshold to be found, `threshold` a threshold to use instead of choosing one.
-    `kept` names keys, without their sections, that stay as the recipe has them: scheme, k, linkage, passage,
-    passage_gap. `precision` is the precision of labelled pairs to reach; None: the best F1.
+    `kept` names keys, without their sections, that stay as in the recipe: scheme, k, linkage, passage, passage_gap.
     """
 
-    recall: float = RECALL
-    threshold: float | None = None
+    recall: float = RECALL  # share of the pairs at the threshold to be found
+    threshold: float | None = None  # used instead of choosing one
     seed: int = 1
     kept: frozenset[str] = frozenset()
-    precision: float | None = None
+    precision: float | None = None  # of labelled pairs, to be reached; None maximises F1
 
     @property
     def fixes_shingles(self) -> bool:
@@ -57,7 +56,7 @@ class Proposal:
 
 
 def propose(
-    corpus: Corpus, recipe: Recipe, threshold: float, recall: float, reasons: Mapping[str, str]
+    corpus: SampledCorpus, recipe: Recipe, threshold: float, recall: float, reasons: Mapping[str, str]
 ) -> Proposal:
     """Choose sketch size and bands for a threshold, with reasons. Raises RecipeError if none reach the recall."""
     profile, sketch_reason = choose_sketch(corpus, recipe, threshold, recall)
@@ -78,7 +77,9 @@ def with_threshold(recipe: Recipe, threshold: float, recall: float, k: int | Non
     return override(recipe, settings if k is None else [*settings, f"sketch.k={k}"])
 
 
-def choose_sketch(corpus: Corpus, recipe: Recipe, threshold: float, recall: float) -> tuple[Profile, str]:
+def choose_sketch(
+    corpus: SampledCorpus, recipe: Recipe, threshold: float, recall: float
+) -> tuple[Profile, str]:
     """Return a profile with the recipe's sketch size, or a larger one to reach the recall or reduce candidates.
 
     Also returns the reason. Raises RecipeError if no sketch size reaches the recall.
@@ -119,7 +120,7 @@ def _sketch_reason(k: int, recipe_k: int, candidates: float) -> str:
     return "the recipe's own; a larger one would hardly reduce the candidates"
 
 
-def alternatives(corpus: Corpus, recipe: Recipe, threshold: float) -> list[Forecast]:
+def alternatives(corpus: SampledCorpus, recipe: Recipe, threshold: float) -> list[Forecast]:
     """Return forecasts for other recalls and sketch sizes; infeasible ones are omitted."""
     sizes = _sketch_sizes(recipe, sorted({*SKETCHES, recipe.sketch.k}))
     return _forecasts(
@@ -127,7 +128,7 @@ def alternatives(corpus: Corpus, recipe: Recipe, threshold: float) -> list[Forec
     )
 
 
-def thresholds(corpus: Corpus, recipe: Recipe, recall: float, chosen: float) -> list[Forecast]:
+def thresholds(corpus: SampledCorpus, recipe: Recipe, recall: float, chosen: float) -> list[Forecast]:
     """Return forecasts for other thresholds and the chosen one."""
     return _forecasts(
         corpus,
@@ -135,7 +136,7 @@ def thresholds(corpus: Corpus, recipe: Recipe, recall: float, chosen: float) -> 
     )
 
 
-def _forecasts(corpus: Corpus, recipes: Iterable[Recipe]) -> list[Forecast]:
+def _forecasts(corpus: SampledCorpus, recipes: Iterable[Recipe]) -> list[Forecast]:
     forecasts = []
     for recipe in recipes:
         with suppress(RecipeError):
@@ -158,7 +159,7 @@ def commented(recipe: Recipe, heading: str, reasons: Mapping[str, str]) -> str:
 def _comment(text: str) -> list[str]:
     return textwrap.wrap(
         text,
-        _WIDTH,
+        _COMMENT_CHARACTERS,
         initial_indent="# ",
         subsequent_indent="# ",
         break_long_words=False,

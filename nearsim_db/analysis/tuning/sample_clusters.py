@@ -1,4 +1,4 @@
-"""The clusters that de-duplication would make of a sample."""
+"""Clusters of a sample: what de-duplication would remove at a threshold, and how large its clusters would be."""
 
 from dataclasses import dataclass
 
@@ -13,21 +13,18 @@ from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe_warnings import has_excessive_duplicates
 
-_MAX_MERGED_IDS = 1_200_000_000  # about two seconds of comparisons
-_MAX_CLUSTERED_PAIRS = 200_000  # about two seconds of average linkage
+# Each is about two seconds of work: comparisons of ids, and average linkage of pairs.
+_MAX_MERGED_IDS = 1_200_000_000
+_MAX_CLUSTERED_PAIRS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class SampleClusters:
-    """What de-duplication leaves of a sample.
+    """What de-duplication leaves of a sample."""
 
-    `documents` counts the documents with features that were clustered, `removed` those among them that are not the
-    survivor of their cluster, `largest` those of the largest cluster, 0 if there is none.
-    """
-
-    documents: int
-    removed: int
-    largest: int
+    documents: int  # that have features and were clustered
+    removed: int  # documents that are not the survivor of their cluster
+    largest: int  # documents in the largest cluster, 0 if there is none
 
     @property
     def removed_share(self) -> float:
@@ -46,10 +43,10 @@ class SampleClusters:
 
 
 class PairsToCluster:
-    """The pairs of a sample that an index would find from a threshold on, for clusters at this one or higher ones.
+    """The pairs of a sample that an index would find at or above a threshold, to be clustered at this or a higher one.
 
-    If there are too many candidates to compare in a few seconds, or too many pairs to cluster, fewer documents, drawn
-    at random, are examined.
+    If there are too many candidates to compare in a few seconds, or too many pairs to cluster, a random part of the
+    documents is examined.
     """
 
     def __init__(self, sets: DistinctSets, profile: Profile, seed: int) -> None:
@@ -79,9 +76,10 @@ class PairsToCluster:
         return np.sort(self._order[:count])
 
     def cluster(self, threshold: float) -> SampleClusters:
-        """Cluster the sample at a threshold, which is not below that of the pairs, by the recipe's linkage."""
+        """Cluster the sample by the recipe's linkage; `threshold` is not below the threshold of the pairs."""
         is_similar = self._similarity >= threshold - 1e-12
         pairs, similarities, rows = self._pairs[is_similar], self._similarity[is_similar], self._rows
+
         while len(pairs) > _MAX_CLUSTERED_PAIRS:
             rows = np.sort(self._order[: len(rows) * 2 // 3])
             inside = np.isin(pairs, rows).all(axis=1)
@@ -106,7 +104,7 @@ class PairsToCluster:
 
 
 def _count_links(keys: Hashes, limit: int) -> int:
-    """Count the pairs of sets that share a bucket with an anchor, once a bucket."""
+    """Count pairs of a set and an anchor (one of the first sets of a bucket), once for each bucket that they share."""
     sizes = np.unique(keys, return_counts=True)[1]
     anchors = np.minimum(sizes, limit) if limit else sizes
     return int((anchors * (anchors - 1) // 2 + (sizes - anchors) * anchors).sum())

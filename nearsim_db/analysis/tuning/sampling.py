@@ -1,4 +1,4 @@
-"""Uniform sampling of documents in one pass, bounded in number and in characters; of files or of a collection."""
+"""Uniform samples of documents from files or from a collection, bounded in documents and in characters."""
 
 import heapq
 import random
@@ -23,17 +23,16 @@ TextOf = Callable[[str | None, str | None], str]
 
 @dataclass(slots=True)
 class Sample:
-    """A uniform sample: `texts` of `documents` read.
+    """A uniform sample of texts.
 
-    `larger`, if not empty, is a larger sample, of which `texts` is a part, to form clusters of: those of a small sample
-    are smaller than those of the corpus. `wanted` are title and body of documents requested by id, sampled or not;
-    `rejected` counts invalid records.
+    Clusters are formed of a larger sample if there is one, as a small sample has smaller clusters than the corpus.
     """
 
     texts: list[str]
-    documents: int
-    rejected: int = 0
-    larger: list[str] = field(default_factory=list)
+    documents: int  # valid documents that were read or counted
+    rejected: int = 0  # invalid records
+    larger: list[str] = field(default_factory=list)  # a larger sample that includes `texts`, or empty
+    # Title and body of the documents that were requested by id, sampled or not.
     wanted: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     first_rejects: list[Reject] = field(default_factory=list)
 
@@ -53,7 +52,7 @@ class Reservoir:
 
     def __init__(self, size: int, characters: int, seed: int) -> None:
         self._size = size
-        self._room = characters
+        self._free_characters = characters
         self._random = random.Random(seed)
         self._sampled: list[tuple[float, int, str]] = []
         self._limit = 1.0
@@ -66,10 +65,10 @@ class Reservoir:
         if number >= self._limit:
             return
         heapq.heappush(self._sampled, (-number, self.seen, text))
-        self._room -= len(text)
-        while len(self._sampled) > self._size or (self._room < 0 and len(self._sampled) > 2):
+        self._free_characters -= len(text)
+        while len(self._sampled) > self._size or (self._free_characters < 0 and len(self._sampled) > 2):
             number, _, dropped = heapq.heappop(self._sampled)
-            self._room += len(dropped)
+            self._free_characters += len(dropped)
             # From now on only lower keys can enter the sample.
             self._limit = -number
 
@@ -133,11 +132,11 @@ def draw_from_collection(
             progress("read", reservoir.seen, len(doc_ids))
         sample = Sample(reservoir.texts(), total)
 
-        # As many more as are about as long as the limit of characters.
+        # The larger sample has about as many characters as the limit allows.
         mean = max(sample.characters / max(len(sample.texts), 1), 1.0)
-        room = min(int(MAX_CHARACTERS / mean), MAX_CLUSTERED_DOCUMENTS)
-        if len(sample.texts) == size and room > size:
-            larger = documents.sample_documents(connection, collection_id, room, seed)
+        larger_size = min(int(MAX_CHARACTERS / mean), MAX_CLUSTERED_DOCUMENTS)
+        if len(sample.texts) == size and larger_size > size:
+            larger = documents.sample_documents(connection, collection_id, larger_size, seed)
             further = sorted(set(larger) - set(doc_ids))
             sample.larger = [*sample.texts]
             for stored in _read(connection, collection_id, further):

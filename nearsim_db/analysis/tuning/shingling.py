@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
-from nearsim_db.analysis.tuning.pair_sample import PairSample, sample_pairs
+from nearsim_db.analysis.tuning.pair_sample import WeightedPairs, sample_pairs
 from nearsim_db.analysis.tuning.proposal import TuningOptions
 from nearsim_db.records import Progress
 from nearsim_db.similarity import presets
@@ -20,35 +20,31 @@ from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
 _SIZES = {"word": range(1, 6), "char": range(3, 10), "bag": range(1, 2)}
 _RECORDS = presets.load("records")
-_MAX_RECORD_WORDS = 60  # of a typical document
-_MIN_DISTINCT_WORDS = 0.75  # share of a document's words
+_MAX_TYPICAL_RECORD_WORDS = 60
+_MIN_SHARE_OF_DISTINCT_WORDS = 0.75
 _MIN_RECORDS = 100
 _MIN_NEAR_PAIRS = 10
 # Gaps and F1 that differ by less are equal: another sample could rank them differently.
 _EQUAL_GAPS = 0.03
 EQUAL_F1 = 0.005
-_MIN_GAIN_OF_CHARACTERS = 0.1  # of the gap: they give five times as many shingles as words
-_MAX_QUIET_SIMILARITY = 0.2  # of random pairs
+# Characters give five times as many shingles as words, so their gap must be wider by this.
+_MIN_WIDER_GAP_OF_CHARACTERS = 0.1
+_MAX_RANDOM_SIMILARITY_OF_SHORTEST = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Shingling:
-    """A shingling with its scores.
-
-    `near` is the lower quartile of the similarities of near pairs, `random` the 99.9th percentile of random pairs.
-    `shingles` are those of a typical document, `short` is the share of documents of one shingle or less. With labels,
-    `best_f1` is their best F1, `weighted_f1` the best one with precision weighted by the pairs of the corpus.
-    """
+    """A shingling with its scores."""
 
     scheme: str
     k: int
-    near: float
-    random: float
-    shingles: float
+    near: float  # lower quartile of the similarities of near pairs
+    random: float  # 99.9th percentile of the similarities of random pairs
+    shingles: float  # of a typical document
     rule: KRule
-    short: float
-    best_f1: float | None = None
-    weighted_f1: float | None = None
+    short: float  # share of the documents that have one shingle or less
+    best_f1: float | None = None  # of the labels, None without labels
+    weighted_f1: float | None = None  # the best F1 with precision weighted by the pairs of the corpus
 
     @property
     def gap(self) -> float:
@@ -99,8 +95,8 @@ def are_records(words: Units) -> bool:
     """Whether texts look like records: they are short, and few of their words recur within a text."""
     return (
         len(words.lengths) >= _MIN_RECORDS
-        and words.distinct >= _MIN_DISTINCT_WORDS
-        and 0 < words.typical_length <= _MAX_RECORD_WORDS
+        and words.distinct >= _MIN_SHARE_OF_DISTINCT_WORDS
+        and 0 < words.typical_length <= _MAX_TYPICAL_RECORD_WORDS
     )
 
 
@@ -146,7 +142,7 @@ def choose(
     groups = [group for group in (words, characters) if group] or [others or sound]
     widest = [_widest(group, recipe_shingles) for group in groups]
     best = widest[0]
-    if len(widest) == 2 and widest[1].gap > widest[0].gap + _MIN_GAIN_OF_CHARACTERS:
+    if len(widest) == 2 and widest[1].gap > widest[0].gap + _MIN_WIDER_GAP_OF_CHARACTERS:
         best = widest[1]
     return best, _reason(best, widest, bool(words), unspaced)
 
@@ -159,7 +155,9 @@ def _sound(scored: Sequence[Shingling], recipe_scheme: str) -> list[Shingling]:
     longer = [shingles for shingles in ordered if (shingles.scheme, shingles.k) not in single] or scored
 
     verdicts: tuple[Verdict, ...] = ("ok", "warning", "problem")
-    by_verdict = ([shingles for shingles in longer if shingles.rule.verdict == one] for one in verdicts)
+    by_verdict = (
+        [shingles for shingles in longer if shingles.rule.verdict == verdict] for verdict in verdicts
+    )
     return next(group for group in by_verdict if group)
 
 
@@ -182,7 +180,7 @@ def _without_near_pairs(
     quiet = [
         shingles
         for shingles in group
-        if shingles.random <= _MAX_QUIET_SIMILARITY and shingles.rule.verdict == "ok"
+        if shingles.random <= _MAX_RANDOM_SIMILARITY_OF_SHORTEST and shingles.rule.verdict == "ok"
     ]
     best = min(quiet or group, key=lambda shingles: shingles.k if quiet else shingles.random)
     return best, f"the shortest that random pairs rarely share; {reason}"
@@ -202,7 +200,7 @@ def _reason(best: Shingling, widest: Sequence[Shingling], has_words: bool, unspa
 MAX_CHARACTERS_SCORED = 1_500_000
 # Near pairs are those above the first of these similarities that has enough pairs.
 _NEAR_SIMILARITIES = (0.8, 0.7, 0.6)
-_ENOUGH_NEAR_PAIRS = 30
+_MIN_NEAR_PAIRS_OF_LEVEL = 30
 _MAX_RANDOM_SIMILARITY = 0.5
 _RANDOM_PAIRS, _MAX_NEAR_PAIRS = 12_000, 600
 
@@ -245,10 +243,11 @@ def find_reference_pairs(
     )
 
 
-def _draw_near(pairs: PairSample, generator: np.random.Generator, max_pairs: int) -> tuple[Ints, Ints]:
+def _draw_near(pairs: WeightedPairs, generator: np.random.Generator, max_pairs: int) -> tuple[Ints, Ints]:
     counts = {level: int((pairs.similarity >= level).sum()) for level in _NEAR_SIMILARITIES}
     level = next(
-        (level for level, count in counts.items() if count >= _ENOUGH_NEAR_PAIRS), _NEAR_SIMILARITIES[-1]
+        (level for level, count in counts.items() if count >= _MIN_NEAR_PAIRS_OF_LEVEL),
+        _NEAR_SIMILARITIES[-1],
     )
     near = np.flatnonzero(pairs.similarity >= level)
     if len(near) > max_pairs:
@@ -284,6 +283,7 @@ def score(
     for done, (scheme, k) in enumerate(schemes, 1):
         sets = distinct_sets(Encoder(resolve(with_shingles(recipe, scheme, k))), pairs.texts, threads)
         near, random = similarities(sets, *pairs.near), similarities(sets, *pairs.random)
+
         unit = units[unit_of(scheme)]
         size = 1 if scheme == "bag" else k
         yield Shingling(

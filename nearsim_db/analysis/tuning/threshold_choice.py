@@ -1,4 +1,4 @@
-"""The threshold: by labelled pairs, or between near and random pairs, with the clusters that it makes of a sample."""
+"""Choose the threshold by labelled pairs, or between near and random pairs, and cluster the sample at it."""
 
 import math
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from nearsim_db.analysis.tuning import labels
-from nearsim_db.analysis.tuning.corpus import Corpus
+from nearsim_db.analysis.tuning.corpus import SampledCorpus
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
 from nearsim_db.analysis.tuning.labels import LabelScores
 from nearsim_db.analysis.tuning.proposal import THRESHOLDS, TuningOptions, choose_sketch
@@ -17,8 +17,10 @@ from nearsim_db.similarity.recipe import Recipe
 
 MIN_THRESHOLD, MAX_THRESHOLD = 0.5, 0.95
 MIN_LABELLED_THRESHOLD = 0.1
-_STEPS = 20  # thresholds are proposed in steps of 0.05
-_MAX_RAISED_THRESHOLD = 0.7  # without labels, which would tell what is lost
+# Thresholds are proposed in steps of 0.05.
+_STEPS = 20
+# Without labels it is unknown what a higher threshold loses.
+_MAX_RAISED_THRESHOLD = 0.7
 _MAX_F1_LOSS = 0.1
 
 
@@ -82,20 +84,15 @@ def _labelled_threshold(
 
 @dataclass(frozen=True, slots=True)
 class ClustersAt:
-    """The clusters that a threshold makes of a sample, and what labels say of the pairs of the corpus from there on.
-
-    `removed` is the share of the `documents` that are not the survivor of a cluster, `largest_cluster` the share that
-    are in the largest one. `precision` is weighted by the pairs of the corpus, `recall` that of the labels; both are
-    None without labels. `is_excessive` tells that most documents are removed, or that one cluster has more than 5 %.
-    """
+    """The clusters of a sample at a threshold, with the precision and recall of labels there."""
 
     threshold: float
     documents: int
-    removed: float
-    largest_cluster: float
-    precision: float | None
-    recall: float | None
-    is_excessive: bool
+    removed: float  # share of the documents that are not the survivor of a cluster
+    largest_cluster: float  # share of the documents that are in the largest cluster
+    precision: float | None  # weighted by the pairs of the corpus, None without labels
+    recall: float | None  # of the labels, None without labels
+    is_excessive: bool  # whether most documents are removed, or one cluster has more than 5 % of them
 
 
 class ThresholdJudge:
@@ -103,7 +100,7 @@ class ThresholdJudge:
 
     def __init__(
         self,
-        corpus: Corpus,
+        corpus: SampledCorpus,
         recipe: Recipe,
         sets: DistinctSets,
         options: TuningOptions,

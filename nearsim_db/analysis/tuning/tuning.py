@@ -1,4 +1,4 @@
-"""Propose a recipe from a sample of documents."""
+"""Propose a recipe from a sample of documents: first shingles, then the threshold, then sketch size and bands."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,9 +8,9 @@ import numpy as np
 
 from nearsim_db.analysis.tuning import checks, labels, proposal, shingling
 from nearsim_db.analysis.tuning.checks import Check
-from nearsim_db.analysis.tuning.corpus import Corpus, Forecast
+from nearsim_db.analysis.tuning.corpus import Forecast, SampledCorpus
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
-from nearsim_db.analysis.tuning.labels import Labels, LabelScores
+from nearsim_db.analysis.tuning.labels import LabelScores, PairLabels
 from nearsim_db.analysis.tuning.pair_sample import Histogram, histogram, sample_pairs, valley
 from nearsim_db.analysis.tuning.proposal import Proposal, TuningOptions
 from nearsim_db.analysis.tuning.sampling import Sample
@@ -49,7 +49,7 @@ class Tuning:
     alternatives: list[Forecast]
     thresholds: list[Forecast]
     clusters: list[ClustersAt]
-    labels: Labels | None = None
+    labels: PairLabels | None = None
     label_scores: LabelScores | None = None
 
     @property
@@ -65,32 +65,27 @@ class Tuning:
 
 
 @dataclass(slots=True)
-class _Run:
-    """What the steps of one run share.
-
-    `few_texts` is a small part of the sample, `unspaced` the share of texts in scripts without spaces. `has_preset`
-    tells that the recipe has the shingles and the threshold of the preset records. `max_duplicates` bounds the
-    duplicate pairs of the corpus.
-    """
+class _TuningRun:
+    """What the steps of one tuning share."""
 
     sample: Sample
     recipe: Recipe
     options: TuningOptions
-    labelled: Labels | None
+    labelled: PairLabels | None
     threads: int
     progress: Progress
-    few_texts: list[str] = field(default_factory=list)
-    unspaced: float = 0.0
-    has_preset: bool = False
-    max_duplicates: float = math.inf
-    reasons: dict[str, str] = field(default_factory=dict)
+    small_sample: list[str] = field(default_factory=list)  # texts of a small part of the sample
+    unspaced: float = 0.0  # share of the texts in scripts without spaces
+    has_preset: bool = False  # whether the recipe has the shingles and the threshold of the preset records
+    max_duplicates: float = math.inf  # bound of the duplicate pairs of the corpus
+    reasons: dict[str, str] = field(default_factory=dict)  # by recipe key
 
 
 def tune(
     sample: Sample,
     recipe: Recipe,
     options: TuningOptions | None = None,
-    labelled: Labels | None = None,
+    labelled: PairLabels | None = None,
     threads: int = 1,
     progress: Progress = silent,
 ) -> Tuning:
@@ -101,10 +96,10 @@ def tune(
     """
     _check(sample, recipe)
     usable_labels = None if labelled is None else known_labels(sample, labelled)
-    run = _Run(sample, recipe, options or TuningOptions(), usable_labels, threads, progress)
-    run.few_texts = shingling.draw_texts(sample.texts, run.options.seed)
+    run = _TuningRun(sample, recipe, options or TuningOptions(), usable_labels, threads, progress)
+    run.small_sample = shingling.draw_texts(sample.texts, run.options.seed)
     scripts = recipe_warnings.TextSample()
-    scripts.add(run.few_texts)
+    scripts.add(run.small_sample)
     run.unspaced = scripts.unspaced / max(scripts.texts, 1)
 
     scored, chosen, near_pairs = _choose_shingles(run)
@@ -113,7 +108,7 @@ def tune(
     _check_features(sample, sets)
     progress("compare", 0, None)
     pairs = sample_pairs(sets, run.options.seed)
-    corpus = Corpus(sets, pairs, sample.documents, len(sample.texts))
+    corpus = SampledCorpus(sets, pairs, sample.documents, len(sample.texts))
     spread = histogram(pairs, corpus.weight, corpus.identical_pairs)
     lowest = valley(spread)
 
@@ -160,6 +155,7 @@ def tune(
 
 
 def _check(sample: Sample, recipe: Recipe) -> None:
+    """Raise RecipeError for a recipe that tune does not support, InputError for fewer than two usable documents."""
     encoder = Encoder(resolve(recipe))
     if encoder.metric.name != "jaccard":
         raise RecipeError(
@@ -171,6 +167,7 @@ def _check(sample: Sample, recipe: Recipe) -> None:
             "tune chooses bands by recall, or by count and rows; omit match.amplification, and draw it with "
             "nearsim curve"
         )
+
     if len(sample.texts) < 2:
         raise InputError(
             f"{len(sample.texts)} of {sample.documents + sample.rejected} documents are usable; tune compares pairs: "
@@ -178,7 +175,7 @@ def _check(sample: Sample, recipe: Recipe) -> None:
         )
 
 
-def known_labels(sample: Sample, labelled: Labels) -> Labels:
+def known_labels(sample: Sample, labelled: PairLabels) -> PairLabels:
     """Return the labels of documents that were read. Raises InputError unless there are both kinds."""
     labelled.keep_known(sample.wanted)
     positive = sum(duplicate for _, _, duplicate in labelled.pairs)
@@ -191,7 +188,7 @@ def known_labels(sample: Sample, labelled: Labels) -> Labels:
     return labelled
 
 
-def _choose_shingles(run: _Run) -> tuple[list[Shingling], Shingling, int]:
+def _choose_shingles(run: _TuningRun) -> tuple[list[Shingling], Shingling, int]:
     """Score shinglings, choose one, and start from the preset records for records without labels.
 
     Also returns the number of near pairs that they were scored on.
@@ -199,7 +196,7 @@ def _choose_shingles(run: _Run) -> tuple[list[Shingling], Shingling, int]:
     recipe, options = run.recipe, run.options
     schemes = shingling.candidates(recipe, options)
     unit_names = {"word", *(shingling.unit_of(scheme) for scheme, _ in schemes)}
-    units = {name: count_units(recipe, name, run.few_texts) for name in unit_names}
+    units = {name: count_units(recipe, name, run.small_sample) for name in unit_names}
     pairs = shingling.find_reference_pairs(
         recipe, run.sample.texts, run.unspaced >= 0.5, options.seed, run.threads, run.progress
     )
@@ -228,7 +225,7 @@ def _choose_shingles(run: _Run) -> tuple[list[Shingling], Shingling, int]:
     return scored, chosen, pairs.near_pairs
 
 
-def _label_similarities(run: _Run, labelled: Labels, recipe: Recipe) -> tuple[Floats, Mask]:
+def _label_similarities(run: _TuningRun, labelled: PairLabels, recipe: Recipe) -> tuple[Floats, Mask]:
     """Return the similarity of each labelled pair under a recipe, and whether it is a duplicate."""
     encoder = Encoder(resolve(recipe))
     rows = {name: row for row, name in enumerate(run.sample.wanted)}
@@ -240,8 +237,8 @@ def _label_similarities(run: _Run, labelled: Labels, recipe: Recipe) -> tuple[Fl
     return shingling.similarities(sets, left, right), duplicate
 
 
-def _score_labels(run: _Run, labelled: Labels, scored: Sequence[Shingling]) -> list[Shingling]:
-    """Add the best F1 of the labels, as they are and weighted by the pairs of a part of the sample."""
+def _score_labels(run: _TuningRun, labelled: PairLabels, scored: Sequence[Shingling]) -> list[Shingling]:
+    """Return the shinglings with the best F1 of the labels, unweighted and weighted by pairs of the sample."""
     texts = shingling.draw_texts(run.sample.texts, run.options.seed, _TEXTS_OF_SHINGLING)
     scores, weighted = [], []
     for shingles in scored:
@@ -251,7 +248,7 @@ def _score_labels(run: _Run, labelled: Labels, scored: Sequence[Shingling]) -> l
 
         sets = distinct_sets(Encoder(resolve(recipe)), texts, run.threads)
         pairs = sample_pairs(sets, run.options.seed, _PAIRS_OF_SHINGLING, _PAIRS_OF_SHINGLING)
-        part = Corpus(sets, pairs, run.sample.documents, len(texts))
+        part = SampledCorpus(sets, pairs, run.sample.documents, len(texts))
         weighted.append(WeightedLabels(similarity, duplicate, part))
 
     # Shingles under which duplicates are similar bound their number best.
@@ -266,7 +263,9 @@ def _score_labels(run: _Run, labelled: Labels, scored: Sequence[Shingling]) -> l
     ]
 
 
-def _score(run: _Run, corpus: Corpus, recipe: Recipe) -> tuple[LabelScores | None, WeightedLabels | None]:
+def _score(
+    run: _TuningRun, corpus: SampledCorpus, recipe: Recipe
+) -> tuple[LabelScores | None, WeightedLabels | None]:
     """Score the labels, if there are any, with the shingles of a recipe."""
     if run.labelled is None:
         return None, None
@@ -276,8 +275,8 @@ def _score(run: _Run, corpus: Corpus, recipe: Recipe) -> tuple[LabelScores | Non
 
 
 def _choose_threshold(
-    run: _Run,
-    corpus: Corpus,
+    run: _TuningRun,
+    corpus: SampledCorpus,
     recipe: Recipe,
     lowest: float | None,
     scores: LabelScores | None,
@@ -290,7 +289,7 @@ def _choose_threshold(
     options = run.options
     threshold, reason = choose_threshold(options, scores, weighted, lowest, recipe.match.threshold)
     if run.has_preset and options.threshold is None:
-        threshold, reason = recipe.match.threshold, "that of the preset records"
+        threshold, reason = recipe.match.threshold, "the threshold of the preset records"
 
     texts = run.sample.texts_to_cluster
     sets = corpus.sets
@@ -312,8 +311,8 @@ def _choose_threshold(
     return threshold, [*judge.table(threshold)]
 
 
-def _check_fields(run: _Run, scored: Sequence[Shingling], chosen: Shingling) -> Iterator[Check]:
-    """Yield whether a single one of several fields separates the labels better, with its best shingling."""
+def _check_fields(run: _TuningRun, scored: Sequence[Shingling], chosen: Shingling) -> Iterator[Check]:
+    """Check whether one of several fields alone separates the labels better, with its best shingling."""
     if run.labelled is None or len(run.recipe.fields) < 2:
         return
     best: list[tuple[float, str, str]] = []

@@ -1,7 +1,7 @@
 """Precision of labelled pairs weighted by the pairs of the corpus at each similarity.
 
-People label what they look for: of 200 labelled pairs half may be duplicates, of the pairs of the corpus at the same
-similarities one in a thousand. Two estimates correct this, and the lower one counts.
+People label what they look for: half of 200 labelled pairs may be duplicates, but one in a thousand pairs of the corpus
+at the same similarities. Two estimates correct this, and the lower one counts.
 
 By band: the share of duplicates among the labels in a band of similarity, times the pairs of the corpus in this band.
 Shares do not fall with similarity (isotonic regression), and bands without labels take theirs from their neighbours.
@@ -19,7 +19,7 @@ from typing import Self
 
 import numpy as np
 
-from nearsim_db.analysis.tuning.corpus import Corpus
+from nearsim_db.analysis.tuning.corpus import SampledCorpus
 from nearsim_db.analysis.tuning.labels import Point, f1_of, separating
 from nearsim_db.similarity.arrays import Floats, Ints, Mask
 
@@ -31,7 +31,7 @@ _MIN_DUPLICATES, _MIN_SAMPLED_PAIRS = 10, 30
 class WeightedLabels:
     """Labelled pairs of both kinds, with the pairs of the corpus."""
 
-    def __init__(self, similarity: Floats, duplicate: Mask, corpus: Corpus) -> None:
+    def __init__(self, similarity: Floats, duplicate: Mask, corpus: SampledCorpus) -> None:
         """`similarity` is float64 of m labelled pairs, `duplicate` bool of m."""
         self._duplicates: Floats = np.sort(similarity[duplicate])
         shares = _shares_of_duplicates(_bands(similarity), duplicate)

@@ -47,11 +47,11 @@ def evaluate(
     if (labels is None) != verdicts:
         raise UsageError("give either --labels or --verdicts")
     from nearsim_db.analysis.evaluation import evaluate as run
-    from nearsim_db.analysis.tuning.labels import Labels, read_labels
+    from nearsim_db.analysis.tuning.labels import PairLabels, read_labels
 
     given = None if labels is None else read_labels(labels)
     with scope.answers() as answers:
-        found = run(answers, given or Labels(answers.database.labels(scope.collection)))
+        found = run(answers, given or PairLabels(answers.database.labels(scope.collection)))
     result.show(found, lambda: _print(found))
 
 

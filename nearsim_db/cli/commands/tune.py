@@ -103,7 +103,7 @@ def tune(
         raise UsageError(
             "--verdicts takes the labels from --collection; give neither FILE nor --labels with it"
         )
-    from nearsim_db.analysis.tuning.labels import Labels, read_labels
+    from nearsim_db.analysis.tuning.labels import PairLabels, read_labels
     from nearsim_db.analysis.tuning.passages import tune_passages
     from nearsim_db.analysis.tuning.proposal import TuningOptions
     from nearsim_db.analysis.tuning.sampling import draw, draw_from_collection
@@ -128,7 +128,7 @@ def tune(
         else:
             with options.connect() as database:
                 if verdicts:
-                    labelled = Labels(database.labels(str(collection)))
+                    labelled = PairLabels(database.labels(str(collection)))
                 ids = labelled.ids if labelled else set()
                 sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
         tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings), precision)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from nearsim_db.analysis.text_diff import InlineDiff, Run, compare_inline
+from nearsim_db.analysis.text_diff import InlineDiff, InlineRun, compare_inline
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import width_of
 from nearsim_db.errors import count_of, suggested_command
@@ -135,7 +135,7 @@ def print_diff(found: Explanation, diff: InlineDiff) -> None:
 
 
 def _print_hunks(diff: InlineDiff) -> None:
-    lines: list[Sequence[Run]] = []
+    lines: list[Sequence[InlineRun]] = []
     for hunk in diff.hunks:
         lines += [_note(f"{hunk.skipped:,} equal words omitted")] if hunk.skipped else []
         lines.append(hunk.runs)
@@ -144,19 +144,19 @@ def _print_hunks(diff: InlineDiff) -> None:
     print_runs(lines)
 
 
-def _legend(found: Explanation) -> Sequence[Run]:
+def _legend(found: Explanation) -> Sequence[InlineRun]:
     return [
-        Run("left", f"only in {found.left.id}"),
-        Run("both", " "),
-        Run("right", f"only in {found.right.id}"),
-        Run("both", " "),
-        Run("right", "number", is_number=True),
-        Run("both", " missing in the other"),
+        InlineRun("left", f"only in {found.left.id}"),
+        InlineRun("both", " "),
+        InlineRun("right", f"only in {found.right.id}"),
+        InlineRun("both", " "),
+        InlineRun("right", "number", is_number=True),
+        InlineRun("both", " missing in the other"),
     ]
 
 
-def _note(text: str) -> Sequence[Run]:
-    return [Run("both", f"... {text} ...")]
+def _note(text: str) -> Sequence[InlineRun]:
+    return [InlineRun("both", f"... {text} ...")]
 
 
 def _print_reasons(found: Explanation) -> None:
@@ -255,7 +255,7 @@ _NUMBER = "bold reverse"
 _MARKS = {"both": ("", ""), "left": ("[-", "-]"), "right": ("{+", "+}")}
 
 
-def print_runs(lines: Iterable[Sequence[Run]]) -> None:
+def print_runs(lines: Iterable[Sequence[InlineRun]]) -> None:
     """Print runs of words, each list from the beginning of a line; wrapped on a terminal."""
     if sys.stdout.isatty() and wants_colours():
         _print_coloured(lines)
@@ -269,7 +269,7 @@ def print_runs(lines: Iterable[Sequence[Run]]) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in tables.wrap_text(text.rstrip(), width)))
 
 
-def _print_coloured(lines: Iterable[Sequence[Run]]) -> None:
+def _print_coloured(lines: Iterable[Sequence[InlineRun]]) -> None:
     from rich.console import Console
     from rich.text import Text
 

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse, Response
 
 from nearsim_db.analysis.evaluation import estimate, find_disagreements
 from nearsim_db.analysis.text_diff import compare
-from nearsim_db.analysis.tuning.labels import Labels
+from nearsim_db.analysis.tuning.labels import PairLabels
 from nearsim_db.cli.review.call import QUEUES, Call, filter_query
 from nearsim_db.cli.review.clusters import SIDE, draw
 from nearsim_db.cli.review.done import message
@@ -242,7 +242,7 @@ def cluster(site: Site, call: Call) -> Response:
 
 def disagreements(site: Site, call: Call) -> Response:
     """Where verdicts and index disagree, by cluster."""
-    labelled = Labels(site.database.labels(site.desk.collection))
+    labelled = PairLabels(site.database.labels(site.desk.collection))
     ends = [(left, right) for left, right, _ in labelled.pairs]
     found = find_disagreements(site.index.look_up_pairs(ends), labelled)
     listed = found[:_DISAGREEMENTS]
