@@ -58,6 +58,8 @@ style: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/python -m docs.check_prose
 
 # Types, which take 50 s of a core where nothing is cached, are left to `make lint` and `make test-all`.
 test: env

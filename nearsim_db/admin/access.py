@@ -46,7 +46,7 @@ def grant(database: Database, user: str, role: Role, collections: Sequence[str] 
 def revoke(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
     """Revoke a role from a user, and with its last role all its collections; or only some collections.
 
-    Who is no writer any longer keeps its collections as a reader. Returns False if there was nothing to revoke.
+    A former writer keeps its collections as a reader. Returns False if there was nothing to revoke.
     """
     with database.transaction() as connection:
         if collections:

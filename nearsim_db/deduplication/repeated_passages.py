@@ -132,7 +132,7 @@ class PassageCutter:
     def cut(self, text: str, document: int) -> tuple[list[Cut], str]:
         """Return what is cut of a cleaned text, in order, and what is left; the rest counts for later texts."""
         given, cuts = text, list[Cut]()
-        places = np.zeros(0, np.int64)  # in the text as given, of what is left of it
+        places = np.zeros(0, np.int64)  # of each remaining character, in the text before any cut
         while True:
             tokens = self._tokeniser.tokens(text)
             windows = grams(tokens.ids, self.length)
@@ -157,7 +157,7 @@ def without(text: str, cuts: list[Cut]) -> str:
 
 
 def _pieces(places: Ints, cut: Cut) -> Iterator[Cut]:
-    """Yield a cut of what is left of a text as cuts of the text as it was given."""
+    """Yield a cut of the remaining text as cuts of the text before any cut."""
     own = places[cut.start : cut.end]
     firsts = np.flatnonzero(np.diff(own, prepend=-2) != 1)
     lasts = np.append(firsts[1:], len(own)) - 1

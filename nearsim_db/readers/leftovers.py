@@ -20,7 +20,7 @@ def part_of(target: Path) -> Path:
 
 
 def sweep_parts(folder: Path) -> None:
-    """Delete files of `part_of` in a folder that no process is writing any longer."""
+    """Delete files of `part_of` in a folder, except those that a process still writes."""
     with suppress(OSError):  # writing to the folder will say why it cannot be listed
         for path in folder.iterdir():
             if _PART.fullmatch(path.name):

@@ -35,7 +35,7 @@ class CommonFingerprints:
 def read_common(connection: Connection, generation: Generation) -> list[CommonFingerprints]:
     """Return what a generation leaves out, the most frequent first: each shingle once, in the first text that has it.
 
-    What none of the sampled texts has any longer has an empty example.
+    The example is empty if none of the sampled texts has the fingerprint now.
     """
     common, reader = generation.common, _Reader(generation)
     if not len(common):

@@ -21,7 +21,7 @@ from nearsim_db.worker.metrics import Monitor
 
 
 def drop_old_lookup_requests(scope: Scope) -> None:
-    """Delete lookup requests whose deadline passed an hour ago, and insertions that no check needs any longer."""
+    """Delete lookup requests whose deadline passed an hour ago, and insertions that no check needs now."""
     with scope.database.transaction() as connection:
         lookup_requests.drop_old(connection)
         insertions.drop_settled(connection)
@@ -49,7 +49,7 @@ def drop_generations(scope: Scope) -> None:
 
 
 def drop_remains(scope: Scope) -> None:
-    """Drop what is left of generations that were deleted in SQL."""
+    """Drop the remains of generations that were deleted in SQL."""
     for number in drop_generation.drop_remains(scope.engine):
         message = f"what was left of generation {number}, which was deleted in SQL, is dropped"
         log(logging.INFO, "dropped", message, {"generation": number})

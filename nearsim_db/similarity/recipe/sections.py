@@ -221,7 +221,7 @@ class Recipe(_Section, frozen=True):
 
     @property
     def never_missed(self) -> int | None:
-        """The equal words in a row, without repetitions, that always make candidates; None but for winnow."""
+        """How many equal words in a row, without repetitions, always make candidates; None unless for winnow."""
         if self.window is None:
             return None
         return self.words_around + self.match.min_shared_bands * self.window

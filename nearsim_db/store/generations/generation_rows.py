@@ -110,9 +110,9 @@ def create_generation(
 
 
 def give_own_tables(connection: Connection, generation: Generation) -> Generation:
-    """Begin the build of a generation again as one with tables of its own; return it, or as it is if it has gone on.
+    """Begin the build of a generation again, with tables of its own.
 
-    The caller holds its build lock.
+    Returns it, in its current state if it has advanced meanwhile. The caller holds its build lock.
     """
     generation.tables(connection).drop()
     number = run(connection, "give_own_tables", generation_id=generation.generation_id).value()

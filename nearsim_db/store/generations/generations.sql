@@ -47,7 +47,7 @@ RETURNING *
 {read}
 
 -- name: give_own_tables
--- Begin a first build again under a number whose tables are its own; no row if it has gone on. Relies on
+-- Begin a first build again under a number whose tables are its own; no row if it has advanced. Relies on
 -- generation_pkey.
 WITH former AS (
     DELETE FROM nearsim.generation

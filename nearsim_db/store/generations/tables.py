@@ -111,7 +111,7 @@ class GenerationTables(GenerationStatements):
             return 0
 
     def drop(self) -> None:
-        """Drop the tables of a generation that exist, and what is left of its rows in tables that it shares."""
+        """Drop the tables of a generation that exist, and delete its rows in tables that it shares."""
         while self._delete_some():
             pass
         if not self.leaves.are_shared:

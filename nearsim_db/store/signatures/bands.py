@@ -82,7 +82,7 @@ class BandRows:
 
 @dataclass(frozen=True, slots=True)
 class LoadedBuckets:
-    """What loaded band rows tell of the buckets of a generation: BUCKET_FIGURES, and those over the limit.
+    """Figures of buckets whose band rows were loaded (BUCKET_FIGURES), and the buckets over the limit.
 
     `sample` are hashes of loaded rows, at equal distances.
     """

@@ -1,5 +1,5 @@
 -- name: delete_settled_insertions
--- Delete checked insertions of a collection, or of all, that no check needs any longer: their documents are signed as they
+-- Delete checked insertions of a collection, or of all, that no check needs now: their documents are signed as they
 -- are now, and every answer that check_insert may still use knows them. A dump has those of another server, whose
 -- transactions may be none here. Relies on probe_age, document_external_id_key and the keys of the signatures.
 DELETE FROM nearsim_index.checked_insertion AS checked
