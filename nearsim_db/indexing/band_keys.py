@@ -1,4 +1,8 @@
-"""Band keys of all heads of a generation, which determine in which bucket a candidate is verified."""
+"""Band keys of all heads of a generation, in memory or in a temporary file.
+
+Heads that share several buckets are linked several times; by their keys, a slice of a build knows which link is the
+first of its pair, and verifies only that one.
+"""
 
 import mmap
 import os
@@ -19,16 +23,19 @@ from nearsim_db.store.driver.codec import from_bigint, to_bigint
 from nearsim_db.store.signatures.bands import FullBuckets, Links
 
 _SKETCHES_PER_BATCH = 20_000
-_HEADS_PER_BATCH = 1_000_000  # 24 bytes each
-_MAX_BANDS_ABOVE_ZERO = 128  # the bucket hashes of these bands are not negative
-_MAX_DOC_IDS_PER_HEAD = 8  # a table from doc_id to row pays up to here
+# 24 bytes each.
+_HEADS_PER_BATCH = 1_000_000
+# The top byte of a bucket hash is its band's number, so the hashes of these bands are not negative as bigint.
+_MAX_NON_NEGATIVE_BANDS = 128
+# Up to here, an array indexed by doc_id is worth its memory.
+_MAX_DOC_IDS_PER_HEAD = 8
 
 
 class BandKeys:
     """Band keys of the heads of a generation, sorted by doc_id.
 
-    doc_ids int64 of n; keys as they are stored, int64 (n, bands), or `Ragged`. A matrix is in memory up to the bound
-    of builds, else in a temporary file without a name. Threads may share it.
+    doc_ids: (n,) int64. keys: as they are stored, (n, bands) int64, or `Ragged`. A matrix is in memory up to
+    `Context.build_megabytes`, else in a temporary file without a name. Threads may share it.
     """
 
     def __init__(self, doc_ids: Ints, keys: Ints | Ragged) -> None:
@@ -39,7 +46,7 @@ class BandKeys:
 
     @classmethod
     def load(cls, connection: Connection, context: Context) -> Self:
-        """Compute the keys from the sketches of all heads: those of the spool, if it has all, else of the database."""
+        """Compute the keys from the sketches of all heads, from the spool if it has all, else the database."""
         table, spool = context.tables(connection).signatures, context.build.spool
         if spool is not None and spool.match_heads(table.stream_head_digests(_HEADS_PER_BATCH)):
             sketches = spool.stream_head_sketches()
@@ -59,13 +66,17 @@ class BandKeys:
         return (
             not isinstance(self._keys, Ragged)
             and self._is_by_band
-            and self._keys.shape[1] <= _MAX_BANDS_ABOVE_ZERO
+            and self._keys.shape[1] <= _MAX_NON_NEGATIVE_BANDS
         )
 
     def runs(self, rows: int) -> Iterator[tuple[Ints, Keys]]:
-        """Yield doc_ids and keys in runs of about so many rows: of some bands if they ascend, else of some heads."""
+        """Yield doc_ids and keys in runs of about `rows` band rows.
+
+        A run has some bands of all heads if buckets ascend by band, else all bands of some heads.
+        """
         if not len(self):
             return
+
         if isinstance(self._keys, Ragged):
             step = max(1, rows * len(self) // max(1, len(self._keys.values)))
             for at in range(0, len(self), step):
@@ -85,9 +96,9 @@ class BandKeys:
         Links of documents that are no longer heads are left out.
         """
         left, right = self._rows(links.left), self._rows(links.right)
-        present = (left >= 0) & (right >= 0)
-        if not present.all():
-            links, left, right = links.take(present), left[present], right[present]
+        are_heads = (left >= 0) & (right >= 0)
+        if not are_heads.all():
+            links, left, right = links.take(are_heads), left[are_heads], right[are_heads]
 
         ends = np.searchsorted(self._doc_ids, full.last_anchors, side="right")
         kernels, rows, keys = sketch_kernels(context.encoder.backend), FullRows(full.hashes, ends), self._keys
@@ -98,13 +109,13 @@ class BandKeys:
         return links.take(is_first)
 
     def _rows(self, doc_ids: Ints) -> Ints:
-        """Return the rows of some documents, -1 for those that are no heads."""
+        """Return the rows of documents, -1 for a document that is not a head."""
         if not len(self._doc_ids):
             return np.full(len(doc_ids), -1, np.int64)
         if self._table is not None:
-            places = doc_ids - self._doc_ids[0]
-            inside = (places >= 0) & (places < len(self._table))
-            return np.where(inside, self._table[np.where(inside, places, 0)], -1)
+            offsets = doc_ids - self._doc_ids[0]
+            is_inside = (offsets >= 0) & (offsets < len(self._table))
+            return np.where(is_inside, self._table[np.where(is_inside, offsets, 0)], -1)
         rows = np.searchsorted(self._doc_ids, doc_ids).clip(max=len(self._doc_ids) - 1)
         return np.where(self._doc_ids[rows] == doc_ids, rows, -1)
 
@@ -120,6 +131,7 @@ def _matrix_keys(
         doc_ids[rows] = batch_ids
         computed = context.encoder.matrix_keys(batch)
         keys[rows] = to_bigint(computed)
+        # Kernels that look for the first bucket in common expect each row in order.
         if not are_by_band(computed[:1]):
             keys[rows].sort(axis=1)
         count = rows.stop
@@ -133,7 +145,7 @@ def _allocate(heads: int, bands: int, max_memory_bytes: int) -> Ints:
         try:
             with tempfile.TemporaryFile(prefix="nearsim-") as file:
                 os.posix_fallocate(file.fileno(), 0, size)
-                mapped = mmap.mmap(file.fileno(), size)  # stays when the file is closed
+                mapped = mmap.mmap(file.fileno(), size)  # outlives the file object
         except OSError:
             pass
         else:
@@ -149,7 +161,7 @@ def _ragged_keys(context: Context, sketches: Iterable[tuple[Ints, Sketches]]) ->
 
 
 def _table_of(doc_ids: Ints) -> Ints | None:
-    """Return the row of each doc_id from the first on, -1 where there is none; None if most have none."""
+    """Return the row of each doc_id from the first to the last, -1 for other ids between; None if most are others."""
     if not len(doc_ids) or doc_ids[-1] - doc_ids[0] >= _MAX_DOC_IDS_PER_HEAD * len(doc_ids):
         return None
     table = np.full(int(doc_ids[-1] - doc_ids[0]) + 1, -1, np.int64)

@@ -19,7 +19,7 @@ from nearsim_db.indexing import build_bands, build_plan, steps
 from nearsim_db.indexing.band_keys import BandKeys
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.queue.dispatch import discard_indexed
-from nearsim_db.indexing.slice_taker import NOTHING_FOUND, Taker, take_slices
+from nearsim_db.indexing.slice_taker import ZERO_COUNTS, Taker, take_slices
 from nearsim_db.records import Progress
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments
@@ -31,13 +31,14 @@ from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.build_slices import SlicedStage
 
-MAX_SMALL_BUILD_DOCUMENTS = 8  # of a build in one transaction: slices and their progress would cost more
-# The same in an attached table, whose lengths are known: a batch of texts, as a table may have thousands of collections
-_MAX_ATTACHED_DOCUMENTS = 4_000
-_MAX_ATTACHED_CHARACTERS = 4_000_000
+# Up to here, slices and their progress would cost more than the build.
+MAX_SMALL_BUILD_DOCUMENTS = 8
+# The lengths of attached texts are known before they are read, so the bounds are those of a batch in memory; a table
+# may have thousands of collections, which are worth building in one transaction each.
+_MAX_SMALL_BUILD_ATTACHED_DOCUMENTS = 4_000
+_MAX_SMALL_BUILD_ATTACHED_CHARACTERS = 4_000_000
 _POLL_SECONDS = 0.05
-# Names in progress reports
-_STEPS: dict[SlicedStage, str] = {"sign": "sign", "bands": "bands", "pairs": "candidates"}
+_PROGRESS_STEPS: dict[SlicedStage, str] = {"sign": "sign", "bands": "bands", "pairs": "candidates"}
 
 
 def build(engine: Engine, context: Context, progress: Progress) -> None:
@@ -49,22 +50,25 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
     try:
         with engine.connect() as connection:
             is_small = fits_one_transaction(connection, context)
-            count = _build_at_once(connection, context) if is_small else 0
+            documents_built = _build_at_once(connection, context) if is_small else 0
         if not is_small:
             _build_by_stages(engine, context, progress)
-        elif count > MAX_SMALL_BUILD_DOCUMENTS:
+        elif documents_built > MAX_SMALL_BUILD_DOCUMENTS:
             for stage in ("sign", "bands", "pairs", "clusters"):
                 _vacuum(engine, context, stage)
     finally:
         context.build.close_spool()
+
+    # The documents were written, and captured as changes, before they were signed here.
     discard_indexed(engine, context.generation)
 
 
 def _build_by_stages(engine: Engine, context: Context, progress: Progress) -> None:
-    """Build a generation in a transaction for each slice, any number of which are done at the same time."""
+    """Build a generation from the stage at which it stopped, in a transaction for each slice."""
     with engine.connect() as connection:
         generation = generation_rows.reread(connection, context.generation)
     context.adopt(generation)
+
     leader = _Leader(engine, context, progress)
     stages: dict[str, Callable[[], None]] = {
         "sign": leader.sign,
@@ -72,9 +76,10 @@ def _build_by_stages(engine: Engine, context: Context, progress: Progress) -> No
         "pairs": leader.find_pairs,
         "clusters": leader.cluster,
     }
-    names = [*stages, "done"]
     with engine.connect(autocommit=True) as connection:
         partitions.analyze_refilled(connection)
+
+    names = [*stages, "done"]
     for name in names[names.index(generation.stage) : -1]:
         with _timed(engine, context, name):
             stages[name]()
@@ -88,15 +93,17 @@ def join(engine: Engine, context: Context, between: Callable[[], None]) -> int:
     """
     with engine.connect() as connection:
         stage = generation_rows.reread(connection, context.generation).stage
-        if stage not in _STEPS or not context.tables(connection).slices.read_progress(stage).slices:
+        if stage not in _PROGRESS_STEPS or not context.tables(connection).slices.read_progress(stage).slices:
             return 0
-        # What the slices leave out was stored with them.
+        # The shingles to leave out were stored with the slices.
         context.adopt(generation_rows.reread(connection, context.generation))
 
     return take_slices(engine, context, stage, between)
 
 
 class _Leader:
+    """Leads a build in this process: plans each stage, takes slices until all are done, and completes the stage."""
+
     def __init__(self, engine: Engine, context: Context, progress: Progress) -> None:
         self._engine = engine
         self._context = context
@@ -131,6 +138,7 @@ class _Leader:
             if self._keys is None:
                 self._keys = BandKeys.load(connection, self._context)
             self._complete("pairs", connection)
+
             self._report_whole("pairs")
             figures = self._context.tables(connection).slices.sum_counts("pairs")
             generation_rows.add_figures(connection, self._context.generation, figures)
@@ -140,8 +148,10 @@ class _Leader:
     def cluster(self) -> None:
         """Cluster the pairs; the generation answers from then on, or catches up."""
         generation = self._context.generation
+        # Neither memory nor disk is needed for keys and features from here on.
         self._keys = None
         self._context.build.close_spool()
+
         self._report_whole("clusters")
         with self._engine.connect() as connection:
             steps.rebuild_clusters(connection, self._context)
@@ -163,6 +173,7 @@ class _Leader:
         """Take slices until all are done, here or by others."""
         while self._count_unfinished(stage):
             if not take_slices(self._engine, self._context, stage, lambda: self._report(stage), self._keys):
+                # Other processes still work on the last slices.
                 build_plan.check_not_stopped(connection, self._context.generation)
                 connection.rollback()
                 time.sleep(_POLL_SECONDS)
@@ -173,18 +184,19 @@ class _Leader:
     def _count_unfinished(self, stage: SlicedStage) -> int:
         """Report the progress of all processes; return how many slices are not done."""
         with self._engine.connect() as connection:
-            known = self._context.tables(connection).slices.read_progress(stage)
-        self._progress(_STEPS[stage], known.done, known.documents)
-        return known.unfinished
+            slices = self._context.tables(connection).slices.read_progress(stage)
+        self._progress(_PROGRESS_STEPS[stage], slices.done, slices.documents)
+        return slices.unfinished
 
 
 def fits_one_transaction(connection: Connection, context: Context) -> bool:
     """Whether a build has not begun, and is small enough for one transaction.
 
-    If it is, a purge waits for this transaction, or this for the purge.
+    Takes the lock under which such a build excludes a purge of the generation.
     """
     collection_id, generation_id = context.collection_id, context.generation.generation_id
     take_transaction_lock(connection, Lock.STORE, generation_id, shared=True, idle_minutes=5)
+
     generation = generation_rows.reread(connection, context.generation)
     if not generation.is_first_build or generation.stage != "sign" or "began" in generation.figures:
         return False
@@ -195,52 +207,62 @@ def fits_one_transaction(connection: Connection, context: Context) -> bool:
     if context.retained_seconds is not None or context.encoder.freezes:
         return False
     if attachments.find_attachment(connection, collection_id) is not None:
-        size = attachments.measure_texts(connection, collection_id, _MAX_ATTACHED_DOCUMENTS + 1)
-        return size.documents <= _MAX_ATTACHED_DOCUMENTS and size.characters <= _MAX_ATTACHED_CHARACTERS
+        size = attachments.measure_texts(connection, collection_id, _MAX_SMALL_BUILD_ATTACHED_DOCUMENTS + 1)
+        return (
+            size.documents <= _MAX_SMALL_BUILD_ATTACHED_DOCUMENTS
+            and size.characters <= _MAX_SMALL_BUILD_ATTACHED_CHARACTERS
+        )
 
-    counted = collection_rows.count_documents(connection, collection_id, MAX_SMALL_BUILD_DOCUMENTS + 1)
-    return counted <= MAX_SMALL_BUILD_DOCUMENTS
+    count = collection_rows.count_documents(connection, collection_id, MAX_SMALL_BUILD_DOCUMENTS + 1)
+    return count <= MAX_SMALL_BUILD_DOCUMENTS
 
 
 def _build_at_once(connection: Connection, context: Context) -> int:
     """Build a small index in one transaction, in which each stage is one slice; return the number of documents.
 
-    Nothing is left of a build that is interrupted.
+    An interrupted build leaves nothing behind.
     """
     tables, taker = context.tables(connection), Taker(connection, connection, context, lambda: None)
-    context.found.clear()
+    context.findings.clear()
+
+    # Sign.
     whole = (0, build_slices.WHOLE.high)
     unsigned = documents.stream_unsigned(
         connection, context.collection_id, context.leaves, whole, vectors=context.encoder.takes_vectors
     )
-    # All are read before a signature is written, on the same session.
+    # One session reads and writes: it has to read all before it writes a signature.
     batches = list(unsigned)
     for batch in batches:
         taker.sign_documents(batch, keep_features=True)
     build_plan.warn_of_texts(context)
     tables.signatures.index()
 
+    # Load the bands.
     figures = build_bands.forecast(connection, context)
     taker.load_bands(build_slices.WHOLE)
     full, buckets = tables.bands.find_full_buckets(context.bucket_limit)
 
-    counted = collection_rows.count_documents(connection, context.collection_id)
+    count = collection_rows.count_documents(connection, context.collection_id)
     is_attached = attachments.find_attachment(connection, context.collection_id) is not None
-    if is_attached and sum(map(len, batches)) < counted:
+    if is_attached and sum(map(len, batches)) < count:
         # Texts that differ from the recorded revision were left out; compare them again.
         tables.work.add("compare", [queue.WHOLE])
-    if counted > 1:
+
+    # Find the pairs, and cluster.
+    if count > 1:
         taker.find_pairs(build_slices.WHOLE, full)
         steps.rebuild_clusters(connection, context)
-    context.found.counts.update(NOTHING_FOUND)
+    context.findings.counts.update(ZERO_COUNTS)
+
     figures |= build_plan.dated(connection, context, buckets)
-    _finish(connection, context.generation, {**figures, **context.found.counts, "documents": counted})
-    context.found.clear()
-    return counted
+    _finish(connection, context.generation, {**figures, **context.findings.counts, "documents": count})
+    context.findings.clear()
+    return count
 
 
 def _finish(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
-    """End a build with more figures, and commit."""
+    """End a build, add figures to its generation, and commit."""
+    # A build that was paused may be resumed between the two statements.
     while not generation_states.finish_build(connection, generation, figures):
         build_plan.check_not_stopped(connection, generation)
     connection.commit()
@@ -257,11 +279,9 @@ def _timed(engine: Engine, context: Context, stage: str) -> Iterator[None]:
 
 
 def _vacuum(engine: Engine, context: Context, stage: str) -> None:
-    """Vacuum and analyze what a stage has loaded, for the planner and index-only scans.
-
-    Bands in tables of their own were loaded frozen, and analyzed.
-    """
+    """Vacuum and analyze what a stage has loaded, for the planner and index-only scans."""
     loaded = {"sign": "signature", "pairs": "similar_pair", "clusters": "cluster_member"}
+    # In a table of its own, bands were loaded frozen, and analyzed.
     if context.leaves.are_shared:
         loaded["bands"] = "band"
     with engine.connect(autocommit=True) as connection:

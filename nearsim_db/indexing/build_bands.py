@@ -1,6 +1,6 @@
 """The stage of a build that loads the band rows of all heads, in one transaction; on a Citus cluster in slices."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain
 from typing import Any
@@ -13,8 +13,6 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.records import Progress
 from nearsim_db.similarity import k_rule, recipe_warnings
 from nearsim_db.similarity.arrays import Ints, Keys, Sketches, flat, joined
-from nearsim_db.similarity.batches import Signatures
-from nearsim_db.similarity.recipe_warnings import FeatureTotals
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.generations import generation_rows
@@ -22,12 +20,13 @@ from nearsim_db.store.signatures.bands import BandRows, LoadedBuckets
 from nearsim_db.store.work.build_slices import Slice
 
 _SKETCHES_PER_BATCH = 20_000
-_BAND_ROWS_PER_COPY = 2_000_000  # 32 MB sorted in memory, then loaded
+# 32 MB, sorted in memory before they are loaded.
+_BAND_ROWS_PER_COPY = 2_000_000
 
 
 def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
-    """Load the band rows and index them; return the band keys. Nothing is kept of an interrupted attempt."""
-    generation, done = context.generation, 0
+    """Load the band rows and index them in one transaction; return the band keys."""
+    generation, rows_loaded = context.generation, 0
     with engine.connect() as reading, engine.connect() as writing:
         figures = forecast(writing, context)
         generation_rows.add_figures(writing, generation, figures)
@@ -39,19 +38,21 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
         reading.rollback()
 
         buckets, total = _Buckets(context), len(band_keys)
-        whole = band_keys.ascends_by_band
+        # A run has all rows of its buckets if it consists of whole bands, or is the only run.
+        has_whole_buckets = band_keys.ascends_by_band
         for doc_ids, keys in band_keys.runs(_BAND_ROWS_PER_COPY):
-            whole |= len(doc_ids) == total
-            tables.bands.load(buckets.add(doc_ids, keys, whole=whole), freeze=True)
-            done += len(flat(keys))
-            loaded = min(total, done // max(1, context.encoder.profile.band_rows))
+            has_whole_buckets |= len(doc_ids) == total
+            tables.bands.load(buckets.add(doc_ids, keys, whole=has_whole_buckets), freeze=True)
+
+            rows_loaded += len(flat(keys))
+            heads_loaded = min(total, rows_loaded // max(1, context.encoder.profile.band_rows))
             build_plan.check_not_stopped(writing, generation)
-            build_plan.record(engine, generation, loaded, total)
-            progress("bands", loaded, total)
+            build_plan.record(engine, generation, heads_loaded, total)
+            progress("bands", heads_loaded, total)
 
         progress("band_index", 0, total)
         tables.bands.index()
-        if whole:
+        if has_whole_buckets:
             build_plan.add_pair_slices(writing, context, total, buckets.loaded())
         generation_rows.set_stage(writing, generation, "pairs")
         build_plan.commit(writing, generation)
@@ -64,6 +65,7 @@ def plan(connection: Connection, context: Context) -> None:
     if tables.slices.read_progress("bands").slices:
         connection.rollback()
         return
+
     generation_rows.add_figures(connection, context.generation, forecast(connection, context))
     tables.bands.truncate()
     heads = _BAND_ROWS_PER_COPY // context.encoder.profile.band_rows
@@ -73,13 +75,17 @@ def plan(connection: Connection, context: Context) -> None:
 
 def load_slice(reading: Connection, writing: Connection, context: Context, part: Slice) -> None:
     """Load the band rows of the heads of a slice, without a commit."""
-    with closing(_stream(reading, context, (part.low, part.high))) as sketches:
-        for run in _band_keys(context, sketches):
-            context.tables(writing).bands.write(*run)
+    heads = context.tables(reading).signatures
+    with closing(
+        heads.stream_head_sketches(context.encoder.family, _SKETCHES_PER_BATCH, (part.low, part.high))
+    ) as sketches:
+        for doc_ids, keys in _band_keys(context, sketches):
+            context.tables(writing).bands.write(doc_ids, keys)
 
 
 def complete(connection: Connection, context: Context) -> None:
-    """Do what follows the slices, once the rows of all are seen on their nodes."""
+    """Index the band rows of a distributed generation once all slices are done, and begin the next stage."""
+    # Rows that another session committed may not be visible on their nodes yet.
     if context.leaves.are_shared:
         placement.await_writers(connection)
     placement.use_connections(connection)
@@ -90,59 +96,46 @@ def complete(connection: Connection, context: Context) -> None:
 
 
 class _Buckets:
-    """Collects what the pairs stage has to know of the buckets, while their rows are loaded in ascending runs."""
+    """Collects what the stage pairs needs to know of the buckets, while their rows are loaded in ascending runs."""
 
     def __init__(self, context: Context) -> None:
         self._bucket_limit = context.bucket_limit
         self._parts: list[LoadedBuckets] = []
 
     def add(self, doc_ids: Ints, keys: Keys, *, whole: bool) -> BandRows:
-        """Return the band rows of a run; `whole` if it has all rows of its buckets."""
+        """Return the band rows of a run; `whole`: it has all rows of its buckets."""
         rows = BandRows.of(doc_ids, keys)
         if whole:
             self._parts.append(LoadedBuckets.of(rows, self._bucket_limit))
         return rows
 
     def loaded(self) -> LoadedBuckets | None:
-        """Return what was collected, None without heads."""
+        """Return what was collected, None if there are no heads."""
         return LoadedBuckets.joined(self._parts) if self._parts else None
 
 
-def _stream(
-    connection: Connection, context: Context, *doc_ids: tuple[int, int]
-) -> Generator[tuple[Ints, Sketches], None, None]:
-    """Yield doc_ids and sketches of the heads, of a range if it is given, some at a time."""
-    return context.tables(connection).signatures.stream_head_sketches(
-        context.encoder.family, _SKETCHES_PER_BATCH, *doc_ids
-    )
-
-
 def forecast(connection: Connection, context: Context) -> dict[str, Any]:
-    """Return the number of expected candidates as a figure; warn of it before the long stage."""
-    tables = context.tables(connection)
-    heads, totals = tables.signatures.count_features()
-    sample = tables.signatures.sample_sketches(context.encoder.family, recipe_warnings.SAMPLE_SIZE)
-    return _expected(connection, context, heads, totals, sample)
-
-
-def _expected(
-    connection: Connection, context: Context, heads: int, totals: FeatureTotals, sample: Signatures
-) -> dict[str, Any]:
+    """Return the expected number of candidates as a figure; warn of a bad recipe before the long stages."""
     encoder, profile = context.encoder, context.encoder.profile
-    keys = encoder.band_keys(sample.sketches)
-    expected = recipe_warnings.candidates_per_document(keys, profile.amplification, heads)
+    signatures = context.tables(connection).signatures
+    heads, totals = signatures.count_features()
+    sample = signatures.sample_sketches(encoder.family, recipe_warnings.SAMPLE_SIZE)
     warnings = recipe_warnings.of_features(profile, totals)
     warnings += recipe_warnings.of_sketches(profile, sample.sketches)
+
     # A build parses each page once; profile create and doctor check shingles of HTML.
     if not profile.recipe.normalise.html and k_rule.applies(profile):
         doc_ids = sample.doc_ids[: k_rule.SAMPLE_SIZE].tolist()
-        short = profiles.warn_of_documents(
+        warning = profiles.warn_of_documents(
             connection, context.collection_id, doc_ids, profile, encoder.backend
         )
-        warnings += [short] if short is not None else []
+        warnings += [warning] if warning is not None else []
+
+    keys = encoder.band_keys(sample.sketches)
+    expected = recipe_warnings.candidates_per_document(keys, profile.amplification, heads)
     advice = recipe_warnings.of_candidates(expected, profile.recipe)
-    for one in [*warnings, *([advice] if advice else [])]:
-        context.warn_of_profile(one)
+    for message in [*warnings, *([advice] if advice else [])]:
+        context.warn_of_profile(message)
     return {"expected_candidates_per_document": round(expected, 2)}
 
 
@@ -150,6 +143,7 @@ def _band_keys(context: Context, sketches: Iterator[tuple[Ints, Sketches]]) -> I
     """Yield the band keys of streamed sketches in runs large enough to be worth sorting."""
     run: list[tuple[Ints, Keys]] = []
     rows = 0
+    # The last item only ends the last run.
     for doc_ids, block in chain(sketches, [(None, None)]):
         if doc_ids is not None and block is not None:
             keys = context.encoder.band_keys(block)

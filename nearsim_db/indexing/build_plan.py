@@ -1,6 +1,6 @@
-"""Before and after the slices of a stage: how the work is divided, its progress, and what completes it.
+"""Before and after the slices of a build's stage: divide its work, record its progress, complete it.
 
-Progress is recorded for estimates. Each commit checks that the build was not paused or abandoned.
+Progress is recorded for estimates of the remaining time. Each commit checks that the build was not paused or abandoned.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,17 @@ from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures.bands import LoadedBuckets
 from nearsim_db.store.work import queue
 
+_DOCUMENTS_PER_SLICE = 4_000
+# Most pairs are found in almost every slice, so that many slices cost more.
+_MAX_PAIR_SLICES = 8
+_MIN_BAND_ROWS_PER_SLICE = 250_000
+_MAX_BAND_ROWS_PER_SLICE = 2_500_000
+
 
 def place(connection: Connection, generation: Generation, *, is_large: bool = False) -> Generation:
-    """Return a generation whose first build begins, with tables of its own if its collection is large, or will be.
+    """Give a generation whose first build begins tables of its own, if its collection is large; return it.
 
-    The caller holds the build lock.
+    `is_large`: the caller is about to write many documents to it. The caller holds the build lock.
     """
     may_move = generation.is_first_build and generation.leaves.are_shared and generation.stage == "sign"
     if may_move and (is_large or partitions.choose_tables(connection, generation.collection_id) == "own"):
@@ -38,8 +44,7 @@ def place(connection: Connection, generation: Generation, *, is_large: bool = Fa
 
 def begin(connection: Connection, generation: Generation, stage: str) -> None:
     """Record when a stage began or resumed; commit."""
-    at = queue.server_time(connection).timestamp()
-    began = {"stage": stage, "at": at, "done": 0}
+    began = {"stage": stage, "at": queue.server_time(connection).timestamp(), "done": 0}
     generation_rows.add_figures(connection, generation, {"began": began, "done": 0, "total": None})
     commit(connection, generation)
 
@@ -58,9 +63,9 @@ def record(engine: Engine, generation: Generation, done: int, total: int) -> Non
 
 def add_seconds(connection: Connection, generation: Generation, stage: str, seconds: float) -> None:
     """Add to the recorded duration of a stage; commit."""
-    figures = generation_rows.reread(connection, generation).figures.get("seconds", {})
-    spent = {**figures, stage: round(figures.get(stage, 0.0) + seconds, 3)}
-    generation_rows.add_figures(connection, generation, {"seconds": spent})
+    seconds_by_stage = generation_rows.reread(connection, generation).figures.get("seconds", {})
+    seconds_by_stage[stage] = round(seconds_by_stage.get(stage, 0.0) + seconds, 3)
+    generation_rows.add_figures(connection, generation, {"seconds": seconds_by_stage})
     connection.commit()
 
 
@@ -71,12 +76,6 @@ def check_not_stopped(connection: Connection, generation: Generation) -> None:
         raise BuildStoppedError(generation.generation_id, state, generation.advice("reindex resume"))
 
 
-_DOCUMENTS_PER_SLICE = 4_000
-_LEAST_ROWS_PER_SLICE = 250_000
-_SLICES = 8  # most pairs are found in almost every slice, so that many cost more
-_MOST_ROWS_PER_SLICE = 2_500_000
-
-
 def plan_signing(connection: Connection, context: Context) -> None:
     """Divide the documents to sign into slices, unless that is done."""
     generation, tables = context.generation, context.tables(connection)
@@ -84,6 +83,7 @@ def plan_signing(connection: Connection, context: Context) -> None:
     connection.commit()
     tables.removals.begin_retention()
     connection.commit()
+
     if not tables.slices.read_progress("sign").slices:
         total = collection_rows.count_documents(connection, generation.collection_id)
         total -= tables.shown.count_past_retention(generation.collection_id)
@@ -103,13 +103,15 @@ def _count_features(connection: Connection, context: Context) -> None:
     encoder, ignores = context.encoder, context.encoder.profile.recipe.match.ignore_common
     if not ignores and not encoder.freezes:
         return
+
     doc_ids = documents.sample_documents(connection, context.collection_id, SAMPLE_SIZE, SAMPLE_SEED)
 
     def read() -> Iterator[list[Hashes]]:
         with closing(documents.stream_documents(connection, context.collection_id, doc_ids)) as batches:
             for batch in batches:
-                features = encoder.features([encoder.text_of(one.title, one.body) for one in batch])
-                yield [features.ids_of(place) for place in range(len(batch))]
+                texts = [encoder.text_of(document.title, document.body) for document in batch]
+                features = encoder.features(texts)
+                yield [features.ids_of(row) for row in range(len(batch))]
 
     common = encoder.count_features(read)
     if common is not None:
@@ -121,12 +123,14 @@ def _count_features(connection: Connection, context: Context) -> None:
 
 
 def _record_common(connection: Connection, context: Context, common: CommonShingles) -> None:
-    """Record the shingles of too many documents, which are left out from now on; does not commit."""
+    """Record the shingles that too many documents have, which are left out from now on; does not commit."""
     if not len(common.ids):
         return
+
     figures = {"common_shingles": len(common.ids), "common_shingles_counted_in": common.documents}
     generation_rows.set_common_shingles(connection, context.generation, common.ids)
     generation_rows.add_figures(connection, context.generation, figures)
+
     percent = context.encoder.profile.recipe.match.ignore_common or 0.0
     for message in recipe_warnings.of_common(percent, common):
         context.warn_of_profile(message)
@@ -139,7 +143,7 @@ def warn_of_texts(context: Context) -> None:
 
 
 def complete_signing(connection: Connection, context: Context) -> None:
-    """Do what follows the slices of the stage sign."""
+    """Index the signatures once all slices of the stage sign are done, and begin the next stage."""
     generation = context.generation
     warn_of_texts(context)
     tables = context.tables(connection)
@@ -164,9 +168,9 @@ def plan_pairs(connection: Connection, context: Context) -> None:
 def add_pair_slices(
     connection: Connection, context: Context, heads: int, buckets: LoadedBuckets | None = None
 ) -> None:
-    """Divide the buckets into slices of about as many band rows.
+    """Divide the buckets into slices with about the same number of band rows each.
 
-    `buckets` are those that this transaction has loaded; otherwise the table is read.
+    `buckets` describes the band rows if this transaction has loaded them; otherwise the table is read.
     """
     tables, limit = context.tables(connection), context.bucket_limit
     if buckets is None:
@@ -174,20 +178,19 @@ def add_pair_slices(
         keys = _sample_keys(connection, context)
     else:
         full, figures, keys = buckets.full, buckets.figures, buckets.sample
+
     bounds = _quantiles(keys, heads * context.encoder.profile.band_rows)
     tables.slices.plan_pairs(bounds, heads, full)
     generation_rows.add_figures(connection, context.generation, dated(connection, context, figures))
 
 
 def dated(connection: Connection, context: Context, figures: dict[str, int]) -> dict[str, Any]:
-    """Return the figures of buckets with the time, and warn if many are over the limit."""
+    """Return the figures of buckets with the time, and warn if the bucket limit left out many links."""
     left_out, over_limit = figures["links_left_out"], figures["buckets_over_limit"]
     for message in recipe_warnings.of_limit(context.bucket_limit, left_out, over_limit):
         context.warn_of_profile(message)
-    return {
-        **figures,
-        "buckets_counted_at": queue.server_time(connection).isoformat(timespec="seconds"),
-    }
+    counted_at = queue.server_time(connection).isoformat(timespec="seconds")
+    return {**figures, "buckets_counted_at": counted_at}
 
 
 def _sample_keys(connection: Connection, context: Context) -> Ints:
@@ -199,7 +202,10 @@ def _sample_keys(connection: Connection, context: Context) -> Ints:
 
 
 def _quantiles(keys: Ints, rows: int) -> list[int]:
-    """Return the bucket hashes that divide the band rows into slices of about the same size, from sorted ones."""
-    per_slice = min(max(rows // _SLICES, _LEAST_ROWS_PER_SLICE), _MOST_ROWS_PER_SLICE)
+    """Return the bucket hashes that divide `rows` band rows into slices of about the same size.
+
+    `keys` are the bucket hashes of a sample, sorted.
+    """
+    per_slice = min(max(rows // _MAX_PAIR_SLICES, _MIN_BAND_ROWS_PER_SLICE), _MAX_BAND_ROWS_PER_SLICE)
     places = np.arange(per_slice, rows, per_slice) * len(keys) // max(rows, 1)
     return [int(bound) for bound in np.unique(keys[places]) if bound > -(2**63)]

@@ -1,4 +1,4 @@
-"""Catch up: build the indexes of a collection, and apply to them what was written to it."""
+"""Build the indexes of a collection, and bring them up to date with what was written to it, in the calling process."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,7 +16,8 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 
-_SHARED_BYTES = 8_000_000  # of texts whose index shares its tables with others
+# The index of texts up to this size shares its tables with others.
+_MAX_SHARED_TABLES_BYTES = 8_000_000
 
 
 class CatchUp:
@@ -32,12 +33,14 @@ class CatchUp:
         engine = self._database.engine
         context = self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
         retention.expire_documents(engine, context)
+
         with self._database.transaction() as connection:
             has_work = context.tables(connection).work.has_any()
         if has_work:
             # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
             with self._database.lease() as lease_id:
                 Runner(engine, context).drain(lease_id, self._progress)
+
         if generation.state == "catching_up":
             with self._database.transaction() as connection:
                 generation_states.mark_ready(connection)
@@ -49,13 +52,15 @@ class CatchUp:
         gets one with the default recipe.
         """
         existing = self.generations(collection_id)
-        if existing and not any(one.is_first_build for one in existing):
+        if existing and not any(generation.is_first_build for generation in existing):
             return existing
-        by_id = {context.generation.generation_id: context for context in prepared}
+
+        prepared_by_id = {context.generation.generation_id: context for context in prepared}
         with self._database.builder(collection_id):
+            # Another process may have built them while this one waited for the lock.
             existing = self.generations(collection_id)
             for generation in existing or [self._default_profile(collection_id)]:
-                context = by_id.get(generation.generation_id)
+                context = prepared_by_id.get(generation.generation_id)
                 if not generation.is_first_build:
                     continue
                 if existing and context is None:
@@ -65,7 +70,7 @@ class CatchUp:
         return self.generations(collection_id)
 
     def build(self, generation: Generation, context: Context | None = None) -> None:
-        """Build a generation, from the stage at which it stopped; in a context if there is one already."""
+        """Build a generation from the stage at which it stopped, in a context that was prepared, or a new one."""
         if context is None:
             context = self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
         build.build(self._database.engine, context, self._progress)
@@ -81,14 +86,15 @@ class CatchUp:
     ) -> Iterator[list[Context]]:
         """Keep workers from building first indexes before the block has written its documents.
 
-        Yields contexts of those whose documents can be signed as they are written, to be given to `ensure_built`.
-        `existing` are the collection's generations, `expected_bytes` is about the size of the texts, if it is known.
-        Few documents are one transaction, and are left to the build, as to sign them early would take more statements.
-        Where documents are signed, a collection without a profile gets one with the default recipe.
+        Yields contexts of the generations whose documents can be signed as they are written, for `ensure_built`.
+        `existing` are the collection's generations; `expected_bytes` is about the size of the texts, None if unknown.
+        With `is_few` signing is left to the build, which is one transaction then and takes fewer statements. If
+        documents are signed early, a collection without a profile gets one with the default recipe.
         """
         if existing and not any(generation.is_first_build for generation in existing):
             yield []
             return
+
         with self._database.builder(collection_id, wait=False) as is_builder:
             contexts: list[Context] = []
             if is_builder and not is_few and self._database.may_index:
@@ -102,11 +108,12 @@ class CatchUp:
     def _begin_signing(self, collection_id: CollectionId, expected_bytes: int | None) -> list[Context]:
         """Return contexts of the generations that can be signed early; the caller holds the build lock."""
         plain = plain_characters(expected_bytes)
-        is_large = expected_bytes is None or expected_bytes > _SHARED_BYTES
+        is_large = expected_bytes is None or expected_bytes > _MAX_SHARED_TABLES_BYTES
         contexts: list[Context] = []
         for generation in self.generations(collection_id) or [self._default_profile(collection_id)]:
             if not generation.is_first_build:
                 continue
+
             with self._database.transaction() as connection:
                 placed = build_plan.place(connection, generation, is_large=is_large)
             context = self._contexts.make_if_reproducible(placed, plain_characters=plain)
@@ -122,7 +129,7 @@ class CatchUp:
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
         """Keep workers from building a first index before the block has written its documents."""
-        if not any(one.is_first_build for one in self.generations(collection_id)):
+        if not any(generation.is_first_build for generation in self.generations(collection_id)):
             return nullcontext()
         return self._database.builder(collection_id, wait=False)
 
@@ -145,7 +152,7 @@ class CatchUp:
 
 
 def _signs_from_texts(context: Context) -> bool:
-    """Whether documents of a new generation can be signed before its build: all of them, from their texts alone."""
+    """Whether each document of a new generation can be signed before its build, from its text alone."""
     return (
         not context.encoder.profile.recipe.match.ignore_common
         and not context.encoder.freezes

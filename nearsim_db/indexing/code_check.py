@@ -1,6 +1,6 @@
-"""Refusal of source code that takes too long to lex, before it is stored.
+"""Refuse source code that takes too long to split into tokens, before it is stored.
 
-A document that an application writes in SQL is stored in any case; in an index it is one without features.
+A document that an application writes in SQL is stored in any case; an index then treats it as one without features.
 """
 
 from collections.abc import Iterable
@@ -18,9 +18,10 @@ def refuse_slow_code(
     recipes: Iterable[dict[str, Any]],
     planned: Recipe | None = None,
 ) -> Iterable[ReadDocument | Reject]:
-    """Turn records that a recipe cannot lex in time into rejects; the recipes are those of a collection's generations.
+    """Turn records that a recipe cannot split into tokens in time into rejects.
 
-    Their words are kept for the encoder that signs them next.
+    `recipes` are the recipes of a collection's generations, as stored; `planned` is one of a profile to be created. The
+    tokens are kept for the encoder that signs the records next.
     """
     parsed = [from_mapping(recipe) for recipe in recipes]
     if planned is not None:

@@ -1,4 +1,7 @@
-"""Contexts: a generation with everything the steps need to work on it, and the factory that makes them."""
+"""The context of a generation: its encoder, threads and cache, and what the steps count and find as they work on it.
+
+A `ContextFactory` makes contexts that share one thread pool. A generation that this version cannot reproduce has none.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -26,21 +29,17 @@ from nearsim_db.store.settings import BUILD_MEGABYTES, Settings
 if TYPE_CHECKING:
     from nearsim_db.indexing.feature_spool import FeatureSpool
 
-_TEXTS_SAMPLED = 100  # of a batch, for recipe warnings
+_MAX_TEXTS_SAMPLED_PER_BATCH = 100
 
 
 @dataclass(slots=True)
 class BuildInput:
-    """What a build starts from, beside the documents; threads may share it.
+    """What a build starts from, beside the documents; threads may share it."""
 
-    `texts` is a sample of those signed, `spool` has the features of some of them. `signed_early` counts documents
-    signed before the build, and `is_signed` says that all others were captured.
-    """
-
-    texts: TextSample = field(default_factory=TextSample)
-    spool: "FeatureSpool | None" = None
-    signed_early: int = 0
-    is_signed: bool = False
+    texts: TextSample = field(default_factory=TextSample)  # of the documents signed, for recipe warnings
+    spool: "FeatureSpool | None" = None  # the features of documents signed in this process
+    signed_early: int = 0  # documents signed before the build
+    is_signed: bool = False  # every document is signed, or captured as a change
     _was_empty: bool = False
     _sampling: Lock = field(default_factory=Lock)
 
@@ -80,7 +79,7 @@ class BuildInput:
 
     def sample_texts(self, batch: Sequence[StoredDocument | Document]) -> None:
         """Add some of a batch's texts to the sample for recipe warnings."""
-        step = max(1, len(batch) // _TEXTS_SAMPLED)
+        step = max(1, len(batch) // _MAX_TEXTS_SAMPLED_PER_BATCH)
         with self._sampling:
             self.texts.add(document.body or document.title or "" for document in batch[::step])
 
@@ -93,47 +92,41 @@ class BuildInput:
 
 @dataclass(slots=True)
 class Findings:
-    """What the steps of a transaction counted and found.
+    """What the steps of a transaction counted and found."""
 
-    `stale` are documents that could not be verified because their text differs from what was signed,
-    `duplicate_digests` are digests with more than one head.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    stale: set[int] = field(default_factory=set)
-    duplicate_digests: set[UUID] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)  # pairs linked, candidates, screened
+    stale: set[int] = field(default_factory=set)  # doc_ids whose text differs from what was signed
+    duplicate_digests: set[UUID] = field(default_factory=set)  # digests with more than one head
 
     def clear(self) -> None:
         """Start over for the next transaction."""
-        for one in (self.counts, self.stale, self.duplicate_digests):
-            one.clear()
+        self.counts.clear()
+        self.stale.clear()
+        self.duplicate_digests.clear()
 
 
 @dataclass(slots=True)
 class Context:
-    """A generation with its encoder, threads and cache.
-
-    `totals` counts pairs stored, and documents failed and set aside, since the context was created.
-    """
+    """A generation with its encoder, threads and cache."""
 
     generation: Generation
     encoder: Encoder
-    pool: Executor
-    threads: int
+    pool: Executor  # shared with other contexts
+    threads: int  # of the pool
     warn: Callable[[str], None]
-    build_megabytes: int = BUILD_MEGABYTES
-    cache: FeatureCache = field(default_factory=FeatureCache)
+    build_megabytes: int = BUILD_MEGABYTES  # memory that a build may use for band keys
+    cache: FeatureCache = field(default_factory=FeatureCache)  # features of recently used documents
     build: BuildInput = field(default_factory=BuildInput)
-    found: Findings = field(default_factory=Findings)
-    totals: Counter[str] = field(default_factory=Counter)
+    findings: Findings = field(default_factory=Findings)  # of the current transaction
+    totals: Counter[str] = field(default_factory=Counter)  # pairs, failed, set aside; since this was created
 
     def adopt(self, generation: Generation) -> None:
-        """Take the generation as it was read again: the build may have found which shingles to leave out."""
+        """Use the generation as it was read again: its build may have chosen shingles to leave out since."""
         self.generation = generation
         _freeze(self.encoder, generation)
 
     def warn_of_profile(self, message: str) -> None:
-        """Warn of something in the generation's profile, with its collection: a build may be one of many."""
+        """Send a warning that names the profile and the collection, as a worker may build many."""
         self.warn(f"profile {self.generation.profile} of collection {self.generation.collection}: {message}")
 
     @property
@@ -173,7 +166,7 @@ def make_encoder(generation: Generation, backend: str | None, plain_characters: 
 
 
 def _freeze(encoder: Encoder, generation: Generation) -> None:
-    """Set what a generation's build found in its documents: shingles to leave out, and document frequencies."""
+    """Give the encoder what the build counted in the documents: shingles to leave out, document frequencies."""
     encoder.ignore(generation.common)
     encoder.freeze(Frequencies.from_bytes(generation.frequencies))
 
@@ -190,25 +183,28 @@ class ContextFactory:
     @contextmanager
     def open(cls, settings: Settings, warn: Callable[[str], None]) -> "Iterator[ContextFactory]":
         """Make a factory with a thread pool that is shut down at the end of the block."""
-        pool, left = ThreadPoolExecutor(settings.threads, thread_name_prefix="nearsim"), True
+        pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="nearsim")
+        may_wait = True
         try:
             yield cls(settings, pool, warn)
         except GeneratorExit:
             # Garbage collection may come while a thread starts; to wait for threads then would be a deadlock.
-            left = False
+            may_wait = False
             raise
         finally:
-            if left:
+            if may_wait:
                 pool.shutdown()
 
     def make(self, generation: Generation, *, plain_characters: int = 0) -> Context:
-        """Make the context of a generation; numba is started once so many characters were encoded without it.
+        """Make the context of a generation.
 
+        `plain_characters`: how many are encoded by NumPy before numba is started, unless the settings name a backend.
         Raises FingerprintError and RecipeError as `make_encoder` does.
         """
         settings = self.settings
-        without = plain_characters if settings.backend is None else 0
-        encoder = make_encoder(generation, settings.backend, without)
+        if settings.backend is not None:
+            plain_characters = 0
+        encoder = make_encoder(generation, settings.backend, plain_characters)
         return Context(generation, encoder, self.pool, settings.threads, self.warn, settings.build_megabytes)
 
     def make_if_reproducible(self, generation: Generation, *, plain_characters: int = 0) -> Context | None:

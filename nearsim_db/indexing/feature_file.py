@@ -8,7 +8,7 @@ import os
 from array import array
 from contextlib import ExitStack
 from io import RawIOBase
-from itertools import pairwise
+from itertools import pairwise, repeat
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -50,7 +50,11 @@ class FeatureFile:
         return self._temporary.enter_context(TemporaryFile(prefix="nearsim-", buffering=0))
 
     def add(self, sketches: Sketches, items: NDArray[Any], sizes: Ints) -> None:
-        """Add n documents: sketches (n, k) or n arrays of different sizes; all features, and how many each has."""
+        """Add n documents.
+
+        `sketches`: (n, k), or n arrays of different sizes. `items`: the features of all, one document after the other.
+        `sizes`: (n,) int64, the number of features of each.
+        """
         if self._has_sketches and self._family.ordered:
             self._uneven_sketches.append(sketches)
         elif self._has_sketches:
@@ -82,12 +86,12 @@ class FeatureFile:
         return [features[low:high] for low, high in pairwise(offsets.tolist())]
 
     def read_flat_features(self, numbers: Ints) -> tuple[NDArray[Any], Ints]:
-        """Return the features of n documents one after the other, and where each begins: int64 of n + 1."""
+        """Return the features of n documents one after the other, and where each begins: (n + 1,) int64."""
         begins, ends = self._begins[numbers], self._begins[numbers + 1]
         return self._features.read(begins, ends), offsets_of(ends - begins)
 
     def count_features(self, numbers: Ints) -> int:
-        """Return the number of features of some documents together."""
+        """Return the number of features of several documents together."""
         return int((self._begins[numbers + 1] - self._begins[numbers]).sum())
 
     def close(self) -> None:
@@ -120,15 +124,19 @@ class _ValueFile:
             )
 
     def read(self, begins: Ints, ends: Ints) -> NDArray[Any]:
-        """Return ranges one after the other; those that are adjacent are read at once."""
+        """Return the values of ranges, one after the other."""
+        # Ranges that are adjacent are read at once.
         apart, count = begins[1:] != ends[:-1], len(begins)
         firsts, lasts = begins[np.append(True, apart)[:count]], ends[np.append(apart, True)[:count]]
+
         if self._mapped is not None:
             parts = map(slice, firsts.tolist(), lasts.tolist())
             return np.concatenate([self._mapped[:0], *(self._mapped[part] for part in parts)])
 
         size, descriptor = self.dtype.itemsize, self._file.fileno()
-        places = list(zip(((lasts - firsts) * size).tolist(), (firsts * size).tolist(), strict=True))
-        for length, place in places:
-            os.posix_fadvise(descriptor, place, length, os.POSIX_FADV_WILLNEED)
-        return np.frombuffer(b"".join([os.pread(descriptor, *place) for place in places]), self.dtype)
+        lengths, offsets = ((lasts - firsts) * size).tolist(), (firsts * size).tolist()
+        # The system loads all ranges at once while the first are read.
+        for length, offset in zip(lengths, offsets, strict=True):
+            os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
+        contents = map(os.pread, repeat(descriptor), lengths, offsets)
+        return np.frombuffer(b"".join(contents), self.dtype)

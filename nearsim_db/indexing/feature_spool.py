@@ -1,4 +1,4 @@
-"""Features and sketches of the documents that a build signs, in temporary files until its pairs are verified."""
+"""Keep features and sketches of the documents that a build signs in temporary files, until its pairs are verified."""
 
 import os
 import tempfile
@@ -16,15 +16,15 @@ from nearsim_db.similarity.arrays import Ints, Mask, Sketches
 from nearsim_db.similarity.batches import PackedDigests, SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoder
 
-_MIN_FREE = 4  # times what was written
+_MIN_FREE_BYTES_PER_BYTE = 4
 _SKETCHES_PER_BATCH = 20_000
 
 
 class FeatureSpool:
-    """Features and sketches by doc_id, as long as four times as much is free on the disk as they take.
+    """Features and sketches by doc_id; closed to more documents once they take a fourth of the free disk space.
 
-    Threads may add documents until `finish`, and read them after it. An entry is valid for its digest only; of a
-    document that was added twice the last entry counts. Sketches that differ in size are left out.
+    Threads may add documents until `finish`, and read them after it. An entry is valid for its digest only; if a
+    document was added twice, its last entry counts. Sketches that differ in size are not kept.
     """
 
     def __init__(self, encoder: Encoder, file: FeatureFile) -> None:
@@ -52,7 +52,7 @@ class FeatureSpool:
         return len(self._doc_ids)
 
     def add(self, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> bool:
-        """Add documents, with their features if these decide; return False if there is no room for them."""
+        """Add documents, with their features if pairs are verified by features; return False if there is no room."""
         with self._adding:
             is_whole = not self._has_features or len(features) == len(rows.doc_ids)
             if not (self._is_open and is_whole and self._has_room(rows, features)):
@@ -76,7 +76,7 @@ class FeatureSpool:
     def _has_room(self, rows: SignatureRows, features: Sequence[NDArray[Any]]) -> bool:
         disk = os.statvfs(tempfile.gettempdir())
         added = rows.sketches.nbytes + sum(array.nbytes for array in features)
-        return (self._file.size_bytes + added) * _MIN_FREE <= disk.f_bavail * disk.f_frsize
+        return (self._file.size_bytes + added) * _MIN_FREE_BYTES_PER_BYTE <= disk.f_bavail * disk.f_frsize
 
     def finish(self) -> None:
         """Complete the spool, so that it can be read. May be called again."""
@@ -87,6 +87,8 @@ class FeatureSpool:
         digests = np.concatenate([digests for _, digests in self._added])
         self._added = []
         self._file.finish()
+
+        # The sort is stable, so the last of equal doc_ids is the one that was added last.
         self._numbers = np.argsort(doc_ids, kind="stable")
         self._doc_ids, self._digests = doc_ids[self._numbers], digests[self._numbers]
 
@@ -100,14 +102,14 @@ class FeatureSpool:
     def match_heads(self, heads: Iterable[tuple[Ints, NDArray[np.void]]]) -> bool:
         """Whether the sketches of all heads are here, so that they need not be read from the database.
 
-        `heads` are given in order, doc_ids and digests of some at a time. Their digests are distinct: if halves of two
-        are equal, which is as rare as harmless, their sketches are read from the database.
+        `heads` yields doc_ids and digests of some heads at a time, in order. Two heads with one digest make this False,
+        and so do two whose first 64 bits are equal, which is rare and only costs a read.
         """
         self.has_heads = False
         parts, halves = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
         for doc_ids, digests in heads:
-            places, here = self._find(doc_ids)
-            if not self._has_sketches or not here.all() or not (self._digests[places] == digests).all():
+            places, is_here = self._find(doc_ids)
+            if not self._has_sketches or not is_here.all() or not (self._digests[places] == digests).all():
                 return False
             parts.append(doc_ids)
             halves.append(digests.view(np.uint64)[::2].copy())
@@ -134,13 +136,13 @@ class FeatureSpool:
         features: list[NDArray[Any] | None] = [None] * len(doc_ids)
         if not self._has_features or not len(self._doc_ids):
             return features
-        places, here = self._find(np.asarray(doc_ids, np.int64))
-        here &= self._digests[places] == PackedDigests.of(digests).array
+        places, is_here = self._find(np.asarray(doc_ids, np.int64))
+        is_here &= self._digests[places] == PackedDigests.of(digests).array
 
-        chosen = np.flatnonzero(here)
         # Documents that were signed one after the other are read at once.
+        chosen = np.flatnonzero(is_here)
         chosen = chosen[np.argsort(self._numbers[places[chosen]])]
         numbers = self._numbers[places[chosen]]
-        for place, array in zip(chosen.tolist(), self._file.read_features(numbers), strict=True):
-            features[place] = array
+        for row, array in zip(chosen.tolist(), self._file.read_features(numbers), strict=True):
+            features[row] = array
         return features

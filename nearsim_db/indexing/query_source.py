@@ -1,4 +1,4 @@
-"""Documents from a query on any PostgreSQL database."""
+"""Read documents from a query on any PostgreSQL database, as an ingest reads files."""
 
 import json
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ class QuerySource:
     """The rows of a query as documents; columns are mapped like those of CSV.
 
     The database is only read, in one transaction; rows are fetched in batches. Dates, decimals and UUIDs become
-    strings. A vector may be an array of numbers or, as of the type vector, JSON. A document's line is the number of its
-    row from 1. Raises InputError if the database cannot be read or a required column is missing.
+    strings. A vector may be an array of numbers or JSON, as which psycopg returns pgvector's type. A document's line is
+    the number of its row from 1. Raises InputError if the database cannot be read or a required column is missing.
     """
 
     warnings: tuple[str, ...] = ()
@@ -37,6 +37,7 @@ class QuerySource:
                 raise InputError(
                     f"duplicate column names in {_NAME}; rename them with AS ({', '.join(names)})"
                 )
+
             maker.check_columns(names)
             for number, row in enumerate(rows, 1):
                 record = {

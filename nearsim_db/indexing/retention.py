@@ -16,17 +16,16 @@ _DOCUMENTS_PER_DELETE = 2_000
 def expire_documents(engine: Engine, context: Context, between: Callable[[], None] = lambda: None) -> int:
     """Queue documents that expired since the last call for removal from a generation's index; return how many.
 
-    Where the recipe deletes expired documents, they are then deleted from the collection, as an application would: all
-    its indexes follow. `between` is called after each transaction. Several processes may do this at once.
+    If the recipe deletes expired documents (`retain.delete`), they are then deleted from the collection, as an
+    application would delete them, and all its indexes follow. `between` is called after each transaction. Several
+    processes may do this at once.
     """
     if context.retained_seconds is None:
         return 0
 
-    generation = context.generation
     with engine.connect() as connection:
         removals = context.tables(connection).removals
-        queue = partial(removals.queue_expired, generation.collection_id)
-        expired = retry_conflicts(connection, queue)
+        expired = retry_conflicts(connection, partial(removals.queue_expired, context.collection_id))
         connection.commit()
         between()
 
@@ -37,9 +36,8 @@ def expire_documents(engine: Engine, context: Context, between: Callable[[], Non
 
 
 def _delete_documents(connection: Connection, context: Context, between: Callable[[], None]) -> None:
-    generation, deleted = context.generation, _DOCUMENTS_PER_DELETE
-    removals = context.tables(connection).removals
-    delete = partial(removals.delete_expired, generation.collection_id, _DOCUMENTS_PER_DELETE)
+    deleted, removals = _DOCUMENTS_PER_DELETE, context.tables(connection).removals
+    delete = partial(removals.delete_expired, context.collection_id, _DOCUMENTS_PER_DELETE)
     while deleted == _DOCUMENTS_PER_DELETE:
         deleted = retry_conflicts(connection, delete)
         connection.commit()

@@ -1,4 +1,4 @@
-"""The slices of a build, which any number of threads and processes take: documents, heads, buckets to search for pairs.
+"""Take the slices of a build, in any number of threads and processes: of documents, heads, or buckets.
 
 What a slice stores depends on nothing but its range, so the result is the same for any number and order of takers.
 """
@@ -24,8 +24,12 @@ from nearsim_db.store.signatures.bands import FullBuckets, Links
 from nearsim_db.store.work.build_slices import Slice, SlicedStage
 
 _CANDIDATES_PER_BATCH = 16_384
-NOTHING_FOUND = dict.fromkeys(("linked", "candidates", "screened"), 0)  # the counts of pairs
-_LINKS_AT_ONCE, _LINKS_PER_RUN = 250_000, 500_000  # in each thread; 16 MB, if each is the first of its pair
+# A generation's figures name all counts of the stage pairs, those of nothing too.
+ZERO_COUNTS = dict.fromkeys(("linked", "candidates", "screened"), 0)
+# In each thread; a run takes 16 MB if each link is the first of its pair.
+_MIN_LINKS_PER_BLOCK = 250_000
+_MIN_LINKS_PER_RUN = 500_000
+_POLL_SECONDS = 0.05
 
 
 class Taker:
@@ -57,34 +61,35 @@ class Taker:
         if part is None:
             self._writing.rollback()
             return False
-        self._context.found.clear()
+
+        self._context.findings.clear()
         work = {"sign": self._sign, "bands": self.load_bands, "pairs": self.find_pairs}
         work[stage](part)
         self._reading.rollback()
-        tables.slices.finish(stage, part, self._context.found.counts)
+
+        tables.slices.finish(stage, part, self._context.findings.counts)
         build_plan.commit(self._writing, self._context.generation)
-        self._context.found.clear()
+        self._context.findings.clear()
         return True
 
     def _sign(self, part: Slice) -> None:
         context = self._context
-        with closing(
-            documents.stream_unsigned(
-                self._reading,
-                context.collection_id,
-                context.leaves,
-                (part.low, part.high),
-                self._reading.rollback,
-                vectors=context.encoder.takes_vectors,
-                by_age=part.by_age,
-            )
-        ) as batches:
+        unsigned = documents.stream_unsigned(
+            self._reading,
+            context.collection_id,
+            context.leaves,
+            (part.low, part.high),
+            self._reading.rollback,
+            vectors=context.encoder.takes_vectors,
+            by_age=part.by_age,
+        )
+        with closing(unsigned) as batches:
             for batch in batches:
                 self.sign_documents(batch)
                 self._check()
 
     def sign_documents(self, batch: Sequence[StoredDocument], *, keep_features: bool = False) -> None:
-        """Sign documents that have no signature, with `keep_features` those that this process verifies next."""
+        """Sign documents that have no signature; `keep_features`: this process verifies them next."""
         self._context.build.sample_texts(batch)
         rows = steps.sign_documents(self._context, batch, keep_features=keep_features)
         rows = steps.labelled(self._writing, self._context, rows)
@@ -100,61 +105,56 @@ class Taker:
         `full` are the buckets over the limit, if they are not stored with slices.
         """
         context, stale = self._context, set[int]()
-        context.found.counts.update(NOTHING_FOUND)
-        tables = context.tables(self._writing)
-        with closing(
-            context.tables(self._reading).bands.stream_links(context.bucket_limit, (part.low, part.high))
-        ) as links:
+        context.findings.counts.update(ZERO_COUNTS)
+        tables, bands = context.tables(self._writing), context.tables(self._reading).bands
+        with closing(bands.stream_links(context.bucket_limit, (part.low, part.high))) as links:
             for candidates in self._first_linked(links, full):
                 verified = steps.verify_candidates(self._writing, context, candidates)
                 tables.pairs.load(verified)
-                stale |= context.found.stale
-                context.found.stale.clear()
+                stale |= context.findings.stale
+                context.findings.stale.clear()
                 self._check()
+
         # Documents whose text was being changed are searched once signed again. They are queued with the slice because
         # only this process knows of them.
         tables.work.add("search", sorted(stale))
 
     def _first_linked(self, links: Iterable[Links], full: FullBuckets | None) -> Iterator[Ints]:
-        """Yield the pairs, (m, 2), of those links of a slice that are the first of theirs.
+        """Yield the pairs, (m, 2), whose first link is among the links of a slice.
 
-        They come in long runs sorted by the first document of their bucket: those of a family of copies together, so
-        that its sketches and texts are read once for most of its pairs.
+        Pairs come in long runs, sorted by the first document of their bucket. So the pairs of a family of copies come
+        together, and its sketches and texts are read once for most of them.
         """
         full = full or self._context.tables(self._writing).slices.read_full_buckets()
         run: list[Links] = []
-        amount = 0
-        for block in chain(_joined(links, _LINKS_AT_ONCE), [None]):
+        links_in_run = 0
+        # The last item only ends the last run.
+        for block in chain(_joined(links, _MIN_LINKS_PER_BLOCK), [None]):
             if block is not None:
-                run.append(self._band_keys().first_links(self._context, block, full))
-                amount += len(block.buckets)
-            if run and (block is None or amount >= _LINKS_PER_RUN):
-                found, run, amount = _by_family(run), [], 0
-                yield from (
-                    found[at : at + _CANDIDATES_PER_BATCH]
-                    for at in range(0, len(found), _CANDIDATES_PER_BATCH)
-                )
-
-    def _band_keys(self) -> BandKeys:
-        if self._keys is None:
-            self._keys = BandKeys.load(self._writing, self._context)
-        return self._keys
+                if self._keys is None:
+                    self._keys = BandKeys.load(self._writing, self._context)
+                run.append(self._keys.first_links(self._context, block, full))
+                links_in_run += len(block.buckets)
+            if run and (block is None or links_in_run >= _MIN_LINKS_PER_RUN):
+                pairs, run, links_in_run = _by_family(run), [], 0
+                for at in range(0, len(pairs), _CANDIDATES_PER_BATCH):
+                    yield pairs[at : at + _CANDIDATES_PER_BATCH]
 
     def _check(self) -> None:
         build_plan.check_not_stopped(self._writing, self._context.generation)
         self._report()
 
 
-def _joined(blocks: Iterable[Links], least: int) -> Iterator[Links]:
-    """Yield links in blocks of at least so many, the last of what is left."""
-    run: list[Links] = []
+def _joined(blocks: Iterable[Links], min_links: int) -> Iterator[Links]:
+    """Yield links in blocks of at least `min_links`; the last one may be smaller."""
+    waiting: list[Links] = []
     for block in blocks:
-        run.append(block)
-        if sum(len(one.buckets) for one in run) >= least:
-            yield Links.joined(run)
-            run = []
-    if run:
-        yield Links.joined(run)
+        waiting.append(block)
+        if sum(len(links.buckets) for links in waiting) >= min_links:
+            yield Links.joined(waiting)
+            waiting = []
+    if waiting:
+        yield Links.joined(waiting)
 
 
 def _by_family(run: Sequence[Links]) -> Ints:
@@ -162,9 +162,6 @@ def _by_family(run: Sequence[Links]) -> Ints:
     links = Links.joined(run)
     order = np.lexsort((links.right, links.left, links.first))
     return np.stack((links.left[order], links.right[order]), axis=1)
-
-
-_POLL_SECONDS = 0.05
 
 
 def take_slices(
@@ -185,8 +182,8 @@ def take_slices(
     def take(check: Callable[[], None]) -> int:
         taken = 0
         with engine.connect() as reading, engine.connect() as writing:
-            # What a transaction counts and finds belongs to its thread.
-            taker = Taker(reading, writing, replace(context, found=Findings()), check, keys)
+            # Each thread has its own transactions, and so its own findings.
+            taker = Taker(reading, writing, replace(context, findings=Findings()), check, keys)
             while taker.take(stage):
                 taken += 1
         return taken
@@ -196,6 +193,7 @@ def take_slices(
             raise _Stopped
 
     def report_and_check() -> None:
+        # An error of another thread ends this one too.
         for thread in threads:
             if thread.done():
                 thread.result()

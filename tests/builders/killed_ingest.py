@@ -19,7 +19,7 @@ def make_batches_small() -> None:
     bulk._BATCH_DOCUMENTS = documents._BATCH_DOCUMENTS = 40
     build_bands._BAND_ROWS_PER_COPY = build_bands._SKETCHES_PER_BATCH = 50
     slice_taker._CANDIDATES_PER_BATCH = build_plan._DOCUMENTS_PER_SLICE = 50
-    build_plan._LEAST_ROWS_PER_SLICE = 500
+    build_plan._MIN_BAND_ROWS_PER_SLICE = 500
     runner._BATCH_DOCUMENTS.update({"sign": 40, "search": 40, "link": 40})
     stages._MEMBERS_PER_BATCH = 40
 

@@ -154,8 +154,8 @@ def add_profile(url: str, name: str) -> None:
 def small_slices(monkeypatch: pytest.MonkeyPatch, documents_each: int, rows_each: int) -> None:
     """Divide a small collection into many slices."""
     monkeypatch.setattr(build_plan, "_DOCUMENTS_PER_SLICE", documents_each)
-    monkeypatch.setattr(build_plan, "_LEAST_ROWS_PER_SLICE", rows_each)
-    monkeypatch.setattr(build_plan, "_MOST_ROWS_PER_SLICE", rows_each)
+    monkeypatch.setattr(build_plan, "_MIN_BAND_ROWS_PER_SLICE", rows_each)
+    monkeypatch.setattr(build_plan, "_MAX_BAND_ROWS_PER_SLICE", rows_each)
     monkeypatch.setattr(slice_taker, "_CANDIDATES_PER_BATCH", 50)
 
 

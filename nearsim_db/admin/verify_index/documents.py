@@ -126,12 +126,12 @@ def check_pairs(
         linked = linked[np.isin(linked[:, 1], doc_ids)]
     stored = context.tables(connection).checks.read_pairs_at(doc_ids, both=either_end)
     found = dict(_verify(connection, context, linked))
-    findings.checked["candidates"] += context.found.counts.get("candidates", 0)
+    findings.checked["candidates"] += context.findings.counts.get("candidates", 0)
     unlinked = sorted(stored.keys() - {(left, right) for left, right in linked.tolist()})
     rest = np.array(unlinked, np.int64).reshape(-1, 2)
     found |= dict(_verify(connection, context, rest))
-    stale = set(context.found.stale)
-    context.found.clear()
+    stale = set(context.findings.stale)
+    context.findings.clear()
     findings.checked["pairs"] += len(stored)
     unchecked = stale | findings.documents
     differing = [one for one in _differing(stored, found) if not unchecked.intersection(one[1])]

@@ -66,7 +66,7 @@ class Runner:
                     raise NearsimError("each worker that took this task died or lost its lease")
                 for attempt in attempts(connection):
                     with attempt:
-                        context.found.clear()
+                        context.findings.clear()
                         following = STAGE_WORK[batch.stage](connection, context, batch)
             except Exception as error:
                 connection.rollback()
@@ -78,7 +78,7 @@ class Runner:
     def _record_failure(self, connection: Connection, batch: Batch, error: Exception) -> None:
         """Record an error, and remove documents that cannot be signed: their stored signature is of an older text."""
         context = self._context
-        context.found.clear()
+        context.findings.clear()
         try:
             generation_rows.reread(connection, context.generation)
         except NotFoundError:  # it was dropped meanwhile

@@ -116,9 +116,9 @@ def _verify(connection: Connection, context: Context, candidates: Ints) -> list[
         for at in range(0, len(candidates), _CANDIDATES_PER_BATCH)
     ]
     connection.commit()
-    if context.found.duplicate_digests:
-        steps.merge_heads(connection, context, sorted(context.found.duplicate_digests))
-        context.found.duplicate_digests.clear()
+    if context.findings.duplicate_digests:
+        steps.merge_heads(connection, context, sorted(context.findings.duplicate_digests))
+        context.findings.duplicate_digests.clear()
         connection.commit()
     return verified
 
@@ -133,9 +133,9 @@ def _store_pairs(connection: Connection, context: Context, verified: list[Verifi
         fresh = context.tables(connection).pairs.store(batch)
         steps.extend_clusters(connection, context, fresh)
         stored += len(fresh)
-    generation_rows.count_up(connection, context.generation, context.found.counts)
+    generation_rows.count_up(connection, context.generation, context.findings.counts)
     connection.commit()
-    context.found.clear()
+    context.findings.clear()
     context.totals["pairs"] += stored
 
 
@@ -145,7 +145,7 @@ def _requeue_stale(connection: Connection, context: Context) -> None:
     A signed document that was deleted is queued for removal; one that is no longer signed is already removed.
     """
     tables = context.tables(connection)
-    signed = tables.signatures.read_signed(sorted(context.found.stale))
+    signed = tables.signatures.read_signed(sorted(context.findings.stale))
     existing = documents.find_existing(connection, context.collection_id, sorted(signed))
     tables.work.add("search", sorted(existing), _RETRY_SECONDS)
     tables.work.add("sign", sorted(signed.keys() - existing), _RETRY_SECONDS)

@@ -54,7 +54,7 @@ def search_candidates(connection: Connection, context: Context, doc_ids: Sequenc
         return Neighbours(empty.reshape(0, 2), empty, empty)
 
     # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
-    context.found.duplicate_digests.update(tables.signatures.find_duplicate_heads(heads))
+    context.findings.duplicate_digests.update(tables.signatures.find_duplicate_heads(heads))
     keys = context.encoder.band_keys(heads.sketches)
     neighbours = tables.buckets.look_up_candidates(context.bucket_limit, heads.doc_ids, keys)
     return neighbours._replace(linked=_distinct(np.sort(neighbours.linked, axis=1)))
@@ -92,7 +92,7 @@ def verify_candidates(connection: Connection, context: Context, candidates: Ints
     `candidates` are (m, 2) int64, doc_ids of heads, the smaller first. Documents that are no longer heads are left out.
     """
     encoder = context.encoder
-    context.found.counts["linked"] += len(candidates)
+    context.findings.counts["linked"] += len(candidates)
     signed, rows = _signatures_of(connection, context, candidates)
     if not len(signed.doc_ids):
         none, no_scores = np.zeros(0, np.int64), Scores(np.zeros(0))
@@ -106,13 +106,13 @@ def verify_candidates(connection: Connection, context: Context, candidates: Ints
 
     # Screen by sketches, which is cheap, then compare features.
     screened = screen(encoder, signed, rows[:, 0], rows[:, 1], review=True, count_late=True)
-    context.found.counts["candidates"] += screened.candidates
-    context.found.counts["screened"] += len(screened.left)
+    context.findings.counts["candidates"] += screened.candidates
+    context.findings.counts["screened"] += len(screened.left)
 
     def read(used_rows: Sequence[int]) -> Features:
         features = read_features(connection, context, signed, used_rows)
         # A document whose text differs from what was signed is being changed; it is searched again after that.
-        context.found.stale.update(int(signed.doc_ids[row]) for row in used_rows if row not in features)
+        context.findings.stale.update(int(signed.doc_ids[row]) for row in used_rows if row not in features)
         return features
 
     screened, scores = verify(encoder, screened, read, signed, review=True, passages=True)
@@ -206,6 +206,6 @@ def _without_duplicates(context: Context, signed: Signatures, rows: Ints) -> Int
         return rows
 
     is_duplicate = number[rows[:, 0]] == number[rows[:, 1]]
-    context.found.duplicate_digests.update(signed.digests[row] for row in rows[is_duplicate, 0].tolist())
+    context.findings.duplicate_digests.update(signed.digests[row] for row in rows[is_duplicate, 0].tolist())
     distinct: Ints = rows[~is_duplicate]
     return distinct

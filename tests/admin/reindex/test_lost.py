@@ -45,7 +45,7 @@ def test_documents_changed_during_verification_are_searched_again(
     url: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slice_taker, "_CANDIDATES_PER_BATCH", 4)
-    monkeypatch.setattr(build_plan, "_LEAST_ROWS_PER_SLICE", 500)
+    monkeypatch.setattr(build_plan, "_MIN_BAND_ROWS_PER_SLICE", 500)
     with opened(url) as (database, reindex):
         was = texts_of(database)["d0"]
 

@@ -93,7 +93,7 @@ def test_an_anchor_of_full_buckets_is_purged_between_slices(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its successor links a pair in many buckets that had left it out when the slices were planned."""
-    monkeypatch.setattr(build_plan, "_LEAST_ROWS_PER_SLICE", 500)
+    monkeypatch.setattr(build_plan, "_MIN_BAND_ROWS_PER_SLICE", 500)
     common = "one two three four five six seven eight nine"
     with Index.connect(url) as index:
         index.add(
