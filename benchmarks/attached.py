@@ -109,7 +109,7 @@ def _questions(session: Session, database: Database, folder: Path) -> Mapping[st
         "check": _command("check", str(folder / "new.jsonl"), "--format", "jsonl"),
         "pairs": _command("pairs", "--format", "jsonl"),
         "clusters": _command("clusters", "--format", "jsonl"),
-        "get": _command("get", left),
+        "document get": _command("document", "get", left),
         "why": _command("why", left, right),
         "passages": _command("passages", left, right),
         "passages --spread": _command("passages", largest, "--spread"),

@@ -41,7 +41,7 @@ _COMMANDS = (
     "worker --once",
     "doctor",
     "collection list",
-    "db status",
+    "server status",
     "work list",
     "stats",
     "reindex status",

@@ -25,7 +25,7 @@ COMMANDS = {
         question: [*NEARSIM, *question.split()]
         for question in (
             *("collection list", "profile list", "pairs --format jsonl", "clusters", "similar story-036"),
-            *("get story-036", "work list", "events", "verdict list", "stats", "db status"),
+            *("document get story-036", "work list", "events", "verdict list", "stats", "server status"),
         )
     },
 }

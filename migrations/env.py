@@ -8,7 +8,7 @@ from nearsim_db.store.driver.statements import SCHEMA
 from nearsim_db.store.schema import alembic_runs, baseline, migration_locks, revisions
 from nearsim_db.store.schema.baseline import refuse_untrusted
 
-# `nearsim db init` retries a revision that does not get its locks; here it has one attempt. Sessions queue as long.
+# `nearsim schema init` retries a revision that does not get its locks; here it has one attempt. Sessions queue as long.
 _WAIT_MILLISECONDS = 400
 _PATIENCE_SECONDS = 60.0
 

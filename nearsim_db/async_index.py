@@ -209,6 +209,7 @@ class AsyncIndex:
     check: Final = awaited(Index.check)
     export: Final = awaited(Index.export)
     explain: Final = awaited(Index.explain)
+    why: Final = awaited(Index.why)
     passages: Final = awaited(Index.passages)
     passages_in: Final = awaited(Index.passages_in)
     spread: Final = awaited(Index.spread)

@@ -1,4 +1,4 @@
--- A session over the collection demo: psql "$(nearsim db url)" --file examples/psql/session.sql
+-- A session over the collection demo: psql "$(nearsim server url)" --file examples/psql/session.sql
 -- Another index: psql ... --set collection=news --set profile=headline --file examples/psql/session.sql
 \set ON_ERROR_STOP on
 \if :{?collection} \else \set collection demo \endif

@@ -4,7 +4,7 @@ DO $$
 BEGIN
     IF EXISTS (SELECT FROM nearsim_index.attachment) THEN
         RAISE EXCEPTION 'there are collections that are attached to a table of an application'
-            USING HINT = 'Detach each with: nearsim detach COLLECTION [--keep]';
+            USING HINT = 'Detach each with: nearsim table detach COLLECTION [--keep]';
     END IF;
 END
 $$;

@@ -7,7 +7,7 @@ from functools import partial
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.access import access, collection_rows
-from nearsim_db.store.access.access import Access, Role
+from nearsim_db.store.access.access import Access, Member, Role
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -101,3 +101,9 @@ def read_isolation(database: Database) -> Isolation:
             tuple(access.list_access(connection)),
             tuple(access.list_roles_without_collections(connection)),
         )
+
+
+def list_members(database: Database) -> list[Member]:
+    """Return who has which role, by name; superusers need none and are left out."""
+    with database.transaction() as connection:
+        return access.list_members(connection)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from functools import cache, partial, wraps
 from importlib import import_module
 from inspect import Parameter, signature
@@ -30,65 +31,85 @@ from nearsim_db.records import STANDARD_OUTPUT
 
 _OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_DISK = 50 * 1000**2
-_RESUMABLE = {"ingest", "build", "profile", "attach", "sweep", "detach"}
+_RESUMABLE = {"ingest", "build", "profile", "table", "attach", "sweep", "detach"}
 _MARKUP: Literal["markdown"] = "markdown"
 # For each panel of the help, each command's module in `cli.commands` and its example. A group has its own examples.
 _PANELS = {
-    "Indexing": {
-        "ingest": ("ingest", "stories.jsonl.gz --collection news --rejects rejects.jsonl"),
-        "build": ("ingest", "--collection news"),
-        "worker": ("worker", "--collection news --http 9180"),
+    "Everyday commands": {
         "dedupe": ("dedupe", "stories.jsonl --threshold 0.8 --output unique.jsonl"),
-        "cut": ("cut", "stories.jsonl --output cut.jsonl --cuts cuts.jsonl"),
-        "attach": ("attach", "news.story --id story_id --text body --title headline"),
-        "sweep": ("attach", "story"),
-        "detach": ("attach", "story --keep"),
-    },
-    "Queries": {
+        "ingest": ("ingest", "stories.jsonl.gz --collection news --rejects rejects.jsonl"),
         "pairs": ("queries", "--min-similarity 0.9 --output pairs.jsonl"),
         "clusters": ("queries", "--format csv"),
         "similar": ("queries", "story-17, or: nearsim similar --text 'Any text' --format jsonl"),
+    },
+    "Compare documents": {
+        "check": ("queries", "new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'"),
         "nearest": (
             "nearest",
             "--collection products -k 1 --mutual --across source, or: nearsim nearest new.csv --in products",
         ),
-        "check": ("queries", "new.jsonl --format jsonl --exit-code, or: nearsim check --text 'Any text'"),
         "passages": ("queries", "story-17 story-18 --json, or: nearsim passages story-17 --spread"),
-        "fingerprints": ("queries", "--common --collection pages"),
+        "cut": ("cut", "stories.jsonl --output cut.jsonl --cuts cuts.jsonl"),
         "why": ("queries", "story-17 story-18"),
         "why-not": ("queries", "story-17 story-19 --collection news"),
-        "get": ("documents", "story-17"),
-        "stats": ("documents", "--collection news --json"),
+    },
+    "Results and review": {
         "export": (
             "export",
             "--collection news --keep survivors --columns id,title,cluster --output unique.csv.gz",
         ),
         "report": ("export", "--output report.html --collection news --rejects rejects.jsonl"),
+        "stats": ("documents", "--collection news --json"),
         "events": ("events", ""),
         "review": ("review", "--collection news --by anna"),
+        "verdict": ("verdicts", ""),
     },
-    "Planning": {
+    "Documents": {
+        "collection": ("collections", ""),
+        "document": ("documents", ""),
+        "table": ("attach", ""),
+        "build": ("ingest", "--collection news"),
+        "worker": ("worker", "--collection news --http 9180"),
+    },
+    "Recipes": {
+        "tune": ("tune", "stories.jsonl.gz --output recipe.toml"),
         "curve": (
             "curve",
             "25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg, or: "
             "nearsim curve --near 0.2 --far 0.8 --near-probability 0.99 --far-probability 0.01",
         ),
-        "tune": ("tune", "stories.jsonl.gz --output recipe.toml"),
         "evaluate": ("evaluate", "--labels pairs.csv --collection news"),
-    },
-    "Management": {
-        "delete": ("documents", "story-17 story-18 --yes"),
-        "doctor": ("doctor", ""),
-        "verify-index": ("doctor", "--all --repair"),
         "profile": ("profiles", ""),
         "reindex": ("reindex", ""),
-        "collection": ("collections", ""),
-        "verdict": ("verdicts", ""),
+    },
+    "Administration": {
+        "doctor": ("doctor", ""),
+        "verify-index": ("doctor", "--all --repair"),
         "work": ("work", ""),
-        "db": ("server", ""),
+        "schema": ("schema", ""),
+        "access": ("access", ""),
+        "server": ("server", ""),
     },
 }
-_COMMANDS = {name: (panel, *one) for panel, named in _PANELS.items() for name, one in named.items()}
+_COMMANDS = {name: (panel, *declared) for panel, named in _PANELS.items() for name, declared in named.items()}
+# Earlier names, which work until version 1.0 and are in no help, each with the command that it means.
+OLD_NAMES = {
+    "get": "document get",
+    "delete": "document delete",
+    "attach": "table attach",
+    "sweep": "table sweep",
+    "detach": "table detach",
+    "fingerprints": "passages",
+    "db init": "schema init",
+    "db upgrade": "schema upgrade",
+    "db start": "server start",
+    "db stop": "server stop",
+    "db status": "server status",
+    "db url": "server url",
+    "db grant": "access grant",
+    "db revoke": "access revoke",
+    "db isolation": "access isolation",
+}
 
 
 class Commands(TyperGroup):
@@ -160,13 +181,27 @@ class _LazyCommands(Commands):
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        make = _make_listed if self._is_listed else _make
-        return make(cmd_name) if cmd_name in _COMMANDS else None
+        if cmd_name not in _COMMANDS:
+            return _make_old(cmd_name)
+        return _make_listed(cmd_name) if self._is_listed else _make(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command {args[0]!r}.{_suggestion(args[0])}")
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._is_listed = True
         super().format_help(ctx, formatter)
         self._is_listed = False
+
+
+def _suggestion(name: str) -> str:
+    """Return which commands an unknown name may mean: verbs of groups, otherwise commands of similar names."""
+    groups = [group for group in _COMMANDS if isinstance(_make(group), TyperGroup)]
+    meant = [f"{group} {name}" for group in groups if name in _make(group).commands]
+    meant = meant or get_close_matches(name, _COMMANDS)
+    return f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
 
 
 def _find(name: str) -> Any:
@@ -194,6 +229,27 @@ def _make(name: str) -> Any:
         epilog = f"Example: nearsim {name} {example}".rstrip()
         parent.command(name, rich_help_panel=panel, epilog=epilog)(_expand(found))
     return typer.main.get_group(parent).commands[name]
+
+
+@cache
+def _make_old(name: str) -> Any:
+    """Return the command that an earlier name means, or the group of the earlier names that begin with it."""
+    if name in OLD_NAMES:
+        command, _, verb = OLD_NAMES[name].partition(" ")
+        return _make(command).commands[verb] if verb else _make(command)
+
+    old_verbs = [old.removeprefix(f"{name} ") for old in OLD_NAMES if old.startswith(f"{name} ")]
+    if not old_verbs:
+        return None
+    commands = {verb: _make_old(f"{name} {verb}") for verb in old_verbs}
+    groups = sorted({OLD_NAMES[f"{name} {verb}"].partition(" ")[0] for verb in old_verbs})
+    return TyperGroup(
+        name=name,
+        commands=commands,
+        help=f"Earlier names of the commands of {', '.join(groups)}; they work until version 1.0.",
+        no_args_is_help=True,
+        rich_markup_mode=_MARKUP,
+    )
 
 
 app: typer.Typer = typer.Typer(

@@ -209,7 +209,7 @@ class Queries(Answers):
         self.warnings.extend(warnings)
         return written
 
-    def explain(self, one: str, other: str) -> Explanation:
+    def why(self, one: str, other: str) -> Explanation:
         """Explain why two documents are a pair or are not, with their exact similarity from the present texts.
 
         Raises NotFoundError for a missing document, and InputError if both are the same.
@@ -222,12 +222,14 @@ class Queries(Answers):
 
         return self._ask(read)
 
+    explain = why  # the name until version 1.0
+
     def passages(self, one: str, other: str) -> list[Passage]:
         """Return the passages that two documents share, from their present texts, the rarest first.
 
         Under containment passages that fewer indexed texts have come first, otherwise the longest. Their places are
         those in the fields that the profile compares, with an empty line between them and without tags if it strips
-        HTML: the texts of `explain`. The documents need not be a pair. Raises NotFoundError for a missing document, and
+        HTML: the texts of `why`. The documents need not be a pair. Raises NotFoundError for a missing document, and
         InputError if both are the same or if the profile compares vectors.
         """
         return self._passages(lambda connection, live: find_two(connection, live, one, other))

@@ -218,7 +218,7 @@ class Generation(Base):
     )
     distributed: Mapped[bool] = mapped_column(
         server_default=text("false"),
-        comment="Whether its band rows are on the nodes of a Citus cluster; the default is set by nearsim db init",
+        comment="Whether its band rows are on the nodes of a Citus cluster; the default is set by nearsim schema init",
     )
     dropping: Mapped[bool] = mapped_column(
         server_default=text("false"),

@@ -24,7 +24,7 @@ from typing import Self
 _FENCE = "```"
 _NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(\+\d\d(:\d\d)?)?")
-_PSQL = 'psql "$(nearsim db url)" --no-psqlrc --set ON_ERROR_STOP=1 --pset pager=off'
+_PSQL = 'psql "$(nearsim server url)" --no-psqlrc --set ON_ERROR_STOP=1 --pset pager=off'
 WIDTH = 120
 RUN = ("console", "sql", "python")
 

@@ -1,4 +1,4 @@
-"""nearsim db grant, revoke and isolation, and commands run by readers and writers."""
+"""nearsim access grant, revoke and isolation, and commands run by readers and writers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,23 +35,43 @@ def user(url: str) -> Iterator[str]:
 
 
 READING = [
-    *("pairs --format jsonl", "clusters --format jsonl", "similar storm --format jsonl", "get storm"),
+    *(
+        "pairs --format jsonl",
+        "clusters --format jsonl",
+        "similar storm --format jsonl",
+        "document get storm",
+    ),
     *("check --text words --format jsonl", "similar --text words --format jsonl", "events --format jsonl"),
     *("stats --json", "profile list --json", "profile show default --json", "collection list --json"),
-    *("work list --json", "verdict list --format jsonl", "db isolation status --json", "db status --json"),
+    *(
+        "work list --json",
+        "verdict list --format jsonl",
+        "access isolation status --json",
+        "server status --json",
+    ),
 ]
 WRITING = [
-    *("delete storm --yes", "build", "worker --once", "collection create mine", "profile create mine"),
-    *("collection delete default --yes", "work discard --all --yes", "db isolation off"),
-    *("verdict pin storm bridge --why x", "verdict veto storm bridge --why x", "db grant somebody reader"),
+    *(
+        "document delete storm --yes",
+        "build",
+        "worker --once",
+        "collection create mine",
+        "profile create mine",
+    ),
+    *("collection delete default --yes", "work discard --all --yes", "access isolation off"),
+    *(
+        "verdict pin storm bridge --why x",
+        "verdict veto storm bridge --why x",
+        "access grant somebody reader",
+    ),
 ]
 
 
 @pytest.mark.slow("every query")
 def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, user: str) -> None:
     reader = as_user(filled, user)
-    assert "nearsim db grant USER reader" in reader.fail("pairs")
-    filled.succeed("db", "grant", user_of(user), "reader")
+    assert "nearsim access grant USER reader" in reader.fail("pairs")
+    filled.succeed("access", "grant", user_of(user), "reader")
     for command in READING:
         reported = reader.succeed(*command.split()).out
         assert command.startswith("stats") or reported == filled.succeed(*command.split()).out, command
@@ -63,12 +83,12 @@ def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, u
 
 def test_grant_and_revoke(filled: CommandLine, user: str) -> None:
     name = user_of(user)
-    granted = filled.succeed("db", "grant", name, "nearsim_writer", "--json").document()
+    granted = filled.succeed("access", "grant", name, "nearsim_writer", "--json").document()
     assert granted == {"user": name, "role": "nearsim_writer", "new": True, "collections": []}
     with psycopg.connect(user) as connection:
         assert connection.execute("UPDATE nearsim.document SET title = 'x'").rowcount == 5
     for revoked in (True, False):
-        again = filled.succeed("db", "revoke", name, "writer", "--json").document()
+        again = filled.succeed("access", "revoke", name, "writer", "--json").document()
         assert again == {"user": name, "role": "nearsim_writer", "revoked": revoked, "collections": []}
     with psycopg.connect(user) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute("SELECT FROM nearsim.document")
@@ -93,21 +113,24 @@ def test_reader_of_a_collection_no_longer_writes_it(filled: CommandLine, user: s
 
     name = user_of(user)
     filled.succeed("collection", "create", "other")
-    filled.succeed("db", "isolation", "on", "--quiet")
-    filled.succeed("db", "grant", name, "writer", "-c", "default", "-c", "other", "--quiet")
+    filled.succeed("access", "isolation", "on", "--quiet")
+    filled.succeed("access", "grant", name, "writer", "-c", "default", "-c", "other", "--quiet")
     assert may_write("default") and may_write("other")
-    assert f"{name} is a nearsim_writer" in filled.succeed("db", "grant", name, "reader", "-c", "default").err
+    assert (
+        f"{name} is a nearsim_writer"
+        in filled.succeed("access", "grant", name, "reader", "-c", "default").err
+    )
     assert not may_write("default") and may_write("other")
     for answer in ("now", "already"):
-        assert f"is {answer} a" in filled.succeed("db", "grant", name, "writer", "-c", "default").err
+        assert f"is {answer} a" in filled.succeed("access", "grant", name, "writer", "-c", "default").err
     assert may_write("default")
     with login(url, "nearsim_writer") as group:
         with psycopg.connect(url) as admin:
             admin.execute(f'GRANT "{user_of(group)}" TO "{name}"'.encode())
-        filled.succeed("db", "grant", user_of(group), "writer", "-c", "default", "--quiet")
-        reported = filled.succeed("db", "grant", name, "reader", "-c", "default").err
+        filled.succeed("access", "grant", user_of(group), "writer", "-c", "default", "--quiet")
+        reported = filled.succeed("access", "grant", name, "reader", "-c", "default").err
         assert f"as a member of {user_of(group)}" in reported and may_write("default")
-        assert f"{name} is a nearsim_writer" in filled.succeed("db", "revoke", name, "writer").err
+        assert f"{name} is a nearsim_writer" in filled.succeed("access", "revoke", name, "writer").err
         assert may_write("default") and not may_write("other")
     assert not may_write("default")
 
@@ -115,13 +138,13 @@ def test_reader_of_a_collection_no_longer_writes_it(filled: CommandLine, user: s
 def test_documents_of_a_writer_are_indexed_by_a_worker(
     filled: CommandLine, user: str, tmp_path: Path
 ) -> None:
-    filled.succeed("db", "grant", user_of(user), "writer")
+    filled.succeed("access", "grant", user_of(user), "writer")
     writer = as_user(filled, user)
     more = write_jsonl(tmp_path / "more.jsonl", [{"id": "again", "text": STORM}])
     for command in (
         ["ingest", more],
         ["verdict", "pin", "storm", "bridge", "--why", "one event"],
-        ["delete", "storm-twin", "--yes"],
+        ["document", "delete", "storm-twin", "--yes"],
     ):
         assert "waits for a worker: this user may not index it" in writer.succeed(*command).err, command
     assert "permission denied" in writer.fail("build")
@@ -142,22 +165,22 @@ def test_administrators_let_users_in_but_make_no_administrators(
     name = user_of(user)
     with login(url, "nearsim_admin") as admin:
         second = as_user(filled, admin)
-        second.succeed("db", "grant", name, "writer", "--collection", "default")
-        assert "WITH ADMIN OPTION" in second.fail("db", "grant", name, "admin")
-        filled.succeed("db", "grant", name, "reader")
+        second.succeed("access", "grant", name, "writer", "--collection", "default")
+        assert "WITH ADMIN OPTION" in second.fail("access", "grant", name, "admin")
+        filled.succeed("access", "grant", name, "reader")
     # Whoever granted what, it can be taken back.
     for role in ("reader", "writer"):
-        filled.succeed("db", "revoke", name, role)
-    assert filled.succeed("db", "isolation", "status", "--json").document()["access"] == []
+        filled.succeed("access", "revoke", name, role)
+    assert filled.succeed("access", "isolation", "status", "--json").document()["access"] == []
 
 
 def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, tmp_path: Path) -> None:
     name = user_of(user)
     other = write_jsonl(tmp_path / "other.jsonl", [{"id": "a", "text": STORM}, {"id": "b", "text": STORM}])
     filled.succeed("ingest", other, "--collection", "other", "--quiet")
-    filled.succeed("db", "grant", name, "reader", "--collection", "other", "--quiet")
-    filled.succeed("db", "isolation", "on", "--quiet")
-    status = filled.succeed("db", "isolation", "status", "--json").document()
+    filled.succeed("access", "grant", name, "reader", "--collection", "other", "--quiet")
+    filled.succeed("access", "isolation", "on", "--quiet")
+    status = filled.succeed("access", "isolation", "status", "--json").document()
     # The roles are those of the server, so that other tests may have some there.
     assert name not in status.pop("ungranted")
     assert status == {"isolated": True, "access": [{"collection": "other", "role": name, "may_write": False}]}
@@ -166,7 +189,7 @@ def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, tmp_path
     assert collection["collection"] == "other"
     assert "existing collections: other" in reader.fail("pairs")
     at = CommandLine({**reader.environment, "NEARSIM_COLLECTION": "other"})
-    assert at.succeed("get", "a").document()["id"] == "a"
+    assert at.succeed("document", "get", "a").document()["id"] == "a"
     assert len(at.succeed("profile", "list", "--json").document()) == 1
     for asked in (["events", "--format", "jsonl"], ["verdict", "list"], ["profile", "show", "default"]):
         at.succeed(*asked)
@@ -181,13 +204,13 @@ def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, tmp_path
     assert at.succeed("work", "list", "--format", "jsonl").rows() == []
     found = findings(at.succeed("doctor", "--json").document())
     assert "readers see their collections only" in found["roles"][1] and "workers" not in found
-    filled.succeed("db", "isolation", "off")
+    filled.succeed("access", "isolation", "off")
     assert len(reader.succeed("pairs", "--format", "jsonl").rows()) == 3
 
 
 def test_users_without_any_access_are_listed(filled: CommandLine, user: str, url: str) -> None:
     def listed() -> set[str]:
-        return set(filled.succeed("db", "isolation", "status", "--json").document()["ungranted"])
+        return set(filled.succeed("access", "isolation", "status", "--json").document()["ungranted"])
 
     with (
         login(url, "nearsim_reader") as group,
@@ -195,24 +218,24 @@ def test_users_without_any_access_are_listed(filled: CommandLine, user: str, url
         login(url, "nearsim_admin") as admin,
         login(url, "nearsim_writer", attributes="BYPASSRLS") as above,
     ):
-        filled.succeed("db", "grant", user_of(user), "writer", "--quiet")
+        filled.succeed("access", "grant", user_of(user), "writer", "--quiet")
         names = {user_of(one) for one in (user, group, member)}
         assert listed() == set()
-        warned = filled.succeed("db", "isolation", "on").err
+        warned = filled.succeed("access", "isolation", "on").err
         assert "without a granted collection" in warned and all(name in warned for name in names)
         assert names <= listed() and not {user_of(admin), user_of(above)} & listed()
-        own = as_user(filled, member).succeed("db", "isolation", "status", "--json").document()
+        own = as_user(filled, member).succeed("access", "isolation", "status", "--json").document()
         assert own["ungranted"] == [user_of(member)]
-        filled.succeed("db", "grant", user_of(group), "reader", "--collection", "default", "--quiet")
+        filled.succeed("access", "grant", user_of(group), "reader", "--collection", "default", "--quiet")
         assert listed() & names == {user_of(user)}
-        own = as_user(filled, member).succeed("db", "isolation", "status", "--json").document()
+        own = as_user(filled, member).succeed("access", "isolation", "status", "--json").document()
         assert own["ungranted"] == []
 
 
 def test_doctor_checks_roles(filled: CommandLine, user: str, url: str) -> None:
     verdict, finding, _ = findings(filled.succeed("doctor", "--json").document())["roles"]
     assert verdict == "ok" and "readers see all collections" in finding
-    filled.succeed("db", "grant", user_of(user), "reader")
+    filled.succeed("access", "grant", user_of(user), "reader")
     reader = as_user(filled, user)
     found = findings(reader.succeed("doctor", "--json").document())
     assert found["rights"][:2] == ("ok", "member of nearsim_reader; building indexes requires nearsim_admin")

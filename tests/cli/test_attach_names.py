@@ -73,13 +73,13 @@ class OddlyNamed:
         self.app.execute(command.format(sql.Identifier(self.name, self.name), id, text))
 
     def attach(self, *more: str) -> None:
-        """Attach the table as `nearsim attach` does."""
+        """Attach the table as `nearsim table attach` does."""
         options = zip(
             ("id", "text", "title", "url", "source", "published-at"), self.columns.values(), strict=True
         )
         given = [word for key, column in options for word in (f"--{key}", quoted(column))]
         table = ".".join(quoted(part) for part in self.table.split("\0"))
-        self.nearsim.succeed("attach", table, *given, "-c", self.name, "-p", self.name, *more)
+        self.nearsim.succeed("table", "attach", table, *given, "-c", self.name, "-p", self.name, *more)
 
     def pairs(self) -> set[frozenset[str]]:
         """The pairs that `nearsim pairs` prints."""
@@ -98,7 +98,7 @@ def test_unusual_names_work_from_attach_to_detach(nearsim: CommandLine, database
         follow(world)
         rename(world)
         manage(world)
-        nearsim.succeed("detach", name, "--yes")
+        nearsim.succeed("table", "detach", name, "--yes")
         assert nearsim.succeed("collection", "list", "--json").document() == []
 
 
@@ -109,7 +109,7 @@ def follow(world: OddlyNamed) -> None:
         world.write(f"n{number}%", unlike_any_other(number))
     world.nearsim.succeed("worker", "--once", "--quiet")
     assert world.pairs() == {frozenset(pair) for pair in (("%s", "50%"), ("%s", "new%"), ("50%", "new%"))}
-    assert world.nearsim.succeed("get", "new%", "-c", world.name).document()["body"] == STORM
+    assert world.nearsim.succeed("document", "get", "new%", "-c", world.name).document()["body"] == STORM
     found = world.nearsim.succeed(
         "similar", "new%", "-c", world.name, "-p", world.name, "--format", "jsonl"
     ).rows()
@@ -127,7 +127,7 @@ def rename(world: OddlyNamed) -> None:
     run(world.app, "ALTER SCHEMA {name} RENAME TO {other}", name=world.name, other=other)
     world.name, world.table, kept = other, f"{other}\0{other}", world.name
     world.write("bridge%%", BRIDGE)
-    world.nearsim.succeed("sweep", kept, "--json")
+    world.nearsim.succeed("table", "sweep", kept, "--json")
     for kind in ("id", "text"):
         renamed = fill_up("x" + kind[0], other)
         command: LiteralString = "ALTER TABLE {table} RENAME COLUMN {old} TO {new}"
@@ -144,12 +144,12 @@ def manage(world: OddlyNamed) -> None:
     """Indexing anew, purging and checking."""
     nearsim, name = world.nearsim, world.name
     run(world.app, "DELETE FROM {table} WHERE {id} LIKE 'new_'", table=world.table, id=world.columns["id"])
-    nearsim.succeed("delete", "new%", "-c", name, "--purge", "--yes")
+    nearsim.succeed("document", "purge", "new%", "-c", name, "--yes")
     nearsim.succeed("reindex", "start", name, "-c", name, "--set", "match.threshold=0.5")
     nearsim.succeed("reindex", "promote", name, "-c", name)
     nearsim.succeed("reindex", "drop", name, "-c", name, "--yes")
     assert world.pairs() == {frozenset(("%s", "50%")), frozenset(("harvest%%", "%(x)s"))}
     nearsim.succeed("verify-index", "-p", name, "-c", name)
     assert nearsim.run("doctor").exit_code in (0, 1)
-    listed = nearsim.succeed("attach", "--list", "--json").document()
+    listed = nearsim.succeed("table", "list", "--json").document()
     assert [one["collection"] for one in listed] == [name] and listed[0]["trouble"] is None

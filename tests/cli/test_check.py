@@ -71,8 +71,8 @@ def test_ingest_stops_at_the_first_near_duplicate(stored: CommandLine, new: Path
     similarity = counts(STORM, STORM_AGAIN)[0] / counts(STORM, STORM_AGAIN)[1]
     assert "document 'again' was not added: it is a near-duplicate of 'storm'" in reported
     assert f"(similarity {similarity:.4f}) and 1 more" in reported
-    assert stored.succeed("get", "new").document()["id"] == "new"
-    stored.fail("get", "bridge")
+    assert stored.succeed("document", "get", "new").document()["id"] == "new"
+    stored.fail("document", "get", "bridge")
     outcome = stored.run("ingest", new, "--on-duplicate", "raise", "--json")
     summary = outcome.document()
     assert (outcome.exit_code, summary["unchanged"], summary["skipped"]) == (1, 1, 1)
@@ -105,7 +105,7 @@ def test_events_are_filtered_and_written(filled: CommandLine, tmp_path: Path) ->
     output = tmp_path / "events.csv"
     filled.succeed("events", "-c", "default", "-p", "default", "--output", output)
     assert len(output.read_text().splitlines()) == 4  # with the header
-    filled.succeed("delete", "storm", "--yes")
+    filled.succeed("document", "delete", "storm", "--yes")
     (renamed,) = filled.succeed("events", "--kind", "cluster_renamed", "--format", "jsonl").rows()
     head, _, row = filled.succeed("events", "--kind", "cluster_renamed", "--quiet").out.splitlines()
     assert (head.split()[-1], row.split()[-1]) == ("other_ids", str(renamed["other_ids"][0]))

@@ -145,7 +145,7 @@ def test_the_collections_of_values_are_deleted_only_if_they_are_named(
         )
         connection.execute("CREATE INDEX ON public.posts (tenant, id)")
     options = ("--id", "id", "--text", "body", "--collection-field", "tenant", "--collection", "posts")
-    nearsim.succeed("attach", "public.posts", *options, "-q")
+    nearsim.succeed("table", "attach", "public.posts", *options, "-q")
     said = nearsim.fail("collection", "delete", "posts", "--yes")
     assert "2 collections of its values with 5 documents" in said and "--with-values" in said
     assert "posts:t0 (2)" in said and "posts:t1 (3)" in said
@@ -161,7 +161,9 @@ def test_what_does_not_exist_is_not_asked_about(nearsim: CommandLine) -> None:
     assert "has no profile 'typo'" in nearsim.fail("profile", "delete", "typo", "-c", "news")
 
 
-@pytest.mark.parametrize("command", ["collection delete nope", "detach nope", "delete -c nope d1"])
+@pytest.mark.parametrize(
+    "command", ["collection delete nope", "table detach nope", "document delete -c nope d1"]
+)
 def test_a_deletion_asks_only_about_what_exists(
     nearsim: CommandLine, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

@@ -19,18 +19,18 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
 
 
 def test_embedded_server_starts_on_first_use_and_stops(embedded: CommandLine, stories: Path) -> None:
-    status = embedded.succeed("db", "status", "--json").document()
+    status = embedded.succeed("server", "status", "--json").document()
     assert (status["server"], status["running"], status["schema_revision"]) == ("embedded", False, None)
-    assert embedded.succeed("db", "stop").err == "the embedded server was not running\n"
+    assert embedded.succeed("server", "stop").err == "the embedded server was not running\n"
     embedded.succeed("ingest", stories, "--quiet")
     assert len(embedded.succeed("pairs", "--format", "jsonl").rows()) == 3
-    (url,) = embedded.succeed("db", "url").out.splitlines()
+    (url,) = embedded.succeed("server", "url").out.splitlines()
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM nearsim.document").fetchone() == (5,)
-    embedded.succeed("db", "start")
-    status = embedded.succeed("db", "status", "--json").document()
+    embedded.succeed("server", "start")
+    status = embedded.succeed("server", "status", "--json").document()
     assert (status["running"], status["kept"]) == (True, True)
     assert status["schema_revision"] is not None
     assert embedded.succeed("doctor", "--json").document()["ok"] is True
-    assert embedded.succeed("db", "stop").err == "stopped the embedded server\n"
-    assert embedded.succeed("db", "status", "--json").document()["running"] is False
+    assert embedded.succeed("server", "stop").err == "stopped the embedded server\n"
+    assert embedded.succeed("server", "status", "--json").document()["running"] is False

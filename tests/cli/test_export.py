@@ -184,7 +184,7 @@ def test_options_of_a_file_are_defaults(nearsim: CommandLine, tmp_path: Path) ->
     assert "Fähre" in out.read_text("utf-8")
     assert "'Id'" in nearsim.fail("dedupe", path, "--config", config, "--id-field", "Id", "-o", out)
     nearsim.succeed("ingest", path, "--config", config, "--quiet")
-    assert nearsim.succeed("get", "1", "--json").document()["body"] == "Die Fähre fährt wieder."
+    assert nearsim.succeed("document", "get", "1", "--json").document()["body"] == "Die Fähre fährt wieder."
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.contract.options import every_command, whole
 COMMON = ("--format", "--json", "--output", "-o", "--quiet", "-q")
 EXCEPTIONS = {
     "worker": ("--format", "--output", "-o"),  # it runs until it is stopped; --json makes its log JSON lines
-    "db url": COMMON,  # it prints one URL, for psql and programs
+    "server url": COMMON,  # it prints one URL, for psql and programs
     "review": COMMON,  # it prints one URL, and serves pages until it is stopped
 }
 LISTS = {
@@ -76,7 +76,7 @@ def test_answers_as_one_document(filled: CommandLine) -> None:
         == 1
     )
     assert filled.succeed("similar", "bridge", "--json").document() == []
-    assert filled.succeed("get", "storm", "--format", "jsonl").rows()[0]["id"] == "storm"
+    assert filled.succeed("document", "get", "storm", "--format", "jsonl").rows()[0]["id"] == "storm"
     (line,) = csv.DictReader(io.StringIO(filled.succeed("stats", "--format", "csv").out))
     assert (line["pairs"], json.loads(line["recipe"])["shingle"]["k"]) == ("3", 3)
     assert filled.succeed("pairs", "--json", "--format", "json").document() == rows
@@ -95,12 +95,12 @@ def test_output_has_what_is_printed(filled: CommandLine, tmp_path: Path) -> None
 def test_output_of_a_result_that_fails(filled: CommandLine, tmp_path: Path) -> None:
     """A result that is printed before an error is written; without one there is no file, and nothing is done first."""
     path = tmp_path / "result.json"
-    filled.fail("delete", "storm", "no-such", "--yes", "--output", path)
+    filled.fail("document", "delete", "storm", "no-such", "--yes", "--output", path)
     assert json.loads(path.read_text()) == {"deleted": ["storm"], "not_found": ["no-such"]}
     absent = tmp_path / "absent.json"
-    filled.fail("get", "no-such", "--output", absent)
-    filled.fail("delete", "harvest", "--yes", "--output", tmp_path / "no" / "folder.json")
-    assert filled.succeed("get", "harvest").document()["id"] == "harvest"
+    filled.fail("document", "get", "no-such", "--output", absent)
+    filled.fail("document", "delete", "harvest", "--yes", "--output", tmp_path / "no" / "folder.json")
+    assert filled.succeed("document", "get", "harvest").document()["id"] == "harvest"
     assert not absent.exists()
 
 

@@ -7,9 +7,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from nearsim_db.cli.app import app
+from nearsim_db.cli.app import OLD_NAMES, app
 from nearsim_db.errors import suggested_command
-from tests.contract.options import every_command, whole
+from tests.contract.options import every_command, old_command, whole
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
@@ -34,6 +34,29 @@ def test_every_command_has_help_with_an_example() -> None:
             assert name in shown.stdout.partition("Example: ")[2] or f"{name} --" in shown.stdout, name
 
 
+@pytest.mark.parametrize("old", OLD_NAMES)
+def test_an_earlier_name_is_its_present_command(old: str) -> None:
+    command = whole()
+    for word in OLD_NAMES[old].split():
+        command = command.get_command(None, word)
+    assert old_command(old) is command
+
+
+def test_earlier_names_are_in_no_help() -> None:
+    listed = {name.removeprefix("nearsim ") for name, _ in every_command(whole())}
+    assert listed.isdisjoint({*OLD_NAMES, "db"})
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("pair", "pairs"), ("init", "schema init"), ("dedup", "dedupe"), ("frobnicate", None)],
+)
+def test_an_unknown_command_suggests_known_ones(typed: str, meant: str | None) -> None:
+    message = " ".join(CliRunner().invoke(app, [typed]).stderr.split())
+    assert f"No such command '{typed}'." in message
+    assert (f"Did you mean '{meant}'?" in message) if meant else "Did you mean" not in message
+
+
 def test_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).stdout == "nearsim 0.1.0\n"
 
@@ -49,7 +72,7 @@ def test_unreachable_server_is_reported_in_one_line() -> None:
 
 def test_db_url_is_accepted_by_psql() -> None:
     ended = nearsim(
-        "db", "url", NEARSIM_DATABASE_URL="postgresql+psycopg://me:secret@host:5433/mine?sslmode=require"
+        "server", "url", NEARSIM_DATABASE_URL="postgresql+psycopg://me:secret@host:5433/mine?sslmode=require"
     )
     assert ended.stdout == "postgresql://me:secret@host:5433/mine?sslmode=require\n"
 

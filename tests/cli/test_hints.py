@@ -178,7 +178,7 @@ def test_first_builds_of_others_refuse_a_keep_policy_by_source(
         assert nearsim.fail("build").startswith(NO_SOURCE)
         writing.execute("CREATE TABLE public.story (id text PRIMARY KEY, body text)")
         writing.execute("INSERT INTO public.story VALUES ('a', %(text)s), ('b', %(text)s)", {"text": STORM})
-        attach = ("attach", "public.story", "--id", "id", "--text", "body", "--collection", "own")
+        attach = ("table", "attach", "public.story", "--id", "id", "--text", "body", "--collection", "own")
         assert nearsim.fail(*attach, *BY_SOURCE).startswith(NO_SOURCE)
         nearsim.succeed(*attach)
         writing.execute(

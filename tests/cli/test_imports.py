@@ -31,15 +31,15 @@ QUESTIONS = [
         ["clusters", "--format", "csv"],
         ["clusters", "--show", "a"],
         ["similar", "a"],
-        ["get", "a"],
+        ["document", "get", "a"],
         ["events"],
     ),
     *(
         ["export", "--format", "csv", "--quiet"],
         ["work", "list"],
         ["verdict", "list"],
-        ["db", "status"],
-        ["db", "url"],
+        ["server", "status"],
+        ["server", "url"],
     ),
 ]
 CURVES = [["stats"], ["profile", "show", "default"], ["reindex", "status"], ["doctor"]]

@@ -39,7 +39,7 @@ def test_columns_are_mapped_by_options(nearsim: CommandLine, tmp_path: Path) -> 
     fields = ("id", "title", "body", "source", "url", "published")
     names = zip(fields, ("key", "head", "main", "paper", "link", "day"), strict=True)
     nearsim.succeed("ingest", path, *(word for one, name in names for word in (f"--{one}-field", name)), "-q")
-    stored = nearsim.succeed("get", "k1").document()
+    stored = nearsim.succeed("document", "get", "k1").document()
     expected = ["k1", "Storm", STORM, "Herald", "http://h/1"]
     assert [stored[name] for name in ("id", "title", "body", "source", "url")] == expected
     assert stored["published_at"].startswith("2024-05-31T00:00:00")

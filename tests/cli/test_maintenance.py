@@ -62,7 +62,7 @@ def app(database_url: str) -> Iterator["psycopg.Connection[tuple[object, ...]]"]
         yield connection
 
 
-ATTACH = ("attach", "news.story", "--id", "slug", "--text", "body", "--title", "headline")
+ATTACH = ("table", "attach", "news.story", "--id", "slug", "--text", "body", "--title", "headline")
 
 
 @pytest.mark.slow("several builds")
@@ -71,7 +71,7 @@ def test_from_attach_to_detach(nearsim: CommandLine, app: "psycopg.Connection[tu
     begun = nearsim.succeed(*ATTACH, *more, "--json").document()
     assert begun["collection"] == "story" and begun["table"] == "news.story" and begun["new"] == 3
     assert begun["columns"]["published_at"] == "day" and begun["profiles"][0]["pairs"] == 1
-    got = nearsim.succeed("get", "storm", "-c", "story").document()
+    got = nearsim.succeed("document", "get", "storm", "-c", "story").document()
     assert (got["body"], got["source"], got["url"]) == (STORM, "DPA", "u")
     assert got["published_at"].startswith("2026-03-01T00:00:00+00:00")
     app.execute("UPDATE news.story SET body = %s WHERE slug = 'harvest'", (STORM,))
@@ -82,11 +82,11 @@ def test_from_attach_to_detach(nearsim: CommandLine, app: "psycopg.Connection[tu
         frozenset(pair)
         for pair in (("storm", "storm-again"), ("storm", "harvest"), ("storm-again", "harvest"))
     }
-    (shown,) = nearsim.succeed("attach", "--list", "--json").document()
+    (shown,) = nearsim.succeed("table", "list", "--json").document()
     assert shown["collection"] == "story" and shown["table"] == "news.story" and shown["trouble"] is None
     (listed,) = nearsim.succeed("collection", "list", "--json").document()
     assert listed["follows"] == "news.story" and listed["documents"] == 4
-    swept = nearsim.succeed("sweep", "story", "--json").document()
+    swept = nearsim.succeed("table", "sweep", "story", "--json").document()
     assert swept == {
         "collection": "story",
         "new": 0,
@@ -95,12 +95,12 @@ def test_from_attach_to_detach(nearsim: CommandLine, app: "psycopg.Connection[tu
         "unusable": 0,
         "collections": 1,
     }
-    kept = nearsim.succeed("detach", "story", "--keep", "--json").document()
+    kept = nearsim.succeed("table", "detach", "story", "--keep", "--json").document()
     assert kept == {"collection": "story", "kept": True, "documents": 4, "collections": ["story"]}
     app.execute("DROP TABLE news.story")
-    assert nearsim.succeed("get", "storm", "-c", "story").document()["body"] == STORM
+    assert nearsim.succeed("document", "get", "storm", "-c", "story").document()["body"] == STORM
     assert len(nearsim.succeed("pairs", "-c", "story", "--format", "jsonl").rows()) == 3
     assert (
-        nearsim.succeed("attach", "--list").out
-        == "no collection is attached to a table; see: nearsim attach --help\n"
+        nearsim.succeed("table", "list").out
+        == "no collection is attached to a table; see: nearsim table attach --help\n"
     )

@@ -1,4 +1,4 @@
-"""nearsim passages, --ignore FILE, and nearsim fingerprints --common."""
+"""nearsim passages, --ignore FILE, and nearsim passages --common."""
 
 import json
 import re
@@ -48,7 +48,7 @@ def test_given_texts_are_left_out(nearsim: CommandLine, tmp_path: Path) -> None:
     found = json.loads(nearsim.succeed("pairs", "--json").out)
     assert [(one["left"], one["right"]) for one in found] == [("page0", "page24")]
     assert json.loads(nearsim.succeed("passages", "page1", "page2", "--json").out)["passages"] == []
-    assert nearsim.succeed("fingerprints", "--common").out == "no fingerprint is left out\n"
+    assert nearsim.succeed("passages", "--common").out == "no fingerprint is left out\n"
     shown = [nearsim.succeed(*command).out for command in (("stats",), ("profile", "show", "default"))]
     assert all("20 equal words in a row" in one and "amplification" not in one for one in shown)
     tables = [nearsim.succeed(*command).out for command in (("profile", "list"), ("ingest", str(file)))]
@@ -56,7 +56,7 @@ def test_given_texts_are_left_out(nearsim: CommandLine, tmp_path: Path) -> None:
     summary = nearsim.succeed("dedupe", str(file), "--dry-run", *options).out
     assert re.search("never missed +20 equal words in a row\n", summary)
     assert "by its most equal words in a row" in shown[0]
-    assert "give --common" in nearsim.fail("fingerprints", exit_code=2)
+    assert "or --common" in nearsim.fail("passages", exit_code=2)
     refused = nearsim.fail("dedupe", str(file), "--dry-run", "--ignore", str(footer), exit_code=2)
     assert "match.ignore belongs to the family winnow" in refused
     footer.write_bytes(b"\xff")

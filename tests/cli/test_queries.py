@@ -49,7 +49,9 @@ def test_table_in_a_file_is_complete_unless_limited(nearsim: CommandLine, tmp_pa
     assert len(nearsim.succeed("pairs", "-o", "-", "--format", "jsonl").rows()) == every
 
 
-@pytest.mark.parametrize("arguments", [("get",), ("similar",), ("delete", "--yes"), ("pairs", "-c")])
+@pytest.mark.parametrize(
+    "arguments", [("document", "get"), ("similar",), ("document", "delete", "--yes"), ("pairs", "-c")]
+)
 def test_names_that_are_not_utf8_are_refused(filled: CommandLine, arguments: tuple[str, ...]) -> None:
     assert "not UTF-8" in filled.fail(*arguments, os.fsdecode(b"caf\xe9"))
 

@@ -206,7 +206,7 @@ def test_readers_read_and_take_no_leases(reviewed: CommandLine, database_url: st
             assert "word1" in page and "read only" in page and "<form" not in page
             decided = opened.request("/decide", {"answer": "same", "document": "1", "listed": "2"})
             assert decided.status == 403
-            assert "db grant" in decided.body
+            assert "access grant" in decided.body
         assert verdicts(reviewed) == []
 
 

@@ -62,7 +62,7 @@ class Transcript:
         self.run("pairs", "--format", "jsonl")
         self.run("similar", "storm", "--format", "jsonl")
         self.run("similar", "--text", STORM, "--format", "jsonl")
-        self.run("get", LATER)
+        self.run("document", "get", LATER)
         self.run("reindex", "start", "--set", "match.threshold=0.6", "--json")
         self.run("reindex", "diff", "--json")
         self.run("reindex", "promote")
@@ -71,7 +71,7 @@ class Transcript:
         for query in (("clusters",), ("check", self._stories), ("events",), ("work", "list")):
             self.run(*query, "--format", "csv")
         self.run("verdict", "pin", "harvest", "bridge", "--why", "of the valley", "--by", "anna", "--json")
-        self.run("delete", "storm-twin", "--purge", "--yes", "--json")
+        self.run("document", "purge", "storm-twin", "--yes", "--json")
 
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?(Z|\+00:00)?)?")

@@ -9,16 +9,48 @@ from tests.builders.command_line import STORM, STORM_AGAIN, CommandLine, write_j
 from tests.servers.standby import primary_and_standby
 
 READING = [
-    *("pairs --format jsonl", "clusters --format jsonl", "similar a", "check two.jsonl", "why a b", "get a"),
+    *(
+        "pairs --format jsonl",
+        "clusters --format jsonl",
+        "similar a",
+        "check two.jsonl",
+        "why a b",
+        "document get a",
+    ),
     *("similar --text words", "stats", "export --format jsonl", "report --output report.html", "events"),
-    *("export --output kept.csv", "tune --collection default", "verify-index", "profile list", "db status"),
-    *("profile show default", "reindex status", "collection list", "verdict list", "work list", "db init"),
-    *("attach --list", "why-not a b"),
+    *(
+        "export --output kept.csv",
+        "tune --collection default",
+        "verify-index",
+        "profile list",
+        "server status",
+    ),
+    *(
+        "profile show default",
+        "reindex status",
+        "collection list",
+        "verdict list",
+        "work list",
+        "schema init",
+    ),
+    *("table list", "why-not a b"),
 ]
 WRITING = [
-    *("ingest two.jsonl", "ingest two.jsonl --dry-run", "build", "worker --once", "delete a", "reindex diff"),
-    "delete a --purge --yes",
-    *("profile create new", "collection create new", "verdict veto a b --why different", "db isolation on"),
+    *(
+        "ingest two.jsonl",
+        "ingest two.jsonl --dry-run",
+        "build",
+        "worker --once",
+        "document delete a",
+        "reindex diff",
+    ),
+    "document purge a --yes",
+    *(
+        "profile create new",
+        "collection create new",
+        "verdict veto a b --why different",
+        "access isolation on",
+    ),
     *("reindex start --set match.threshold=0.4", "reindex promote"),
 ]
 

@@ -186,10 +186,10 @@ def read_back(nearsim: CommandLine, url: str, admitted: Mapping[str, Row], folde
             (attributes,) = app.execute(
                 "SELECT CAST(attributes AS text) FROM nearsim.document WHERE external_id = %s", (id,)
             ).fetchone() or ("",)
-            assert_shown(parsed(nearsim.succeed("get", id).out), row, str(attributes))
+            assert_shown(parsed(nearsim.succeed("document", "get", id).out), row, str(attributes))
             assert_shown(index.get(id), row, str(attributes))
         one = next(iter(admitted), None)
-        assert one is None or nearsim.succeed("get", one, "--format", "table").out
+        assert one is None or nearsim.succeed("document", "get", one, "--format", "table").out
         known = {match.external_id for match in index.similar(one)} if one else set()
     given = write_jsonl(folder / "given.jsonl", [{"id": "given", "text": STORM}])
     queries = [("pairs",), ("clusters",), ("check", given), *([("similar", one)] if one else [])]
@@ -208,7 +208,7 @@ def read_back(nearsim: CommandLine, url: str, admitted: Mapping[str, Row], folde
         nearsim.succeed(*command)
     nearsim.succeed("collection", "list", "--json")
     if admitted:
-        nearsim.succeed("delete", *admitted, "--purge", "--yes")
+        nearsim.succeed("document", "purge", *admitted, "--yes")
 
 
 @pytest.mark.slow("many commands for each example")
@@ -240,11 +240,11 @@ def test_numbers_beyond_json_are_shown(server: Server, tmp_path: Path) -> None:
             app.execute(
                 INSERT, {**values, "id": str(id), "attributes": attributes, "vector": "{NaN,-Infinity,2}"}
             )
-            shown = parsed(nearsim.succeed("get", str(id)).out)
+            shown = parsed(nearsim.succeed("document", "get", str(id)).out)
             assert shown["attributes"] == {"n": Decimal(number)}
             assert shown["vector"] == ["NaN", "-Infinity", Decimal(2)]
             with Index.connect(url) as index:
                 found = index.get(str(id))
             assert exact(found["attributes"]) == {"n": Decimal(number)}
             assert math.isnan(found["vector"][0])
-            assert nearsim.succeed("get", str(id), "--format", "table").out
+            assert nearsim.succeed("document", "get", str(id), "--format", "table").out

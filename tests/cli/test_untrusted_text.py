@@ -84,12 +84,12 @@ def test_no_command_prints_control_characters_on_a_terminal(screen: Screen, tmp_
     identifier = f"a {HOSTILE}z"
     lists: list[list[object]] = [["pairs"], ["clusters"], ["events"], ["verdict", "list"]]
     lists += [["similar", "=b"], ["similar", "--text", STORM], ["check", "--text", STORM, "--title", HOSTILE]]
-    gets: list[list[object]] = [["get", one] for one in (identifier, "=b", "c")]
+    gets: list[list[object]] = [["document", "get", one] for one in (identifier, "=b", "c")]
     commands: list[list[object]] = [
         *([*one, "--format", format] for one in lists for format in ("table", "jsonl", "csv", "csv-exact")),
         *([*one, "--format", format] for one in gets for format in ("json", "table")),
         ["verdict", "list", "--json"],
-        ["get", HOSTILE],
+        ["document", "get", HOSTILE],
         ["similar", HOSTILE],
         ["verdict", "veto", "c", HOSTILE, "--why", "no"],
         ["ingest", tmp_path / "rows.jsonl"],
@@ -97,7 +97,7 @@ def test_no_command_prints_control_characters_on_a_terminal(screen: Screen, tmp_
         ["ingest", tmp_path / "rows.jsonl", "--strict"],
         ["ingest", tmp_path / "rows.jsonl", "--on-duplicate", "flag", "--json"],
         ["ingest", tmp_path / "rows.jsonl", "--id-field", HOSTILE],
-        ["delete", HOSTILE, "--yes"],
+        ["document", "delete", HOSTILE, "--yes"],
         ["collection", "create", HOSTILE],
         ["pairs", "--collection", HOSTILE],
         ["pairs", "--output", tmp_path / HOSTILE],
@@ -143,5 +143,5 @@ def test_csv_and_json_lines_in_files_keep_control_characters(hostile: CommandLin
 
 
 def test_json_on_a_terminal_has_the_same_values(hostile: CommandLine, screen: Screen) -> None:
-    plain = hostile.succeed("get", "=b").document()
-    assert json.loads(screen.shown("get", "=b")) == plain
+    plain = hostile.succeed("document", "get", "=b").document()
+    assert json.loads(screen.shown("document", "get", "=b")) == plain

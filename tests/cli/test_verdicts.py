@@ -25,7 +25,7 @@ def test_list_shows_current_verdicts_and_on_request_all(filled: CommandLine) -> 
     undone, _ = filled.succeed("verdict", "list", "--undone", "--format", "jsonl").rows()
     assert (undone["verdict"], undone["undone_by"], undone["undone_why"]) == ("pinned", "bert", "not funny")
     assert filled.succeed("verdict", "list", "--by", "bert", "--json").document() == {"verdicts": []}
-    filled.succeed("delete", "storm-twin", "--yes")
+    filled.succeed("document", "delete", "storm-twin", "--yes")
     (left,) = filled.succeed("verdict", "list", "--format", "jsonl").rows()
     assert (left["left"], left["right"][0]) == ("storm", "#")
 
@@ -134,6 +134,6 @@ def test_the_newest_choice_of_a_survivor_wins_and_outlives_reindexing(filled: Co
     filled.succeed("reindex", "start", "--set", "shingle.k=2", "-q")
     filled.succeed("reindex", "promote", "-q")
     assert survivors(filled) == ["storm-twin"]
-    filled.succeed("delete", "storm-twin", "--yes", "-q")
+    filled.succeed("document", "delete", "storm-twin", "--yes", "-q")
     assert survivors(filled) == ["storm-again"]
     assert "no document" in filled.fail("verdict", "keep", "absent", "--why", "x")

@@ -65,7 +65,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
         one = Installed(environment, wheel, folder, home)
         one.install()
         yield one
-        one.run("db", "stop")
+        one.run("server", "stop")
 
 
 def test_without_extras_the_first_command_says_what_to_install(installed: Installed) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from nearsim_db.cli.app import app
+from nearsim_db.cli.app import OLD_NAMES, app
 
 
 def every_command(command: Any, name: str = "nearsim") -> Iterator[tuple[str, Any]]:
@@ -20,10 +20,25 @@ def whole() -> Any:
     return get_command(app)
 
 
+def old_command(name: str) -> Any:
+    """Return the command that an earlier name means."""
+    command = whole()
+    for word in name.split():
+        command = command.get_command(None, word)
+    return command
+
+
 def render() -> str:
-    """Return a paragraph for each command: a line for each argument and option, with its type and default."""
+    """Return a paragraph for each command: a line for each argument and option, with its type and default.
+
+    Earlier names come last, marked as hidden.
+    """
+    commands = [
+        *every_command(whole()),
+        *((f"nearsim {name} (hidden)", old_command(name)) for name in OLD_NAMES),
+    ]
     paragraphs = []
-    for name, command in every_command(whole()):
+    for name, command in commands:
         if command.params:
             paragraphs.append("\n".join([name, *(f"  {_described(one)}" for one in command.params)]))
     return "\n\n".join(paragraphs) + "\n"

@@ -17,6 +17,7 @@ WITHOUT_JSON = (
     *(
         "--",
         "db url",
+        "server url",
         "frobnicate",
         "worker",
         "review",
@@ -26,7 +27,10 @@ WITHOUT_JSON = (
     *("profile presets nothing", "report --output report", "report --format html"),
 )
 WRITTEN = ("ingest-rejects", "check-rejects", "dedupe-rejects", "dedupe-pairs", "dedupe-clusters")
-GROUPS = ("collection", "db", "profile", "reindex", "verdict", "work")
+GROUPS = (
+    *("access", "collection", "db", "document", "profile", "reindex", "schema", "server", "table"),
+    *("verdict", "work"),
+)
 
 
 @dataclass(frozen=True)

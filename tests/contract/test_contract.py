@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nearsim_db.cli.app import OLD_NAMES
 from tests.builders.logins import login, user_of
 from tests.contract import options, python_names, sql_names
 from tests.contract.session import Ran, exit_codes, json_keys, run_all, write_files
@@ -64,9 +65,10 @@ def test_sql_names(request: pytest.FixtureRequest, database_url: str) -> None:
 
 
 def test_every_command_runs(ran: list[Ran]) -> None:
-    """Each command of the command line is among those whose exit codes are recorded."""
+    """Each command of the command line, by its earlier name too, is among those whose exit codes are recorded."""
     given = {tuple(one.command.split()) for one in ran}
     names = [
         tuple(name.split()[1:]) for name, command in options.every_command(options.whole()) if command.params
     ]
+    names += [tuple(name.split()) for name in OLD_NAMES if options.old_command(name).params]
     assert [name for name in names if not any(one[: len(name)] == name for one in given)] == []

@@ -135,10 +135,10 @@ def test_checks_repairs_reindexing_and_files_as_for_other_families(
     assert {one.kind for one in repaired.found.faults} >= {"missing_bands", "wrong_sketch", "missing_pair"}
     assert repaired.is_repaired
     assert stored_pairs(index) == true_pairs(texts)
-    explained = index.explain("longer2", "story2")
+    explained = index.why("longer2", "story2")
     assert (explained.metric, explained.similarity, explained.is_pair) == ("containment", 1.0, True)
     assert explained.shared_bands == len(explained.buckets) > 5
-    apart = index.explain("alone1", "story2")
+    apart = index.why("alone1", "story2")
     assert [one.kind for one in apart.reasons] == ["below_threshold", "too_few_shared_bands"]
     rows = [{"id": name, "text": text} for name, text in sorted(texts.items())]
     kept = {rows[place]["id"] for place in dedupe(rows, recipe=index.profiles()[0][1].recipe).kept}
@@ -183,7 +183,7 @@ def test_a_quoted_passage_makes_a_pair_that_ties_nothing(
     assert (
         [row[2] for row in listed] == [row[3] is None for row in listed] == [row[4] is None for row in listed]
     )
-    twins = {index.explain("story1", "again1").shared_bands}
+    twins = {index.why("story1", "again1").shared_bands}
     twins |= {one.shared_bands for one in index.similar("story1") if one.external_id == "again1"}
     twins |= {one.shared_bands for one in index.pairs() if {one.left, one.right} == {"story1", "again1"}}
     with index.database.engine.begin() as connection:

@@ -46,7 +46,7 @@ def test_commands_work_without_containers(closed: CitusServer) -> None:
     _run(programs / program, *arguments, PGUSER="nearsim", PGDATABASE="nearsim")
     own_url = as_user(closed.coordinator.dsn("nearsim"), "nearsim_worker")
     assert "on the nodes" in _run(
-        sys.executable, "-m", "nearsim_db", "db", "init", NEARSIM_DATABASE_URL=own_url
+        sys.executable, "-m", "nearsim_db", "schema", "init", NEARSIM_DATABASE_URL=own_url
     )
     said = _run(sys.executable, "-m", "nearsim_db", "doctor", NEARSIM_DATABASE_URL=own_url)
     assert said.count("ok       node ") == 2 and "node roles" not in said

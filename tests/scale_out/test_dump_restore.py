@@ -1,4 +1,4 @@
-"""A dump of a cluster's database, restored on a plain server or on another cluster: `db init` places its band rows."""
+"""A dump of a cluster's database, restored on a plain server or another cluster: `schema init` places its band rows."""
 
 import os
 import subprocess
@@ -57,7 +57,7 @@ def _run(citus: CitusServer, *command: str) -> None:
 
 def _restore(citus: CitusServer, file: str, url: str) -> None:
     _run(citus, "pg_restore", "--exit-on-error", "--dbname", url, file)
-    with pytest.raises(SchemaError, match=r"a Citus cluster.*nearsim db init"):
+    with pytest.raises(SchemaError, match=r"a Citus cluster.*nearsim schema init"):
         Database.connect(url)
     assert Database.inspect(url).nodes == ()
 

@@ -1,4 +1,4 @@
-"""`nearsim db init` on a coordinator by users other than the one who created the extension."""
+"""`nearsim schema init` on a coordinator by users other than the one who created the extension."""
 
 from collections.abc import Iterator
 

@@ -122,7 +122,10 @@ def test_detached_partitions_are_upgraded_too(engine: Engine) -> None:
 
 
 def test_an_older_schema_is_refused(engine: Engine) -> None:
-    with engine.connect() as connection, pytest.raises(SchemaError, match="needs 0004; run: nearsim db init"):
+    with (
+        engine.connect() as connection,
+        pytest.raises(SchemaError, match="needs 0004; run: nearsim schema init"),
+    ):
         revisions.check(connection)
 
 
@@ -133,7 +136,7 @@ def test_upgrade_with_a_timeout_names_the_session_and_continues_later(
     nearsim = CommandLine({"NEARSIM_DATABASE_URL": database_url})
     with reader_of_everything(database_url) as reader:
         holder = f"process {reader.info.backend_pid} (nearsim, long report)"
-        outcome = nearsim.run("db", "init", "--patience", 1)
+        outcome = nearsim.run("schema", "init", "--patience", 1)
     assert outcome.exit_code == 1
     first, *between, last = outcome.err.splitlines()
     assert first == "applying revision 0002"
@@ -141,7 +144,7 @@ def test_upgrade_with_a_timeout_names_the_session_and_continues_later(
     assert last.startswith("error: revision 0002 was not applied") and holder in last
     with engine.connect() as connection:
         assert revisions.current_revision(connection) == "0001"
-    nearsim.succeed("db", "init")
+    nearsim.succeed("schema", "init")
     with engine.connect() as connection:
         assert revisions.check(connection) == revisions.newest_revision() == REVISIONS[-1]
 

@@ -52,7 +52,7 @@ def test_second_upgrade_changes_nothing(engine: Engine) -> None:
 def test_missing_schema_names_the_command_to_run(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute("DROP SCHEMA nearsim, nearsim_index CASCADE")
-        with pytest.raises(SchemaError, match="nearsim db init"):
+        with pytest.raises(SchemaError, match="nearsim schema init"):
             revisions.check(connection)
 
 
@@ -150,7 +150,7 @@ MADE_BY_OTHERS = {
     "revision 0002": "DROP TABLE nearsim_index.schema_floor; UPDATE nearsim.alembic_version SET version_num = '0002'",
     "an older revision 0001": "DROP TABLE nearsim_index.schema_floor",
 }
-REFUSED = r"development version of nearsim .* export .* drop the schemas .* nearsim db init"
+REFUSED = r"development version of nearsim .* export .* drop the schemas .* nearsim schema init"
 
 
 def test_every_file_is_applied_once() -> None:
@@ -195,7 +195,7 @@ def test_a_database_of_a_development_version_is_refused(database_url: str, chang
             action()
     engine.dispose()
     nearsim = CommandLine({"NEARSIM_DATABASE_URL": database_url})
-    for command in (["db", "init"], ["pairs"], ["worker", "--once"], ["reindex", "status"]):
+    for command in (["schema", "init"], ["pairs"], ["worker", "--once"], ["reindex", "status"]):
         assert "development version" in nearsim.fail(*command)
     checks = nearsim.run("doctor", "--json").document()["checks"]
     (problem,) = [check for check in checks if check["verdict"] == "problem"]

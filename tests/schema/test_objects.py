@@ -1,4 +1,4 @@
-"""Objects of the schema that are missing or changed: doctor finds them, db init restores what it can."""
+"""Objects of the schema that are missing or changed: doctor finds them, schema init restores what it can."""
 
 from pathlib import Path
 from typing import LiteralString
@@ -89,7 +89,7 @@ def test_init_restores_views_functions_triggers_and_privileges(
 ) -> None:
     for command in DAMAGE.values():
         damage(database_url, command)
-    done = nearsim.run("db", "init", "--json").document()
+    done = nearsim.run("schema", "init", "--json").document()
     restored = {finding.rpartition(" is ")[0] for finding in DAMAGE}
     assert (restored - set(done["restored"]), done["differing"]) == (set(), [])
     assert find_objects()[0] == "ok"
@@ -97,7 +97,7 @@ def test_init_restores_views_functions_triggers_and_privileges(
 
 def test_init_names_what_it_cannot_restore(nearsim: CommandLine, database_url: str) -> None:
     damage(database_url, "DROP INDEX nearsim_index.band_shared_bucket")
-    outcome = nearsim.run("db", "init")
+    outcome = nearsim.run("schema", "init")
     assert "index nearsim_index.band_shared_bucket is missing" in outcome.err
     assert "CREATE UNIQUE INDEX band_shared_bucket ON nearsim_index.band_shared" in outcome.err
 

@@ -105,7 +105,7 @@ def test_answers_leave_out_documents_of_the_same_value(database_url: str, connec
         ]
         assert len(list(index.check(Document("new", body=body, source="c")))) == 4
         assert [one.external_id for one in index.similar("a-1")] == ["b-1", "b-2"]
-        reasons = {one: index.explain("a-1", one).reasons[0].text for one in ("a-2", "b-1")}
+        reasons = {one: index.why("a-1", one).reasons[0].text for one in ("a-2", "b-1")}
     similar = "SELECT external_id FROM nearsim.similar_to('a-1', 0.0, 1)"
     assert run(connection, similar).values() == ["b-1", "b-2"]
     assert reasons["a-2"] == "their values of source are equal, across which pairs count (match.across)"

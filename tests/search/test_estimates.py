@@ -182,7 +182,7 @@ def test_pairs_below_the_threshold_are_found(server: Server, profile: str) -> No
             assert (report.similarities.least, report.similarities.threshold) == (pair.similarity, 0.9)
             assert report.similarities.steps[0].similarity == pytest.approx(pair.similarity, abs=1e-6)
             assert [one.verified for one in report.comparisons] == [profile == "certain"]
-            absent = index.explain("0", "far")
+            absent = index.why("0", "far")
             kinds = [one.kind for one in absent.reasons]
             ((reason,),) = ask(url, "SELECT reason FROM nearsim.why_not('0', 'far', %(name)s)", name=profile)
             if profile == "certain":
@@ -193,7 +193,7 @@ def test_pairs_below_the_threshold_are_found(server: Server, profile: str) -> No
                 assert kinds == ["too_few_shared_bands"]
                 assert reason.startswith("they share 2 of the 3 buckets that the recipe requires")
             ask(url, "DELETE FROM nearsim.similar_pair RETURNING left_id")
-            (lost,) = index.explain("0", "1").reasons
+            (lost,) = index.why("0", "1").reasons
             assert lost.kind == "unexplained" and lost.text.startswith(
                 f"they share {pair.shared_bands} bands, but"
             )

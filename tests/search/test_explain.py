@@ -20,7 +20,7 @@ IDS = "SELECT doc_id FROM nearsim.document WHERE external_id IN ('d2', 'd3') ORD
 
 
 def explain(known: World, left: int, right: int) -> Explanation:
-    return known.index.explain(known.names[left], known.names[right])
+    return known.index.why(known.names[left], known.names[right])
 
 
 def test_any_two_documents_have_their_exact_similarity_and_reasons(server: Server) -> None:
@@ -85,7 +85,7 @@ def test_a_remedy_makes_them_a_pair(server: Server) -> None:
         changed = known.index.create_profile("changed", override(known.profile.recipe, remedy.settings))
         assert (changed.bands, changed.rows) == (remedy.bands, remedy.rows)
         with Index.connect(url, profile="changed") as index:
-            found = index.explain(known.names[left], known.names[right])
+            found = index.why(known.names[left], known.names[right])
         assert (found.is_pair, found.shared_bands) == (True, remedy.shared_bands)
         assert found.stored_similarity == similarity
 
@@ -99,15 +99,15 @@ def test_the_chance_of_texts_with_a_run_shorter_than_the_guarantee(database_url:
         )
         texts = {"whole": words, "long": [*words[20:40], *"abcdefgh"], "short": [*words[50:62], *"ijklmnop"]}
         index.add(Document(name, body=" ".join(text)) for name, text in texts.items())
-        assert index.explain("whole", "long").probability == 1
+        assert index.why("whole", "long").probability == 1
         # A run of 12 words has 8 shingles of 5 words, which windows of 16 may miss.
-        assert index.explain("whole", "short").probability == pytest.approx(run_probability(8, 16))
+        assert index.why("whole", "short").probability == pytest.approx(run_probability(8, 16))
         more = index.create_profile("more", override(Recipe(), ["sketch.family=winnow"]))
     with Index.connect(database_url, profile="more") as index:
         index.build()
         # The longer text has 76 shingles, so windows of 1 for the 64 fingerprints that it has at least.
         assert more.recipe.match.min_fingerprints == 64
-        assert index.explain("whole", "short").probability == 1
+        assert index.why("whole", "short").probability == 1
 
 
 @pytest.mark.slow("builds an index")
@@ -117,7 +117,7 @@ def test_the_bucket_limit_that_would_link_two(database_url: str) -> None:
         index.create_profile("default", override(Recipe(), rules))
         words = " ".join(f"word{number}" for number in range(40))
         index.add([Document(f"d{number}", body=f"{words} end{number}") for number in range(4)])
-        found = index.explain("d2", "d3")
+        found = index.why("d2", "d3")
         assert [reason.kind for reason in found.reasons] == ["bucket_limit"]
         assert found.similarity == 40 / 42
         with index.database.engine.begin() as connection:
@@ -132,7 +132,7 @@ def test_the_bucket_limit_that_would_link_two(database_url: str) -> None:
         limit = min(place for _, _, place in stored)
         assert limit > 1 and found.reasons[0].text.endswith(f"a limit of {limit} would link them")
         assert found.remedy is not None and found.remedy.settings == (f"match.bucket_limit={limit}",)
-        assert index.explain("d3", "d0").is_pair
+        assert index.why("d3", "d0").is_pair
 
 
 @pytest.mark.slow("updates the index")
@@ -140,18 +140,18 @@ def test_what_cannot_be_compared(server: Server) -> None:
     with server.database(fill) as url, filled(url) as known:
         names = [known.names[one] for one in known.doc_ids[2:4]]
         known.ask("UPDATE nearsim.document SET body = 'something new' WHERE external_id = %s", names[0])
-        found = known.index.explain(*names)
+        found = known.index.why(*names)
         (reason,) = found.reasons
         assert (reason.kind, reason.text) == ("not_indexed", f"document {names[0]!r} waits to be indexed")
         assert (found.left.text, found.left.only_here, found.similarity) == ("something new", None, 0)
         known.index.veto(names[0], names[1], "another court", by="Ada")
-        first, *_ = known.index.explain(*names).reasons
+        first, *_ = known.index.why(*names).reasons
         assert (first.kind, first.text) == (
             "vetoed",
             "they never share a cluster: vetoed by Ada: another court",
         )
-        assert known.index.explain(EMPTY, ALONE).reasons[0].kind == "no_features"
+        assert known.index.why(EMPTY, ALONE).reasons[0].kind == "no_features"
         with pytest.raises(InputError, match="is given twice"):
-            known.index.explain(ALONE, ALONE)
+            known.index.why(ALONE, ALONE)
         with pytest.raises(NotFoundError, match="has no document 'nobody'"):
-            known.index.explain(ALONE, "nobody")
+            known.index.why(ALONE, "nobody")

@@ -28,7 +28,7 @@ READING: dict[str, Callable[[Index], object]] = {
     "profiles": lambda index: index.profiles(),
     "get": lambda index: index.get("a"),
     "export": lambda index: index.export(Path("never-written.jsonl")),
-    "explain": lambda index: index.explain("a", "b"),
+    "why": lambda index: index.why("a", "b"),
     "passages": lambda index: index.passages("a", "b"),
     "passages_in": lambda index: index.passages_in(Document("new", None, "a text"), "b"),
     "spread": lambda index: index.spread("a"),

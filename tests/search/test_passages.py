@@ -30,7 +30,7 @@ def test_passages_are_places_in_the_explained_texts(index: Index) -> None:
         assert (found.equal, found.share) == (60, 1.0)
         assert (found.right.first_word, found.right.end_word) == (3, 63)
         assert found.left.text == found.right.text == STORY
-        explained = index.explain("longer", "story")
+        explained = index.why("longer", "story")
         assert explained.passages == ((found,) if profile == "held" else ())
         assert explained.left.text[found.left.start : found.left.end] == STORY
         assert explained.right.text[found.right.start : found.right.end] == STORY
@@ -58,7 +58,7 @@ def test_rare_passages_are_first(index: Index) -> None:
     )
     expected = [(2, 40), (2, 30), (9, 80)]
     assert [(each.documents, each.equal) for each in index.passages("one", "other")] == expected
-    assert [(each.documents, each.equal) for each in index.explain("other", "one").passages] == expected
+    assert [(each.documents, each.equal) for each in index.why("other", "one").passages] == expected
     again = Document("given", None, f"{known} {words(40)} {rare}")
     assert [(each.documents, each.equal) for each in index.passages_in(again, "one")] == [(2, 30), (9, 80)]
 

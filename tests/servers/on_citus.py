@@ -27,7 +27,7 @@ DIFFERENT = {
         "isolation is refused by name"
     ),
     "test_migrations.py::test_alembic_command_makes_the_same_schema": (
-        "db init replaces functions there, which alembic alone does not"
+        "schema init replaces functions there, which alembic alone does not"
     ),
     "test_feature_spool.py::test_the_pairs_are_found_with_sketches": "slices of band rows read sketches there",
     "test_build_slices.py::test_one_transaction_gives_the_same_index": "few documents go through all stages, too",

@@ -152,7 +152,7 @@ def test_commands_and_health_checks_work_without_containers() -> None:
         )
         url = as_user(cluster.dsn("nearsim"), "nearsim_worker")
         subprocess.run(
-            [sys.executable, "-m", "nearsim_db", "db", "init"],
+            [sys.executable, "-m", "nearsim_db", "schema", "init"],
             env=os.environ | {"NEARSIM_DATABASE_URL": url},
             check=True,
         )

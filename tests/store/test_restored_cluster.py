@@ -34,8 +34,8 @@ def test_is_refused_until_db_init_mends_it(database_url: str, monkeypatch: pytes
         assert parts_of(session) != parts
         assert Database.inspect(database_url).revision == "0001"
         (finding,) = [one for one in examine() if one.verdict == "problem"]
-        assert finding.check == "schema" and "nearsim db init" in finding.finding
-        with pytest.raises(SchemaError, match=r"dump of a Citus cluster.*nearsim db init"):
+        assert finding.check == "schema" and "nearsim schema init" in finding.finding
+        with pytest.raises(SchemaError, match=r"dump of a Citus cluster.*nearsim schema init"):
             Database.connect(database_url)
         with pytest.raises(DatabaseError, match="this database has no Citus with nodes"):
             Database.initialise(database_url, citus="yes")

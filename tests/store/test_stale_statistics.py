@@ -89,7 +89,7 @@ def test_tables_that_counted_as_empty_are_not_read_once_for_each_row(
         commands.run("verify-index", "--all")
         commands.run("reindex", "start", "default", "--set", "match.threshold=0.6", "-q")
         commands.run("reindex", "diff")
-        commands.run("delete", *(f"d{number}" for number in range(DOCUMENTS // 2)), "--yes")
+        commands.run("document", "delete", *(f"d{number}" for number in range(DOCUMENTS // 2)), "--yes")
     assert commands.statements > 1_000
     assert commands.slow == []
 

@@ -50,7 +50,7 @@ BEGIN
     ORDER BY 1 LIMIT 1;
     IF key_there IS NULL THEN
         RAISE WARNING '% cannot be read: its collection has no attached table with readable columns', described
-            USING HINT = 'For the reason run: nearsim attach --list';
+            USING HINT = 'For the reason run: nearsim table list';
         RETURN array_fill(CAST(NULL AS text), ARRAY[cardinality(external_ids)]);
     END IF;
     -- A subquery for each id, so that its row is looked up by the key. The table has an alias that no column refers to.

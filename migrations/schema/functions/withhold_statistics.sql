@@ -114,7 +114,7 @@ BEGIN ATOMIC
         AND relkind IN ('r', 'p', 'i', 'I') AND pg_has_role(relowner, 'USAGE');
 END;
 COMMENT ON FUNCTION nearsim.withhold_all_statistics() IS
-    'Internal (used by nearsim db init and db grant): withhold_statistics for all tables and indexes, after a restore for example';
+    'Internal (used by nearsim schema init and access grant): withhold_statistics for all tables and indexes, after a restore for example';
 
 -- As store_distinctness does for bands.
 INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (1, 'any');

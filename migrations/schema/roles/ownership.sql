@@ -68,7 +68,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.revoke_default_privileges(regclass) IS
-    'Internal (used by grant_partition_rights and db init): revokes everybody else''s privileges on a new table, view or sequence, called in the transaction that creates it';
+    'Internal (used by grant_partition_rights and schema init): revokes everybody else''s privileges on a new table, view or sequence, called in the transaction that creates it';
 
 -- ENABLE ROW LEVEL SECURITY waits for this lock, and then covers what was granted under it.
 CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS void

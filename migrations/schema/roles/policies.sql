@@ -91,7 +91,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF wanted AND NOT nearsim.roles_exist() THEN
         RAISE EXCEPTION 'isolation needs the roles nearsim_reader, nearsim_writer and nearsim_admin, and some do not exist'
-            USING ERRCODE = 'undefined_object', HINT = 'Create them with: nearsim db grant USER ROLE';
+            USING ERRCODE = 'undefined_object', HINT = 'Create them with: nearsim access grant USER ROLE';
     END IF;
     EXECUTE format('ALTER TABLE nearsim.document %s ROW LEVEL SECURITY',
         CASE WHEN wanted THEN 'ENABLE' ELSE 'DISABLE' END);
@@ -99,4 +99,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.set_isolation(boolean) IS
-    'Internal (used by nearsim db isolation): turns on or off that readers and writers see only the collections in collection_access';
+    'Internal (used by nearsim access isolation): turns on or off that readers and writers see only the collections in collection_access';

@@ -3,14 +3,14 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT nearsim.roles_exist() THEN
         RAISE WARNING 'the roles nearsim_reader, nearsim_writer and nearsim_admin do not all exist'
-            USING HINT = 'As a user that may create roles, run: nearsim db grant USER ROLE';
+            USING HINT = 'As a user that may create roles, run: nearsim access grant USER ROLE';
         RETURN;
     END IF;
     IF nearsim.may_transfer_ownership('nearsim_admin') THEN
         PERFORM nearsim.transfer_ownership('nearsim_admin');
     ELSE
         RAISE WARNING 'the schema nearsim keeps its owner; members of nearsim_admin cannot build indexes here'
-            USING HINT = 'To transfer it, run as its owner and as a member of nearsim_admin: nearsim db grant';
+            USING HINT = 'To transfer it, run as its owner and as a member of nearsim_admin: nearsim access grant';
     END IF;
     REVOKE ALL ON SCHEMA nearsim, nearsim_index FROM PUBLIC, nearsim_reader, nearsim_writer;
     REVOKE ALL ON ALL TABLES IN SCHEMA nearsim, nearsim_index FROM PUBLIC, nearsim_reader, nearsim_writer;

@@ -23,7 +23,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_roles() IS
-    'Internal (used by nearsim db grant): creates the missing ones of the roles nearsim_reader, nearsim_writer and nearsim_admin';
+    'Internal (used by nearsim access grant): creates the missing ones of the roles nearsim_reader, nearsim_writer and nearsim_admin';
 
 -- Writers may read, and administrators may write. Skipped without error if another user created the roles and this one
 -- may not grant them.

@@ -30,7 +30,7 @@ CREATE TABLE nearsim_index.attachment (
 );
 
 COMMENT ON TABLE nearsim_index.attachment IS
-    'Tables of applications that are attached to collections (nearsim attach); the texts stay in those tables';
+    'Tables of applications that are attached to collections (nearsim table attach); the texts stay in those tables';
 COMMENT ON COLUMN nearsim_index.attachment.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim_index.attachment.relation IS 'The table; still valid after it is renamed';
 COMMENT ON COLUMN nearsim_index.attachment.id_column IS 'Name of the id column; its values as text are external_id';

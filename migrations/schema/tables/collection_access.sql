@@ -7,7 +7,7 @@ CREATE TABLE nearsim_index.collection_access (
     CONSTRAINT collection_access_pkey PRIMARY KEY (collection_id, role_name)
 );
 
-COMMENT ON TABLE nearsim_index.collection_access IS 'Collections that a role may read under isolation (nearsim db isolation)';
+COMMENT ON TABLE nearsim_index.collection_access IS 'Collections that a role may read under isolation (nearsim access isolation)';
 COMMENT ON COLUMN nearsim_index.collection_access.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim_index.collection_access.role_name IS
     'The role, by name: its members see the collection, and so does a later role of the same name';

@@ -50,7 +50,7 @@ COMMENT ON COLUMN nearsim.generation.expected_recall IS
 COMMENT ON COLUMN nearsim.generation.replaces IS
     'The generation that was live when this one was started; NULL for a profile''s first, which becomes live when built';
 COMMENT ON COLUMN nearsim.generation.distributed IS
-    'Whether its band rows are on the nodes of a Citus cluster; the default is set by nearsim db init';
+    'Whether its band rows are on the nodes of a Citus cluster; the default is set by nearsim schema init';
 COMMENT ON COLUMN nearsim.generation.dropping IS
     'Whether its tables are being dropped, which waits for sessions that read them';
 COMMENT ON COLUMN nearsim.generation.ready_at IS 'When it became ready';

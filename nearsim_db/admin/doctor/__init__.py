@@ -1,6 +1,6 @@
 """Checks of the installation, the server and the indexes, each with advice."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from nearsim_db.admin.doctor import indexes, installation, server
 from nearsim_db.admin.doctor.installation import Finding, Verdict
@@ -10,7 +10,7 @@ from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.settings import Settings, database_url, from_environment
 
-__all__ = ["Finding", "Verdict", "examine"]
+__all__ = ["Finding", "Verdict", "examine", "examine_schema"]
 
 
 def examine() -> list[Finding]:
@@ -20,11 +20,18 @@ def examine() -> list[Finding]:
         *installation.check_versions(),
         installation.check_backend(settings),
         *installation.check_embedded_server(settings),
-        *_check_database(settings),
+        *_check_database(settings, _check_connected),
     ]
 
 
-def _check_database(settings: Settings) -> Iterator[Finding]:
+def examine_schema() -> list[Finding]:
+    """Check the schema only; starts the embedded server if that is the one configured."""
+    return list(_check_database(from_environment(), _check_schema))
+
+
+def _check_database(
+    settings: Settings, check: Callable[[Connection, bool], Iterator[Finding]]
+) -> Iterator[Finding]:
     try:
         engine = open_engine(database_url())
     except NearsimError as error:
@@ -32,14 +39,14 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         return
     try:
         with translate_errors(), engine.connect() as connection:
-            yield from _check_connected(connection, embedded=settings.database_url is None)
+            yield from check(connection, settings.database_url is None)
     except DatabaseError as error:
         yield Finding("database", "problem", str(error))
     finally:
         engine.dispose()
 
 
-def _check_connected(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
+def _check_connected(connection: Connection, embedded: bool) -> Iterator[Finding]:
     yield from server.check_version(connection)
     yield from server.check_standby(connection)
     yield from server.check_settings(connection, embedded=embedded)
@@ -56,3 +63,10 @@ def _check_connected(connection: Connection, *, embedded: bool) -> Iterator[Find
     if server.sees_all_collections(connection):
         yield from indexes.check(connection)
     yield server.check_objects(connection)
+
+
+def _check_schema(connection: Connection, embedded: bool) -> Iterator[Finding]:
+    revision = server.check_revision(connection, embedded=embedded)
+    yield revision
+    if revision.verdict != "problem" and server.is_installed(connection):
+        yield server.check_objects(connection)

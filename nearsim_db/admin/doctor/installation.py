@@ -72,7 +72,7 @@ def check_embedded_server(settings: Settings) -> Iterator[Finding]:
         )
         return
     disk = _check_disk(state.data_directory)
-    kept = "runs until: nearsim db stop" if state.kept else "stops when unused"
+    kept = "runs until: nearsim server stop" if state.kept else "stops when unused"
     running = f"running, {kept}" if state.running else "not running, starts on demand"
     verdict: Verdict = "problem" if disk.verdict == "problem" else "ok"
     shown = running if verdict == "ok" else "no room on its disk"

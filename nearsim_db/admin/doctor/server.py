@@ -152,7 +152,7 @@ def check_objects(connection: Connection) -> Finding:
     shown = [str(difference) for difference in differences[:_MAX_OBJECTS_SHOWN]]
     if len(differences) > len(shown):
         shown.append(f"and {count_of(len(differences) - len(shown), 'more object')}")
-    advice = "nearsim db init restores views, functions, triggers and privileges, and names what is left"
+    advice = "nearsim schema init restores views, functions, triggers and privileges, and names what is left"
     return Finding("objects", "problem", "; ".join(shown), advice)
 
 
@@ -164,7 +164,7 @@ def check_roles(connection: Connection) -> Iterator[Finding]:
     yield _check_roles(roles)
     if roles.owns and (shown := access.list_shown_statistics(connection)):
         finding = f"ANALYZE keeps values of {', '.join(shown[:5])}{' and more' if len(shown) > 5 else ''}"
-        yield Finding("statistics", "warning", finding, "to remove them, as a superuser: nearsim db init")
+        yield Finding("statistics", "warning", finding, "to remove them, as a superuser: nearsim schema init")
     if roles.isolated and roles.owns:
         for name, reason in access.list_isolation_gaps(connection):
             advice = "revoke that, or give this tenant a database of its own"
@@ -184,9 +184,9 @@ def _is_limited(roles: Roles) -> bool:
 
 def _check_roles(roles: Roles) -> Finding:
     if roles.missing:
-        advice = "to grant access, as a user that may create roles: nearsim db grant USER ROLE"
+        advice = "to grant access, as a user that may create roles: nearsim access grant USER ROLE"
         return Finding("roles", "warning", f"the server has no {', '.join(roles.missing)}", advice)
-    repair = "psql \"$(nearsim db url)\" -c 'SELECT nearsim.grant_rights()'"
+    repair = "psql \"$(nearsim server url)\" -c 'SELECT nearsim.grant_rights()'"
     if roles.owner != "nearsim_admin":
         finding = f"the index belongs to {roles.owner}: its members build here, those of nearsim_admin do not"
         return Finding("roles", "ok", finding)

@@ -1,4 +1,4 @@
-"""Commands on tables of applications that collections are attached to: attach, sweep, detach."""
+"""The commands `nearsim table`, on tables of applications that collections follow: attach, sweep, detach, list."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,11 @@ from nearsim_db.errors import count_of
 if TYPE_CHECKING:
     from nearsim_db.indexing.attached_sweep import SweepResult
     from nearsim_db.store.attached.attachments import Attachment
+
+table: typer.Typer = typer.Typer(
+    no_args_is_help=True,
+    help="Follow tables of applications: attach, sweep, detach and list them.",
+)
 
 Table = Annotated[str | None, options.argument("TABLE", "The table, as TABLE or SCHEMA.TABLE.")]
 _CREATED = "The collection to create. (default: the table's name)"
@@ -36,7 +41,11 @@ def _expression(what: str) -> Any:
 _COUNTS = ("new", "changed", "gone", "unusable", "collections")
 
 
-def attach(
+@table.command(
+    "attach",
+    epilog="Example: nearsim table attach news.story --id story_id --text body --title headline",
+)
+def attach_table(
     *,
     table: Table = None,
     id: Annotated[str | None, _column("key: a number, uuid or text")] = None,
@@ -68,7 +77,9 @@ def attach(
     profile: options.NewProfile = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List attached tables.")] = False,
+    list_all: Annotated[
+        bool, typer.Option("--list", hidden=True, help="The same as nearsim table list.")
+    ] = False,
     outcome: options.Outcome,
 ) -> None:
     """Index a table of an application: its texts stay there, and changes are indexed as they are written.
@@ -77,10 +88,10 @@ def attach(
     at once; after an interruption, run the command again.
     """
     if list_all:
-        _list(options.Result(outcome.format))
+        list_tables(options.Result(outcome.format))
         return
     if table is None or id is None or not text:
-        raise UsageError("name the table, --id and --text; or give --list")
+        raise UsageError("name the table, --id and --text; see also: nearsim table list")
     from nearsim_db.admin import attach as service
     from nearsim_db.admin.attach import undo_if_failed
     from nearsim_db.index import Index
@@ -115,6 +126,7 @@ def attach(
     terminal.print_warnings([*attached.warnings, *_warnings(swept), *index.warnings])
 
 
+@table.command(epilog="Example: nearsim table sweep story")
 def sweep(
     *,
     name: options.CollectionArgument = None,
@@ -132,6 +144,7 @@ def sweep(
         terminal.print_warnings(_warnings(swept))
 
 
+@table.command(epilog="Example: nearsim table detach story --keep")
 def detach(
     name: options.CollectionArgument = None,
     collection: DetachedCollection = None,
@@ -179,13 +192,9 @@ def detach(
     )
 
 
-def _required(collection: str | None) -> str:
-    if collection is None:
-        raise UsageError("name the attached collection, as an argument or with --collection")
-    return collection
-
-
-def _list(result: options.Result) -> None:
+@table.command("list", epilog="Example: nearsim table list --json")
+def list_tables(result: options.Result) -> None:
+    """List the attached tables, with the problems of each."""
     from nearsim_db.admin import attach as service
 
     with options.connect() as database:
@@ -195,9 +204,15 @@ def _list(result: options.Result) -> None:
         if rows:
             _print_attachments(rows)
         else:
-            terminal.print_line("no collection is attached to a table; see: nearsim attach --help")
+            terminal.print_line("no collection is attached to a table; see: nearsim table attach --help")
 
     result.show(rows, print_text)
+
+
+def _required(collection: str | None) -> str:
+    if collection is None:
+        raise UsageError("name the attached collection, as an argument or with --collection")
+    return collection
 
 
 def _print_attachments(rows: Sequence[dict[str, Any]]) -> None:

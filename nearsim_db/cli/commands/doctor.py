@@ -1,5 +1,6 @@
 """Commands that examine an installation and its indexes: doctor, verify-index."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from nearsim_db.cli.output import tables, terminal
 from nearsim_db.errors import count_of
 
 if TYPE_CHECKING:
+    from nearsim_db.admin.doctor import Finding
     from nearsim_db.admin.verify_index import VerifyResult
 
 _FAULTS = 3
@@ -33,12 +35,18 @@ def doctor(outcome: options.Outcome) -> None:
     """
     from nearsim_db.admin.doctor import examine
 
-    findings = examine()
-    is_sound = all(one.verdict != "problem" for one in findings)
-    shown = [one for one in findings if not outcome.quiet or one.verdict != "ok"]
+    show_findings(examine(), outcome)
+
+
+def show_findings(findings: "Sequence[Finding]", outcome: options.Outcome) -> None:
+    """Print findings, with --quiet those that are not ok; exit with 1 if one is a problem."""
+    is_sound = all(finding.verdict != "problem" for finding in findings)
+    shown = [finding for finding in findings if not outcome.quiet or finding.verdict != "ok"]
     options.Result(outcome.format).show(
         {"ok": is_sound, "checks": shown},
-        lambda: tables.print_checks((one.verdict, one.check, one.finding, one.advice) for one in shown),
+        lambda: tables.print_checks(
+            (finding.verdict, finding.check, finding.finding, finding.advice) for finding in shown
+        ),
     )
     if not is_sound:
         raise typer.Exit(1)

@@ -1,7 +1,7 @@
-"""Commands for the documents of a collection: get, delete, stats."""
+"""The commands `nearsim document` (get, delete, purge) and `nearsim stats`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
@@ -15,7 +15,12 @@ from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import summaries, tables, terminal
 from nearsim_db.errors import NotFoundError, count_of
 
+document: typer.Typer = typer.Typer(no_args_is_help=True, help="Show, delete and purge documents.")
 
+Ids = Annotated[list[str], options.argument("ID", "Ids of documents.")]
+
+
+@document.command(epilog="Example: nearsim document get story-17")
 def get(
     id: Annotated[str, options.argument("ID", "Id of the document.")],
     collection: options.Collection = options.DEFAULT,
@@ -39,18 +44,16 @@ def _with_names_of_numbers(vector: object) -> object:
     return vector
 
 
+@document.command(epilog="Example: nearsim document delete story-17 story-18 --yes")
 def delete(
-    ids: Annotated[list[str], options.argument("ID", "Ids of documents.")],
+    ids: Ids,
     collection: options.Collection = options.DEFAULT,
     purge: Annotated[
-        bool,
-        typer.Option(
-            "--purge", help="Erase them immediately from every index, queue and cache, and list where."
-        ),
+        bool, typer.Option("--purge", hidden=True, help="The same as nearsim document purge.")
     ] = False,
     rejects: Annotated[
         list[Path] | None,
-        typer.Option(metavar="PATH", help="With --purge, reject file to erase them from (repeatable)."),
+        typer.Option(metavar="PATH", hidden=True, help="As of nearsim document purge."),
     ] = None,
     format: options.ResultFormat = Format.TABLE,
     yes: options.Yes = False,
@@ -60,18 +63,49 @@ def delete(
 
     Exits with 1 if any id does not exist; the other documents are deleted.
     """
-    from nearsim_db.store.access.collection_rows import get_collection
-
     if rejects and not purge:
         raise UsageError("--rejects requires --purge")
-
     outcome = options.Outcome(format, quiet)
+    _delete(ids, collection, outcome, yes=yes, purge_from=(rejects or ()) if purge else None)
+
+
+@document.command("purge", epilog="Example: nearsim document purge story-17 --rejects rejects.jsonl")
+def purge_documents(
+    ids: Ids,
+    collection: options.Collection = options.DEFAULT,
+    rejects: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="Reject file to erase the documents from, too (repeatable)."),
+    ] = None,
+    format: options.ResultFormat = Format.TABLE,
+    yes: options.Yes = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Erase documents at once from every index, queue and cache, and list where; asks first on a terminal.
+
+    Exits with 1 if any id does not exist; the other documents are erased.
+    """
+    _delete(ids, collection, options.Outcome(format, quiet), yes=yes, purge_from=rejects or ())
+
+
+def _delete(
+    ids: list[str],
+    collection: str,
+    outcome: options.Outcome,
+    *,
+    yes: bool,
+    purge_from: Sequence[Path] | None,
+) -> None:
+    """Delete documents, or purge them from every place and from files of rejects unless `purge_from` is None."""
+    from nearsim_db.store.access.collection_rows import get_collection
+
     with options.connect() as database, database.transaction() as connection:
         get_collection(connection, collection)
-    verb = "Purge" if purge else "Delete"
+    verb = "Delete" if purge_from is None else "Purge"
     confirm(f"{verb} {count_of(len(ids), 'document')} from collection {collection!r}?", yes=yes)
+
     with outcome.index(collection) as index:
-        purged = index.purge(ids, rejects or ()) if purge else None
+        purged = None if purge_from is None else index.purge(ids, purge_from)
         deleted = index.delete(ids) if purged is None else purged.deleted
         missing = sorted(set(ids) - set(deleted)) if purged is None else purged.not_found
         found = {} if purged is None else {"purged": summaries.purge_document(purged)}

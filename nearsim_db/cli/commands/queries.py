@@ -1,9 +1,10 @@
-"""Commands that query an index: pairs, clusters, similar, passages, fingerprints, why, why-not, check."""
+"""Commands that query an index: pairs, clusters, similar, passages, why, why-not, check."""
 
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -172,12 +173,16 @@ def similar(
 
 def passages(
     *,
-    one: Annotated[str, options.argument("ID", "Id of a document.")],
-    other: Annotated[
+    first: Annotated[str | None, options.argument("[ID]", "Id of a document.")] = None,
+    second: Annotated[
         str | None, options.argument("[ID]", "Id of another document; not with --spread.")
     ] = None,
     spread: Annotated[
         bool, typer.Option("--spread", help="Show which documents have each passage of ID, by time.")
+    ] = False,
+    common: Annotated[
+        bool,
+        typer.Option("--common", help="Show the texts that are ignored as too many documents have them."),
     ] = False,
     scope: options.Scope,
     result: options.Result,
@@ -193,46 +198,31 @@ def passages(
     With --spread the passages of one document are listed with the documents that have them, of those paired with it,
     the earliest by published_at first. In JSON spread has for each its place, first_seen, the id of the earliest
     document, and occurrences.
+
+    With --common the fingerprints are listed that an index of the family winnow leaves out, as they were in more than
+    match.ignore_common percent of its documents when it was built. Those that follow each other in a text are one row:
+    their number, the most documents that have one of them, counted now in a sample of distinct texts, and the text.
     """
-    if spread == (other is not None):
-        raise UsageError("give two documents, or one with --spread")
+    is_one = first is not None and second is None
+    if not (first is None if common else is_one if spread else second is not None) or (common and spread):
+        raise UsageError("give two documents, or one with --spread, or --common")
     from nearsim_db.cli.output import explanations
 
     with scope.queries() as index:
-        if other is None:
-            spreads = index.spread(one)
+        if first is None:
+            fingerprints = index.common_fingerprints()
+            value: dict[str, object] = {"common": [asdict(fingerprint) for fingerprint in fingerprints]}
+            print_text = partial(explanations.print_common, fingerprints)
+        elif second is None:
+            spreads = index.spread(first)
+            value = {"id": first, "spread": [asdict(passage) for passage in spreads]}
+            print_text = partial(explanations.print_spread, spreads)
         else:
-            found = index.passages(one, other)
+            shared = index.passages(first, second)
+            value = {"left": first, "right": second, "passages": [asdict(passage) for passage in shared]}
+            print_text = partial(explanations.print_passages, first, second, shared)
     terminal.print_warnings(index.warnings)
-    if other is None:
-        value: dict[str, object] = {"id": one, "spread": [asdict(each) for each in spreads]}
-        result.show(value, lambda: explanations.print_spread(spreads))
-    else:
-        value = {"left": one, "right": other, "passages": [asdict(each) for each in found]}
-        result.show(value, lambda: explanations.print_passages(one, other, found))
-
-
-def fingerprints(
-    *,
-    common: Annotated[
-        bool, typer.Option("--common", help="List those that are left out as they are in too many documents.")
-    ] = False,
-    scope: options.Scope,
-    result: options.Result,
-) -> None:
-    """Show which fingerprints say nothing about a document, with a text of each.
-
-    An index of the family winnow leaves out the shingles that were in more than match.ignore_common percent of its
-    documents when it was built. Those that follow each other in a text are one row: their number, the most documents
-    that have one of them, counted now in a sample of distinct texts, and the text.
-    """
-    if not common:
-        raise UsageError("give --common")
-    from nearsim_db.cli.output import explanations
-
-    with scope.queries() as index:
-        found = index.common_fingerprints()
-    result.show({"common": [asdict(each) for each in found]}, lambda: explanations.print_common(found))
+    result.show(value, print_text)
 
 
 def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.Outcome) -> None:
@@ -279,7 +269,7 @@ def _content(file: Path) -> str:
 
 def _explain(documents: options.TwoDocuments, scope: options.Scope) -> "Explanation":
     with scope.queries() as index:
-        return index.explain(documents.one, documents.other)
+        return index.why(documents.one, documents.other)
 
 
 DUPLICATES_FOUND = 3

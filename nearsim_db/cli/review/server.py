@@ -44,7 +44,9 @@ _LARGEST_FORM = 100_000
 _OPENED = '<!DOCTYPE html><title>Review desk</title><meta http-equiv="refresh" content="0; url=/">\n'
 _NO_SESSION = "This browser has no session of this review desk. Open the URL that nearsim review printed.\n"
 _USED = "The URL of this review desk was opened before and is valid once. Start nearsim review again.\n"
-_READ_ONLY = "this user may read the desk only; an administrator grants more: nearsim db grant USER writer"
+_READ_ONLY = (
+    "this user may read the desk only; an administrator grants more: nearsim access grant USER writer"
+)
 _TITLES: dict[type[NearsimError], tuple[str, int]] = {
     NotFoundError: ("Not found", 404),
     ConflictError: ("Somebody was faster", 409),

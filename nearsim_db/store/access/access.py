@@ -43,6 +43,14 @@ class Access:
     may_write: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A user or group, and a role that was granted to it."""
+
+    user: str
+    role: str
+
+
 def role_name(role: Role) -> str:
     """Return the role's name on the server."""
     return f"nearsim_{role}"
@@ -163,6 +171,11 @@ def set_isolation(connection: Connection, *, wanted: bool) -> None:
 def list_access(connection: Connection) -> list[Access]:
     """Return the grants on permanent collections."""
     return run(connection, "list_access").all(Access)
+
+
+def list_members(connection: Connection) -> list[Member]:
+    """Return the direct members of the roles of nearsim, by name."""
+    return run(connection, "list_role_members").all(Member)
 
 
 def list_roles_without_collections(connection: Connection) -> list[str]:

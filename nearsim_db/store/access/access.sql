@@ -138,6 +138,17 @@ SELECT collection.name, access.role_name, access.may_write
 FROM nearsim_index.collection_access AS access JOIN nearsim.collection USING (collection_id)
 ORDER BY collection.name, access.role_name
 
+-- name: list_role_members
+-- Users and groups that are direct members of roles of nearsim, each with its roles. Catalog only.
+SELECT member_role.rolname, granted.rolname
+FROM pg_catalog.pg_auth_members
+JOIN pg_catalog.pg_roles AS granted ON granted.oid = roleid
+JOIN pg_catalog.pg_roles AS member_role ON member_role.oid = member
+WHERE granted.rolname IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin')
+    AND member_role.rolname NOT IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin')
+GROUP BY member_role.rolname, granted.rolname
+ORDER BY member_role.rolname, granted.rolname
+
 -- name: list_roles_without_collections
 -- Readers and writers that see no collection under isolation, neither directly nor through a role they are in. A user
 -- without the owner's rights sees only itself here. Few roles: no index needed.

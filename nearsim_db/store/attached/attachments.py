@@ -58,7 +58,7 @@ class Attachment:
 
     def describe_missed(self, reason: str) -> str:
         """Return the message that changes of the table are only found by sweeps, with the remedy."""
-        words = ["nearsim", "attach", self.table or ""]
+        words = ["nearsim", "table", "attach", self.table or ""]
         for kind, name in self.columns.given().items():
             words += [f"--{kind.replace('_', '-')}", name]
         return (
@@ -74,7 +74,7 @@ class Attachment:
 
 def detach_command(collection: str) -> str:
     """Return the shell command that detaches a collection from its table."""
-    return f"nearsim detach {shlex.quote(collection)}"
+    return f"nearsim table detach {shlex.quote(collection)}"
 
 
 def list_attachments(
@@ -98,7 +98,7 @@ def get_attachment(connection: Connection, collection_id: CollectionId, name: st
     """Return a collection's attachment. Raises NotFoundError."""
     found = find_attachment(connection, collection_id)
     if found is None:
-        raise NotFoundError(f"collection {name!r} has no attached table; see: nearsim attach --list")
+        raise NotFoundError(f"collection {name!r} has no attached table; see: nearsim table list")
     return found
 
 

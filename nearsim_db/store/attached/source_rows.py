@@ -74,7 +74,7 @@ def get_source(connection: Connection, collection_id: CollectionId) -> Source:
     """Return the table attached to a collection. Raises NotFoundError."""
     source = find_source(connection, collection_id)
     if source is None:
-        raise NotFoundError("the collection has no attached table; see: nearsim attach --list")
+        raise NotFoundError("the collection has no attached table; see: nearsim table list")
     return source
 
 

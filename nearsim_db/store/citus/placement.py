@@ -199,9 +199,7 @@ def _obstacle(connection: Connection) -> str:
             f"generations {names} have band rows on this server; drop their profiles, or use a new database"
         )
     if run(connection, "find_isolation").value():
-        return (
-            "collections are kept apart (nearsim db isolation), which needs policies that Citus does not have"
-        )
+        return "collections are kept apart (nearsim access isolation), which needs policies that Citus does not have"
     return ""
 
 

@@ -14,7 +14,7 @@ from nearsim_db.store.driver.connection import Connection
 # Source files of Citus in which errors of its nodes arise; messages may be in any language.
 _CITUS_NODE_FILES = ("connection_management.c", "remote_commands.c", "remote_transaction.c")
 
-_HOW_TO_GRANT = "an administrator grants it: nearsim db grant USER"
+_HOW_TO_GRANT = "an administrator grants it: nearsim access grant USER"
 
 _MAX_QUOTED_CHARACTERS = 60
 
@@ -210,7 +210,7 @@ _VERDICT_FUNCTION = re.compile(r"function (nearsim\.)?(pin_pair|veto_pair|undo_v
 def _advise(refusal: str, hint: str | None) -> str:
     """Append to the server's permission error its hint, or the role that has the missing rights."""
     if "row-level security" in refusal:
-        need = "to write where collections are kept apart: nearsim db grant USER writer --collection NAME"
+        need = "to write where collections are kept apart: nearsim access grant USER writer --collection NAME"
     elif _VERDICT_FUNCTION.search(refusal):
         need = f"to set verdicts, be a nearsim_writer; {_HOW_TO_GRANT} writer"
     elif "must be" in refusal or "permission denied for function" in refusal:

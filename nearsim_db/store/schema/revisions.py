@@ -99,16 +99,16 @@ def check(connection: Connection) -> str:
     """Return the revision of the schema. Raises SchemaError unless this code may work with it."""
     state = read_state(connection)
     if state is None:
-        raise SchemaError("the database has no nearsim schema yet; run: nearsim db init")
+        raise SchemaError("the database has no nearsim schema yet; run: nearsim schema init")
     if not is_compatible(state):
         raise SchemaError(
             f"the schema is at revision {state.revision}, this version of nearsim needs {newest_revision()}; "
-            "run: nearsim db init"
+            "run: nearsim schema init"
         )
     if is_misplaced(connection, state):
         raise SchemaError(
             "the database was restored from a dump of a Citus cluster, and its band rows have not been placed yet; "
-            "as its owner run: nearsim db init"
+            "as its owner run: nearsim schema init"
         )
     return state.revision
 
@@ -140,7 +140,7 @@ def _refuse_development_version(state: SchemaState) -> None:
     if state.digest != baseline.compute_digest(baseline.migrations_directory()):
         raise SchemaError(
             f"the schema (revision {state.revision}) was made by a development version of nearsim and cannot be "
-            "upgraded; export your documents, drop the schemas nearsim and nearsim_index, and run: nearsim db init"
+            "upgraded; export your documents, drop the schemas nearsim and nearsim_index, and run: nearsim schema init"
         )
 
 

@@ -81,7 +81,7 @@ def test_an_index_of_a_dropped_table_answers_until_it_is_detached(
 ) -> None:
     before = pairs(story)
     app.execute("DROP TABLE story")
-    with pytest.raises(NotFoundError, match="nearsim detach story"):
+    with pytest.raises(NotFoundError, match="nearsim table detach story"):
         story.build()
     assert pairs(story) == before
     assert story.similar("3")

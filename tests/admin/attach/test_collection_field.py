@@ -203,7 +203,7 @@ def test_what_is_refused(app: Application, database: Database) -> None:
             call()
     app.execute("ALTER TABLE story RENAME COLUMN tenant TO customer")
     write(app, 100, "acme")
-    with pytest.raises(NotFoundError, match=r"'tenant' does not exist.*nearsim detach story"):
+    with pytest.raises(NotFoundError, match=r"'tenant' does not exist.*nearsim table detach story"):
         Index(database, "story:acme").build()
 
 
@@ -231,7 +231,7 @@ def test_hundreds_of_tenants(app: Application, database: Database) -> None:
 
 
 ATTACH = (
-    "attach",
+    *("table", "attach"),
     "public.story",
     *("--id", "id", "--text", "body", "--where", "deleted_at IS NULL", "--collection-field", "tenant"),
 )

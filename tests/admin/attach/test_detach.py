@@ -83,7 +83,7 @@ def test_an_interrupted_detach_with_keep_continues(
         with pytest.raises(KeyboardInterrupt):
             attach.detach(database, "story", keep=True)
     assert ask(app, "SELECT count(*) FROM nearsim.document WHERE body IS NOT NULL") == 6
-    with pytest.raises(ConflictError, match=r"run first: nearsim detach story --keep$"):
+    with pytest.raises(ConflictError, match=r"run first: nearsim table detach story --keep$"):
         attached(database)
     story.build()
     reference = twin(database, app)

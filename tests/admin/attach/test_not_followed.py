@@ -149,7 +149,9 @@ def test_a_trigger_that_is_disabled_on_one_partition_is_repaired_by_attaching_ag
     write(app, 30, "written without a trigger")
     expected = drained(where)[1]
     assert "disabled on public.story_high" in expected and "nearsim_1_truncate is missing" in expected
-    assert expected.endswith("nearsim attach public.story --id id --text body --title headline -c story")
+    assert expected.endswith(
+        "nearsim table attach public.story --id id --text body --title headline -c story"
+    )
     assert ask(app, "SELECT count(*) FROM nearsim.document") == 0
     app.execute(RETRIED.encode())
     assert drained(where)[1] == expected
@@ -182,4 +184,4 @@ def test_an_unfinished_detach_is_reported(
     monkeypatch.setenv("NEARSIM_DATABASE_URL", where)
     app.execute("UPDATE nearsim_index.attachment SET detaching = true")
     (found,) = [one for one in examine() if one.check == "attached tables"]
-    assert (found.verdict, found.advice) == ("warning", "nearsim detach story")
+    assert (found.verdict, found.advice) == ("warning", "nearsim table detach story")

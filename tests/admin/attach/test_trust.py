@@ -117,4 +117,4 @@ def test_missing_grants_for_body_of_are_named(app: Application, database: Databa
     app.execute("""DROP SCHEMA "My's" CASCADE""")
     (one,) = attach.list_attachments(database)
     command = str(one.problem).partition("run: nearsim ")[2]
-    assert shlex.split(command) == ["detach", "Sto ry's"]
+    assert shlex.split(command) == ["table", "detach", "Sto ry's"]

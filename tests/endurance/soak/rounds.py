@@ -160,11 +160,11 @@ class Rounds:
         if kind == "purge" and profile.collection != ATTACHED:
             names = [f"d{self._rng.randrange(24)}" for _ in range(2)]
             self._purged.update(names)
-            return ("delete", *names, *where, "--purge", "--yes", "--quiet")
+            return ("document", "purge", *names, *where, "--yes", "--quiet")
         if kind == "build":
             return ("build", *where, "--quiet")
         if kind == "sweep":
-            return ("sweep", ATTACHED, "--quiet")
+            return ("table", "sweep", ATTACHED, "--quiet")
         if kind == "read":
             return (self._rng.choice(["pairs", "clusters", "stats"]), *where, "--profile", profile.name)
         if reindex == "start":
@@ -194,7 +194,7 @@ class Rounds:
 
     def _drain(self) -> None:
         if self._model.truncated:
-            self._run_to_end("sweep", ATTACHED, "--quiet")
+            self._run_to_end("table", "sweep", ATTACHED, "--quiet")
             self._model.truncated = False
         workers = [self._keep(self._starter.worker()) for _ in range(2)]
         attempts = Retrying(
