@@ -1,4 +1,4 @@
-"""nearsim passages, --ignore FILE, and nearsim passages --common."""
+"""nearsim passages, with --common too, and --ignore FILE."""
 
 import json
 import re
