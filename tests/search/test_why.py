@@ -155,3 +155,7 @@ def test_what_cannot_be_compared(server: Server) -> None:
             known.index.why(ALONE, ALONE)
         with pytest.raises(NotFoundError, match="has no document 'nobody'"):
             known.index.why(ALONE, "nobody")
+
+
+def test_explain_is_the_earlier_name_of_why() -> None:
+    assert Index.explain is Index.why
