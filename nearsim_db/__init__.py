@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from nearsim_db.async_index import AsyncIndex
     from nearsim_db.deduplication.rows import Deduped, RemovedRow, dedupe
     from nearsim_db.index import Index
+    from nearsim_db.search.answers import IndexedProfile
     from nearsim_db.search.explanation import Explanation
     from nearsim_db.search.result_set import Deduper
     from nearsim_db.similarity import presets
@@ -78,6 +79,7 @@ __all__ = [
     "FingerprintError",
     "Hash",
     "Index",
+    "IndexedProfile",
     "IngestSummary",
     "InputError",
     "Judgement",
@@ -117,6 +119,7 @@ _LAZY = {
     "Deduper": "nearsim_db.search.result_set",
     "Explanation": "nearsim_db.search.explanation",
     "Index": "nearsim_db.index",
+    "IndexedProfile": "nearsim_db.search.answers",
     "RemovedRow": "nearsim_db.deduplication.rows",
     "dedupe": "nearsim_db.deduplication.rows",
     "Recipe": _RECIPE,

@@ -35,7 +35,7 @@ from nearsim_db.records import (
     Verdict,
     silent,
 )
-from nearsim_db.search.answers import checked_ids
+from nearsim_db.search.answers import checked_ids, list_newest
 from nearsim_db.search.locked_lookup import LockedLookups
 from nearsim_db.search.queries import Queries
 from nearsim_db.similarity import recipe_warnings
@@ -405,7 +405,8 @@ class Index(Queries):
 
     def has_profile(self, name: str, recipe: Recipe | None) -> bool:
         """Whether the profile exists. Raises RecipeConflictError if it does, with another recipe than one given."""
-        generations = {one.profile: one for one, _ in self.profiles()} if self.has_collection() else {}
+        newest = list_newest(self.database, self.collection) if self.has_collection() else []
+        generations = {generation.profile: generation for generation in newest}
         if name in generations and recipe is not None:
             profiles.refuse_other_recipe(self.collection, generations[name], recipe)
         return name in generations

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
@@ -24,6 +25,7 @@ from nearsim_db.store.work import backlog
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.profile import Profile
+    from nearsim_db.similarity.recipe import Recipe
 
 Answer = TypeVar("Answer")
 
@@ -37,6 +39,21 @@ class PairPage:
 
     pairs: Results[Pair]
     total: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedProfile:
+    """A profile of a collection, with its live index, or its newest index if none is live."""
+
+    profile: str
+    state: str  # building, catching_up, ready, live, paused, retired or abandoned
+    stage: str  # of the build: sign, bands, pairs, clusters, or done
+    recipe: "Recipe"
+    bands: int
+    rows: int  # sketch positions per band
+    generation_id: int  # number of the index
+    created_at: datetime  # when the index was created
+    live_at: datetime | None  # when the index became live
 
 
 class Answers:
@@ -75,9 +92,22 @@ class Answers:
         with self.database.transaction() as connection:
             return collection_rows.find_collection(connection, self.collection) is not None
 
-    def profiles(self) -> "list[tuple[Generation, Profile]]":
-        """Return the live generation of every profile, else its newest, with its resolved recipe."""
-        return [(one, profile_of(one)) for one in list_newest(self.database, self.collection)]
+    def profiles(self) -> list[IndexedProfile]:
+        """Return the profiles of the collection, each with its live index, or its newest if none is live."""
+        return [
+            IndexedProfile(
+                generation.profile,
+                generation.state,
+                generation.stage,
+                profile_of(generation).recipe,
+                generation.bands,
+                generation.rows,
+                generation.generation_id,
+                generation.created_at,
+                generation.live_at,
+            )
+            for generation in list_newest(self.database, self.collection)
+        ]
 
     def metric(self) -> str:
         """The metric of the profile: jaccard, containment, weighted_jaccard, cosine or euclidean."""

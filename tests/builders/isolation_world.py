@@ -14,6 +14,7 @@ from psycopg import sql
 from nearsim_db import Document, Index
 from nearsim_db.admin import access
 from nearsim_db.records import GenerationId
+from nearsim_db.search.answers import list_newest
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.statements import PARENTS, Leaves
 from nearsim_db.store.generations import partitions
@@ -47,7 +48,7 @@ def tenant(url: str, name: str, word: str) -> dict[str, object]:
         index.add(
             [Document(f"{word}-{at}", title=word, body=text, source=word) for at, text in enumerate(texts)]
         )
-        (generation, _) = next(one for one in index.profiles())
+        (generation,) = list_newest(index.database, index.collection)
     with psycopg.connect(url) as connection:
         connection.execute("SELECT nearsim.veto_pair(%s, %s, 'for a test', 'x')", (f"{word}-1", f"{word}-3"))
         asked = connection.execute(

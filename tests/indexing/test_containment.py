@@ -141,7 +141,7 @@ def test_checks_repairs_reindexing_and_files_as_for_other_families(
     apart = index.why("alone1", "story2")
     assert [one.kind for one in apart.reasons] == ["below_threshold", "too_few_shared_bands"]
     rows = [{"id": name, "text": text} for name, text in sorted(texts.items())]
-    kept = {rows[place]["id"] for place in dedupe(rows, recipe=index.profiles()[0][1].recipe).kept}
+    kept = {rows[place]["id"] for place in dedupe(rows, recipe=index.profiles()[0].recipe).kept}
     assert kept == set(texts) - held(texts)
     assert {one.survivor for one in index.clusters()} == kept & {
         one for pair in true_pairs(texts) for one in pair
@@ -200,7 +200,7 @@ def test_a_quoted_passage_makes_a_pair_that_ties_nothing(
     assert {one.external_id for one in index.similar("quotation")} == partners | {"quoting2"}
     index.delete(["quotation"])
     rows = [{"id": name, "text": text} for name, text in sorted(texts.items())]
-    result = dedupe(rows, recipe=index.profiles()[0][1].recipe)
+    result = dedupe(rows, recipe=index.profiles()[0].recipe)
     assert result.pairs == len(expected)
     kept = {rows[place]["id"] for place in result.kept}
     assert kept == set(texts) - held(texts)

@@ -4,6 +4,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.indexing.queue import runner
+from nearsim_db.search.answers import list_newest
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import WorkQueue
@@ -52,7 +53,7 @@ def test_documents_queued_again_meanwhile_stay_queued(database_url: str) -> None
     """All that is under the lease is returned; what was queued again waits as new."""
     with Index.connect(database_url) as index, index.database.lease() as lease_id:
         index.add([Document("a", body="one two three")])
-        ((generation, _),) = index.profiles()
+        (generation,) = list_newest(index.database, index.collection)
         with index.database.transaction() as connection:
             work = generation.tables(connection).work
             work.add("link", [1, 2, 3])
@@ -68,7 +69,7 @@ def test_build_waits_for_postponed_work(database_url: str, connection: Connectio
     with Index.connect(database_url) as index:
         index.add([Document("a", None, body), Document("b", None, body.replace("master", "office"))])
         (before,) = index.pairs()
-        ((generation, _),) = index.profiles()
+        (generation,) = list_newest(index.database, index.collection)
         connection.execute("DELETE FROM nearsim.similar_pair")
         generation.tables(connection).work.add("search", [1, 2], 0.3)
         connection.commit()

@@ -9,6 +9,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.reindex.reindex import promote
+from nearsim_db.search.answers import list_newest
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.worker.worker import Worker
 from tests.builders.event_world import Watcher, snapshot
@@ -59,7 +60,7 @@ def test_a_promotion_writes_two_events(index: Index, database_url: str) -> None:
     with application(database_url) as reading:
         watcher = Watcher(index.database, reading)
         watcher.catch_up()
-        first, _ = index.profiles()[0]
+        (first,) = list_newest(index.database, index.collection)
         made = reindex.start(settings=["match.threshold=0.3"])
         for generation, other in ((made, first), (first, made)):
             last, watcher.generation_id = watcher.consumer.last, generation.generation_id

@@ -9,6 +9,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.errors import InputError
 from nearsim_db.records import ReadDocument
+from nearsim_db.search.answers import list_newest
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store.documents import documents
 from tests.builders.filled import address_of
@@ -159,7 +160,7 @@ def test_text_and_vector_profiles_in_one_collection(index: Index) -> None:
 
 
 def test_only_compared_columns_are_read(index: Index) -> None:
-    collection_id = index.profiles()[0][0].collection_id
+    collection_id = list_newest(index.database, index.collection)[0].collection_id
     with index.database.transaction() as connection:
         for doc_ids in (range(1, 10), range(1, 1_000)):
             for vectors in (False, True):

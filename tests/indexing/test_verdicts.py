@@ -13,6 +13,7 @@ from nearsim_db.indexing import steps
 from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.records import WorkStage
+from nearsim_db.search.answers import list_newest
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.generations import generation_states
@@ -266,7 +267,7 @@ def test_pinned_documents_are_linked_when_both_are_signed(database_url: str, lin
                 "INSERT INTO nearsim.document (collection_id, external_id, body) VALUES (1, 'empty', '')"
             )
             connection.execute("SELECT nearsim.pin_pair('x', 'empty', 'somebody knows')")
-        (generation,) = [one for one, _ in index.profiles()]
+        (generation,) = list_newest(index.database, index.collection)
         context = index._contexts.make(generation)
         assert context is not None
         dispatch_changes(index.database.engine)

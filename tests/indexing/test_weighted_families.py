@@ -114,7 +114,7 @@ def true_pairs(family: str, threshold: float, documents: dict[str, Weights]) -> 
 def stored_pairs(index: Index) -> Named:
     """The pairs of an index with their similarity; features are not counted, and only projection has distances."""
     pairs = list(index.pairs())
-    measured = index.profiles()[0][1].recipe.sketch.family == "projection"
+    measured = index.profiles()[0].recipe.sketch.family == "projection"
     for one in pairs:
         assert (one.intersection, one.union) == (None, None)
         assert one.distance == pytest.approx(1 / one.similarity - 1 if measured else None, abs=1e-9)

@@ -216,3 +216,15 @@ def test_of_undated_documents_latest_keeps_the_last(database_url: str, keep: str
         index.add(Document(name, body=text) for name, text in texts.items())
         (cluster,) = index.clusters()
     assert cluster.survivor == kept and set(cluster.members) == set(texts)
+
+
+def test_profiles_have_their_recipe_and_the_state_of_their_index(index: Index) -> None:
+    recipe = override(Recipe(), ["match.threshold=0.9"])
+    index.create_profile("strict", recipe)
+    profiles = {row.profile: row for row in index.profiles()}
+    assert [(row.profile, row.state, row.stage) for row in index.profiles()] == [
+        ("default", "live", "done"),
+        ("strict", "live", "done"),
+    ]
+    assert profiles["strict"].recipe.match == recipe.match
+    assert profiles["strict"].bands == index.create_profile("again", profiles["strict"].recipe).bands

@@ -203,7 +203,7 @@ def test_buckets_equal_the_index(database_url: str, rules: list[str]) -> None:
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), rules))
         index.add(Document(name, body=text) for name, text in texts.items())
-        bands = index.profiles()[0][1].bands
+        bands = index.profiles()[0].bands
         with index.database.transaction() as connection:
             stored = connection.execute(
                 "WITH key AS MATERIALIZED (SELECT doc_id, band_no, bucket_hash FROM nearsim.band) "

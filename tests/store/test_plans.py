@@ -13,6 +13,7 @@ from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.records import CollectionId, GenerationId
+from nearsim_db.search.answers import list_newest
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.driver.statements import FIRST_OWN, Leaves, statement
@@ -305,7 +306,7 @@ def test_deleting_bands_uses_the_index(loaded: Connection) -> None:
 def test_unanalyzed_queue_is_read_only_as_far_as_needed(engine: Engine, name: str) -> None:
     with Index.connect(engine.url) as index:
         index.add([])
-        ((generation, _),) = index.profiles()
+        (generation,) = list_newest(index.database, index.collection)
         with index.database.transaction() as connection:
             connection.execute(
                 (

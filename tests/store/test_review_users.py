@@ -9,6 +9,7 @@ from psycopg import errors as pg
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
+from nearsim_db.search.answers import list_newest
 from nearsim_db.store.pairs.reviews import Answer, Desk
 from nearsim_db.store.pairs.verdicts import Pair
 from tests.builders.logins import login
@@ -47,7 +48,8 @@ def users(index: Index, database_url: str) -> Iterator[Users]:
         login(database_url, "nearsim_writer") as address,
         psycopg.connect(address, autocommit=True) as writer,
     ):
-        desk = Desk(index.profiles()[0][0].collection_id, index.collection, None, "anna")
+        (generation,) = list_newest(index.database, index.collection)
+        desk = Desk(generation.collection_id, index.collection, None, "anna")
         yield Users(index, desk, writer)
 
 

@@ -10,6 +10,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.indexing.drop_generation import delete_collection
+from nearsim_db.search.answers import list_newest
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import translate_errors
@@ -36,7 +37,7 @@ def desk(index: Index) -> Iterator[Desk]:
             for at, (name, text) in enumerate(texts().items(), 1)
         ]
     )
-    (generation, _) = next(iter(index.profiles()))
+    (generation,) = list_newest(index.database, index.collection)
     yield Desk(generation.collection_id, generation.collection, None, "anna")
 
 
@@ -68,7 +69,7 @@ def test_a_sample_of_many_pairs_is_drawn_from_a_part_of_them(index: Index, conne
     common = " ".join(f"{word}{word}" for word in WORDS)
     index.add([Document(f"d{at}", body=f"{common} own{at}") for at in range(160)])
     index.add([Document(f"e{at}", body=" ".join([*WORDS[4 * at :], f"end{at}"])) for at in range(2)])
-    (generation, _) = next(iter(index.profiles()))
+    (generation,) = list_newest(index.database, index.collection)
     desk = Desk(generation.collection_id, generation.collection, None, "anna")
     in_part = run(
         connection,
@@ -237,7 +238,7 @@ def test_a_verdict_on_a_deleted_document_is_refused(desk: Desk, index: Index) ->
 
 
 def test_a_document_is_decided_with_its_shortlist_and_undone_as_one(desk: Desk, index: Index) -> None:
-    generation_id = index.profiles()[0][0].generation_id
+    generation_id = index.profiles()[0].generation_id
     with index.database.transaction() as connection:
         found = desk.lease_document(connection, generation_id, "numbers", Filters(), 10)
         assert found is not None
@@ -279,7 +280,8 @@ def test_weak_ties_torn_and_nearly_joined_clusters(index: Index) -> None:
         *(Document(f"q{at}", body=shifted(107, f"else{at}")) for at in range(2)),
     ]
     index.add([*chain, *apart])
-    desk = Desk(index.profiles()[0][0].collection_id, index.collection, None, "anna")
+    (generation,) = list_newest(index.database, index.collection)
+    desk = Desk(generation.collection_id, index.collection, None, "anna")
     # b is similar to a and c (24 of 32 features), which are similar to each other below the threshold (20 of 36).
     assert listed(desk, index, "ties") == {("a", "b"), ("b", "c")}
     assert ("a", "c") in listed(desk, index, "review")

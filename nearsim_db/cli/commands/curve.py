@@ -110,11 +110,12 @@ def curve(
 def _of_stored(collection: str, name: str) -> "Curve":
     from nearsim_db.analysis import curves
     from nearsim_db.index import Index
+    from nearsim_db.search.answers import list_newest, profile_of
 
     with Index.connect(collection=collection) as index:
-        for generation, profile in index.profiles():
+        for generation in list_newest(index.database, collection):
             if generation.profile == name:
-                return curves.of_profile(name, profile)
+                return curves.of_profile(name, profile_of(generation))
     raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
 
 

@@ -121,15 +121,16 @@ def show(
     """Show the recipe of a profile, the bands chosen for it, and its expected recall and size."""
     if format.is_machine and as_toml:
         raise UsageError(f"give either --format {format} or --toml, not both")
+    from nearsim_db.search.answers import list_newest, profile_of
     from nearsim_db.search.statistics import describe
     from nearsim_db.similarity import recipe_warnings
     from nearsim_db.similarity.recipe import to_toml
 
     with options.Scope(collection).answers() as answers:
-        found = [one for one in answers.profiles() if one[0].profile == name]
-    if not found:
+        newest = {generation.profile: generation for generation in list_newest(answers.database, collection)}
+    if name not in newest:
         raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
-    ((generation, profile),) = found
+    generation, profile = newest[name], profile_of(newest[name])
 
     def print_text() -> None:
         summaries.print_profile(describe(profile), name, generation.state)
@@ -155,7 +156,7 @@ def delete(
     from nearsim_db.index import Index
 
     with Index.connect(collection=collection) as index:
-        if name not in {profile.profile for profile, _ in index.profiles()}:
+        if name not in {row.profile for row in index.profiles()}:
             raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
         confirm(f"Delete profile {name!r} of collection {collection!r} and its index?", yes=yes)
         index.delete_profile(name)

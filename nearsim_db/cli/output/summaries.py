@@ -28,9 +28,7 @@ _DRY_RUN = "Dry run: nothing was written."
 
 def live_profile_stats(index: "Index") -> list[dict[str, Any]]:
     """Return the statistics of every profile that has a live index."""
-    return [
-        index.stats(generation.profile) for generation, _ in index.profiles() if generation.state == "live"
-    ]
+    return [index.stats(row.profile) for row in index.profiles() if row.state == "live"]
 
 
 def outlines(profiles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -169,7 +169,7 @@ class Deletion:
 
 
 def names(index: Index) -> list[str]:
-    return [one.profile for one, _ in index.profiles()]
+    return [row.profile for row in index.profiles()]
 
 
 @some_combinations(("kind", ["profile", "collection"]), ("build", ["first", "beside"]))
@@ -224,7 +224,7 @@ def test_an_irreproducible_generation_is_readable(url: str) -> None:
                 index.similar("d1"),
                 {**index.stats(), "fingerprint": None},
                 index.metric(),
-                [one.generation_id for one, _ in index.profiles()],
+                [row.generation_id for row in index.profiles()],
                 gather(index.database, "default", None, Options()).index,
             ]
 
