@@ -57,7 +57,7 @@ def _dispatch(connection: Connection, dispatch: Callable[[], Dispatched]) -> Dis
     dispatched = retry_conflicts(connection, dispatch)
     if dispatched.whole:
         for generation in generation_rows.list_generations(connection):
-            generation.tables(connection).work.add("compare", [queue.WHOLE])
+            generation.tables(connection).work.add("compare", [queue.WHOLE_GENERATION])
     connection.commit()
     return dispatched
 
