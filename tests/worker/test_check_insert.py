@@ -92,7 +92,7 @@ def test_without_a_request_or_a_server_the_error_names_both(database_url: str) -
             app.execute("SELECT * FROM nearsim.check_text('a text', collection => 'story')")
 
     request = "Before the transaction SELECT nearsim.ask() with the same arguments"
-    setup = "or create the extension dblink and the server nearsim: docs/how-to/check-before-adding.md."
+    setup = "or create the extension dblink and the server nearsim: docs/how-to/check-from-sql.md."
     assert raised.value.diag.message_hint == f"{request} and purpose => 'insert', {setup}"
     assert of_check_text.value.diag.message_hint == f"{request}, {setup}"
 

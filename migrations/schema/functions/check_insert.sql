@@ -44,7 +44,7 @@ BEGIN
         RAISE EXCEPTION 'this text was not asked for before the transaction, and there is no second connection to ask over'
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 HINT = format('Before the transaction SELECT nearsim.ask() with the same arguments%s, or create the '
-                    'extension dblink and the server nearsim: docs/how-to/check-before-adding.md.',
+                    'extension dblink and the server nearsim: docs/how-to/check-from-sql.md.',
                     CASE WHEN purpose IS NOT NULL THEN ' and purpose => ''insert''' END);
     END IF;
     EXECUTE format('SELECT ''nearsim'' = ANY (%s.dblink_get_connections())', home) INTO is_open;

@@ -295,4 +295,4 @@ def _repair_pairs(connection: Connection, context: Context, findings: Findings) 
 
 def _repair_clusters(connection: Connection, context: Context, findings: Findings) -> None:
     if findings.has_wrong_clusters:
-        context.tables(connection).work.add("link", [queue.WHOLE_GENERATION])
+        context.tables(connection).work.add("link", [queue.WHOLE])
