@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
@@ -82,7 +81,7 @@ def set_isolation(database: Database, *, wanted: bool) -> None:
                 "collections cannot be kept apart in this database: their band rows are on the nodes of a Citus "
                 "cluster, which has no policies with subqueries; use a database for each tenant"
             )
-        retry_conflicts(connection, partial(access.set_isolation, connection, wanted=wanted))
+        retry_conflicts(connection, access.set_isolation, connection, wanted=wanted)
 
 
 def missing_roles(database: Database) -> list[str]:

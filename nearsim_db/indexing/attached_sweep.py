@@ -7,7 +7,6 @@ with it, and has no triggers: captured changes carry the value, also the one bef
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import md5
 
 from nearsim_db.errors import ConflictError
@@ -107,7 +106,7 @@ def _sweep(
     start: str | None = None
     while start is not None or not done:
         start, new, changed, compared = retry_conflicts(
-            connection, partial(_compare_rows, connection, collection_id, start)
+            connection, _compare_rows, connection, collection_id, start
         )
         if not compared:
             break
@@ -119,9 +118,7 @@ def _sweep(
 
     after: int | None = 0
     while after is not None:
-        after, gone = retry_conflicts(
-            connection, partial(_compare_documents, connection, collection_id, after)
-        )
+        after, gone = retry_conflicts(connection, _compare_documents, connection, collection_id, after)
         swept.gone += gone
         meanwhile()
         if stopping():

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from typing import TypeVar
 
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_attempt, wait_random
@@ -45,7 +44,7 @@ def catch_up(engine: Engine) -> int:
         for collection_id in collection_ids:
             taken = _CHANGES_PER_BATCH
             while taken == _CHANGES_PER_BATCH:
-                taken = retry_conflicts(connection, partial(_apply_changes, connection, collection_id))
+                taken = retry_conflicts(connection, _apply_changes, connection, collection_id)
                 applied += taken
     return applied
 
@@ -193,9 +192,7 @@ def copy_texts(engine: Engine, collection_id: CollectionId, progress: Progress =
         after: int | None = 0
         done = 0
         while after is not None:
-            after, copied = retry_conflicts(
-                connection, partial(_copy_batch, connection, collection_id, after)
-            )
+            after, copied = retry_conflicts(connection, _copy_batch, connection, collection_id, after)
             done += copied
             progress("keep", done, None)
         attachments.delete_attachment(connection, collection_id)

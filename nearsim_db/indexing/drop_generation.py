@@ -116,7 +116,7 @@ def _detach(tables: GenerationTables) -> None:
 
 def _drop(engine: Engine, generation: Generation) -> None:
     with engine.connect() as connection, suppress(NotFoundError):
-        retry_conflicts(connection, partial(_drop_locked, connection, generation))
+        retry_conflicts(connection, _drop_locked, connection, generation)
         connection.commit()
 
 

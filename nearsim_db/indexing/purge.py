@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -109,16 +108,17 @@ def purge(
     wanted = set(external_ids)
     in_rejects = {path: split_rejects(path, wanted) for path in reject_files}
     with engine.connect() as connection:
-        run = partial(retry_conflicts, connection)
-        removed: _Removed = run(
-            partial(_purge_collection, connection, collection_id, sorted(wanted), contexts)
+        removed = retry_conflicts(
+            connection, _purge_collection, connection, collection_id, sorted(wanted), contexts
         )
-        removed.add(run(partial(_purge_begun, connection, collection_id, removed, contexts)))
+        removed.add(retry_conflicts(connection, _purge_begun, connection, collection_id, removed, contexts))
         for path, found in in_rejects.items():
             _rewrite(path, found)
         if removed.first_builds:
             finish_builds()
-            removed.add(run(partial(_purge_built, connection, collection_id, removed, contexts)))
+            removed.add(
+                retry_conflicts(connection, _purge_built, connection, collection_id, removed, contexts)
+            )
     with engine.connect(autocommit=True) as connection:
         purges.vacuum(connection, [generation.leaves for generation, _ in removed.traces.values()])
     sweep_copies()

@@ -4,7 +4,6 @@ They stay in `document`, unless the recipe deletes them (`retain.delete`).
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from nearsim_db.indexing.context import Context
 from nearsim_db.store.driver import Connection, Engine
@@ -25,7 +24,7 @@ def expire_documents(engine: Engine, context: Context, between: Callable[[], Non
 
     with engine.connect() as connection:
         removals = context.tables(connection).removals
-        expired = retry_conflicts(connection, partial(removals.queue_expired, context.collection_id))
+        expired = retry_conflicts(connection, removals.queue_expired, context.collection_id)
         connection.commit()
         between()
 
@@ -37,8 +36,9 @@ def expire_documents(engine: Engine, context: Context, between: Callable[[], Non
 
 def _delete_documents(connection: Connection, context: Context, between: Callable[[], None]) -> None:
     deleted, removals = _DOCUMENTS_PER_DELETE, context.tables(connection).removals
-    delete = partial(removals.delete_expired, context.collection_id, _DOCUMENTS_PER_DELETE)
     while deleted == _DOCUMENTS_PER_DELETE:
-        deleted = retry_conflicts(connection, delete)
+        deleted = retry_conflicts(
+            connection, removals.delete_expired, context.collection_id, _DOCUMENTS_PER_DELETE
+        )
         connection.commit()
         between()

@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nearsim_db.errors import DatabaseError, MissedEventsError, RecipeError
@@ -220,9 +219,7 @@ def prune(engine: Engine, age_seconds: int, most: int | None = None) -> int:
     removed = 0
     with translate_errors(), engine.connect() as connection:
         while most is None or removed < most:
-            pruned = retry_conflicts(
-                connection, partial(events.prune, connection, age_seconds, _PRUNED_PER_BATCH)
-            )
+            pruned = retry_conflicts(connection, events.prune, connection, age_seconds, _PRUNED_PER_BATCH)
             connection.commit()
             removed += pruned
             if pruned < _PRUNED_PER_BATCH:

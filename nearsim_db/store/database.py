@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from nearsim_db.errors import ConflictError, NearsimError
@@ -262,7 +262,7 @@ class Database:
     def lease(self) -> Iterator[int]:
         """Work under a lease: work taken under it is released when this process ends, however it ends."""
         with translate_errors(), self.engine.connect() as connection:
-            retry_conflicts(connection, partial(leases.release_lost_work, connection))
+            retry_conflicts(connection, leases.release_lost_work, connection)
             lease_id = leases.open_lease(connection, f"{socket.gethostname()}:{os.getpid()}")
             connection.commit()
             try:
@@ -279,7 +279,7 @@ class Database:
                 raise
             self.engine.dispose()
             with self.engine.connect() as another:
-                retry_conflicts(another, partial(leases.forgive, another, [lease_id]))
+                retry_conflicts(another, leases.forgive, another, [lease_id])
                 another.commit()
 
     def collections(self) -> list[Collection]:

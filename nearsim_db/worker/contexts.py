@@ -9,7 +9,6 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from nearsim_db.errors import NearsimError, NotFoundError, count_of
 from nearsim_db.indexing.context import Context, ContextFactory
@@ -197,7 +196,7 @@ class WorkerLease:
 
     def _open(self) -> int:
         if self._lost:
-            retry_conflicts(self._connection, partial(leases.forgive, self._connection, self._lost))
+            retry_conflicts(self._connection, leases.forgive, self._connection, self._lost)
             self._connection.commit()
             self._lost.clear()
         lease_id = leases.open_lease(self._connection, f"{socket.gethostname()}:{os.getpid()}")

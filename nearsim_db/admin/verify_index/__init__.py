@@ -3,7 +3,6 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -183,9 +182,7 @@ class _Repair:
         """Build tables of all pairs or members again beside, in place of the damaged ones; compute what they lack."""
         with translate_errors(), self.database.engine.connect() as connection:
             for parent in parents:
-                lacks_rows = retry_conflicts(
-                    connection, partial(index_checks.restore_shared, connection, parent)
-                )
+                lacks_rows = retry_conflicts(connection, index_checks.restore_shared, connection, parent)
                 connection.commit()
                 if lacks_rows:
                     self.checker.contexts.warn(
@@ -254,7 +251,7 @@ def repair_in_place(database: Database, context: Context, findings: Findings) ->
     """Remove what is faulty, and queue the work that rebuilds it."""
     with translate_errors(), database.engine.connect() as connection:
         for repair in (_repair_documents, _repair_pairs, _repair_clusters):
-            retry_conflicts(connection, partial(repair, connection, context, findings))
+            retry_conflicts(connection, repair, connection, context, findings)
             connection.commit()
         dispatch_changes(database.engine)
 

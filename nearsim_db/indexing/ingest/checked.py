@@ -8,7 +8,6 @@ recorded in `checked_insertion`.
 """
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from nearsim_db.errors import DuplicateError
 from nearsim_db.indexing import steps
@@ -80,7 +79,7 @@ class CheckedIngest(IngestAccount):
                 connection.commit()
 
     def _write_one(self, connection: Connection, record: ReadDocument) -> None:
-        matches, outcome = retry_conflicts(connection, partial(self._add, connection, record))
+        matches, outcome = retry_conflicts(connection, self._add, connection, record)
         if matches:
             self.summary.duplicates.append(Duplicate(record.document.external_id, tuple(matches)))
         if outcome is None:

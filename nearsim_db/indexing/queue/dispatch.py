@@ -1,7 +1,6 @@
 """Dispatch: turn captured changes into work for every generation of a collection."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 from nearsim_db.indexing import attached_table
 from nearsim_db.records import GenerationId
@@ -27,8 +26,7 @@ def dispatch_changes(engine: Engine) -> int:
     dispatched, taken = attached_table.catch_up(engine), _CHANGES_PER_BATCH
     with engine.connect() as connection:
         while taken == _CHANGES_PER_BATCH:
-            dispatch = partial(queue.dispatch, connection, _CHANGES_PER_BATCH)
-            taken = _dispatch(connection, dispatch).changes
+            taken = _dispatch(connection, _CHANGES_PER_BATCH).changes
             dispatched += taken
     if dispatched:
         engine.notify()
@@ -44,15 +42,22 @@ def dispatch_leased(
     """
     compared = attached_table.catch_up(engine)
     with engine.connect() as connection:
-        dispatch = partial(queue.dispatch, connection, _LEASED_PER_BATCH, lease_id, generation_ids)
-        dispatched = _dispatch(connection, dispatch)
+        dispatched = _dispatch(connection, _LEASED_PER_BATCH, lease_id, generation_ids)
     if compared or dispatched.changes:
         engine.notify()
     return compared + dispatched.changes, dispatched.batches
 
 
-def _dispatch(connection: Connection, dispatch: Callable[[], Dispatched]) -> Dispatched:
-    dispatched = retry_conflicts(connection, dispatch)
+def _dispatch(
+    connection: Connection,
+    max_changes: int,
+    lease_id: int | None = None,
+    generation_ids: Sequence[GenerationId] = (),
+) -> Dispatched:
+    """Dispatch a batch of changes and commit; a change that means every document is queued for each generation."""
+    dispatched = retry_conflicts(
+        connection, queue.dispatch, connection, max_changes, lease_id, generation_ids
+    )
     if dispatched.whole:
         for generation in generation_rows.list_generations(connection):
             generation.tables(connection).work.add("compare", [queue.WHOLE])
@@ -67,12 +72,11 @@ def discard_indexed(engine: Engine, generation: Generation) -> None:
     """
     with engine.connect() as connection:
         work = generation.tables(connection).work
-        discard = partial(work.discard_indexed_changes, generation.collection_id)
-        discarded = retry_conflicts(connection, discard)
+        discarded = retry_conflicts(connection, work.discard_indexed_changes, generation.collection_id)
         connection.commit()
         last: int | None = 0
         while last is not None:
-            last = retry_conflicts(connection, partial(_discard_work, connection, generation, last))
+            last = retry_conflicts(connection, _discard_work, connection, generation, last)
     if discarded >= _VACUUM_FROM:
         with engine.connect(autocommit=True) as connection:
             queue.vacuum_changes(connection)

@@ -2,7 +2,6 @@
 
 import time
 from datetime import datetime
-from functools import partial
 
 from nearsim_db.errors import DatabaseError, NearsimError, NotFoundError
 from nearsim_db.indexing import steps
@@ -139,7 +138,7 @@ class Runner:
         return is_unfinished
 
     def _wait_for_other_workers(self, connection: Connection, lease_id: int) -> None:
-        retry_conflicts(connection, partial(leases.release_lost_work, connection))
+        retry_conflicts(connection, leases.release_lost_work, connection)
         if not leases.renew_lease(connection, lease_id):
             raise DatabaseError(
                 "this process's lease expired because it sent no heartbeat; run the same command again"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -18,6 +18,7 @@ _HOW_TO_GRANT = "an administrator grants it: nearsim access grant USER"
 
 _MAX_QUOTED_CHARACTERS = 60
 
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
@@ -41,11 +42,16 @@ def attempts(connection: Connection) -> Iterator[AbstractContextManager[object]]
     )
 
 
-def retry_conflicts(connection: Connection, action: Callable[[], Result]) -> Result:
-    """Run one transaction's work in `attempts`; return its result."""
+def retry_conflicts(
+    connection: Connection,
+    action: Callable[Parameters, Result],
+    *arguments: Parameters.args,
+    **named: Parameters.kwargs,
+) -> Result:
+    """Call `action`, which does one transaction's work, in `attempts`; return its result."""
     for attempt in attempts(connection):
         with attempt:
-            result = action()
+            result = action(*arguments, **named)
     return result
 
 

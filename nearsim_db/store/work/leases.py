@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from psycopg import sql
 
@@ -49,7 +48,7 @@ def end_lease(connection: Connection, lease_id: int) -> None:
     """
     try:
         connection.rollback()
-        retry_conflicts(connection, partial(close_lease, connection, lease_id))
+        retry_conflicts(connection, close_lease, connection, lease_id)
     except Exception as error:
         if not is_transient(error):
             raise
