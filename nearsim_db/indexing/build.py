@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from nearsim_db.indexing import build_bands, build_plan, steps
@@ -238,7 +239,7 @@ def _build_at_once(connection: Connection, context: Context) -> int:
     tables.signatures.index()
 
     # Load the bands.
-    figures = build_bands.forecast(connection, context)
+    figures = build_bands.forecast(connection, context, list(chain.from_iterable(batches)))
     taker.load_bands(build_slices.WHOLE)
     full, buckets = tables.bands.find_full_buckets(context.bucket_limit)
 

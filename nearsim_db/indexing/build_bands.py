@@ -1,6 +1,6 @@
 """The stage of a build that loads the band rows of all heads, in one transaction; on a Citus cluster in slices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from typing import Any
@@ -14,6 +14,7 @@ from nearsim_db.records import Progress
 from nearsim_db.similarity import k_rule, recipe_warnings
 from nearsim_db.similarity.arrays import Ints, Keys, Sketches, flat, joined
 from nearsim_db.store.citus import placement
+from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.signatures.bands import BandRows, LoadedBuckets
@@ -114,8 +115,13 @@ class _Buckets:
         return LoadedBuckets.joined(self._parts) if self._parts else None
 
 
-def forecast(connection: Connection, context: Context) -> dict[str, Any]:
-    """Return the expected number of candidates as a figure; warn of a bad recipe before the long stages."""
+def forecast(
+    connection: Connection, context: Context, signed: Sequence[StoredDocument] | None = None
+) -> dict[str, Any]:
+    """Return the expected number of candidates as a figure; warn of a bad recipe before the long stages.
+
+    `signed` are all documents of the generation, if they are in memory.
+    """
     encoder, profile = context.encoder, context.encoder.profile
     signatures = context.tables(connection).signatures
     heads, totals = signatures.count_features()
@@ -126,9 +132,14 @@ def forecast(connection: Connection, context: Context) -> dict[str, Any]:
     # A build parses each page once; profile create and doctor check shingles of HTML.
     if not profile.recipe.normalise.html and k_rule.applies(profile):
         doc_ids = sample.doc_ids[: k_rule.SAMPLE_SIZE].tolist()
-        warning = profiles.warn_of_documents(
-            connection, context.collection_id, doc_ids, profile, encoder.backend
-        )
+        if signed is None:
+            warning = profiles.warn_of_documents(
+                connection, context.collection_id, doc_ids, profile, encoder.backend
+            )
+        else:
+            sampled = set(doc_ids)
+            texts = [encoder.text_of(one.title, one.body) for one in signed if one.doc_id in sampled]
+            warning = k_rule.warning(profile, texts, encoder.backend)
         warnings += [warning] if warning is not None else []
 
     keys = encoder.band_keys(sample.sketches)
