@@ -329,19 +329,14 @@ class Index(Queries):
         """
         self.database.refuse_borrowed("a sweep")
         collection_id = self._collection_id()
-        swept = self._sweep(collection_id)
-        with self.database.transaction() as connection:
-            of_values = attachments.list_of_values(connection, collection_id)
-        for one in of_values:
-            swept.add(self._sweep(one.collection_id))
-        return swept
-
-    def _sweep(self, collection_id: CollectionId) -> SweepResult:
         with translate_errors(), self._catch_up.delay_first_build(collection_id):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
-        profiles.refuse_unusable_recipes(self.database, collection_id, only_new=True)
-        self._index(collection_id, is_attached=False)
+        with self.database.transaction() as connection:
+            of_values = attachments.list_of_values(connection, collection_id)
+        for one in (collection_id, *(one.collection_id for one in of_values)):
+            profiles.refuse_unusable_recipes(self.database, one, only_new=True)
+            self._index(one, is_attached=False)
         return swept
 
     def delete(

@@ -2,7 +2,8 @@
 
 A table may have a collection for each value of a field, made as the values appear in its rows. It is attached to one
 collection, their parent, which has the triggers, and the rows without a value. That of a value is attached to the rows
-with it, and has no triggers: captured changes carry the value, also the one before.
+with it, and has no triggers: captured changes carry the value, also the one before. A sweep of the parent writes the
+documents of all of them; that of a value can be swept by itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +19,10 @@ from nearsim_db.store.access.collection_rows import Collection
 from nearsim_db.store.attached import attachments, source_rows, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.obstacles import find_obstacle
-from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.attached.source_rows import Place, Source
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.driver_errors import is_transient, retry_conflicts
-from nearsim_db.store.driver.locks import Lock, release_lock, take_lock, take_transaction_lock
+from nearsim_db.store.driver.locks import Lock, is_lock_taken, release_lock, take_lock, take_transaction_lock
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import queue
@@ -29,6 +30,7 @@ from nearsim_db.store.work import queue
 _ROWS_PER_SLICE = 2_000
 _DOCUMENTS_PER_SLICE = 5_000
 _COLLECTIONS_PER_BATCH = 50
+_FIRST: Place = (CollectionId(0), 0)
 
 
 @dataclass(slots=True)
@@ -47,16 +49,6 @@ class SweepResult:
     trouble: str | None = None
     collections: int = 1
 
-    def add(self, other: "SweepResult") -> None:
-        """Add what the sweep of another collection of the same table found."""
-        self.new, self.changed, self.gone = (
-            self.new + other.new,
-            self.changed + other.changed,
-            self.gone + other.gone,
-        )
-        self.unusable, self.collections = self.unusable + other.unusable, self.collections + other.collections
-        self.trouble = self.trouble or other.trouble
-
 
 def sweep(
     engine: Engine,
@@ -67,14 +59,15 @@ def sweep(
     meanwhile: Callable[[], None] = lambda: None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> SweepResult | None:
-    """Compare the whole table with the documents, in slices.
+    """Compare the whole table with the documents of a collection, of a parent with those of its values, in slices.
 
     Without `wait`, return None if another process is sweeping; also None if `stopping` ended it. An interrupted sweep
     starts again from the beginning, where little is left to write. `meanwhile` is called after each slice. Raises
     NotFoundError if the table cannot be read.
     """
     with engine.connect() as connection:
-        if not take_lock(connection, Lock.SWEEP, collection_id, wait=wait):
+        table = table_lock_id(connection, collection_id)
+        if not take_lock(connection, Lock.SWEEP, table, wait=wait):
             return None
         connection.commit()
         try:
@@ -87,7 +80,7 @@ def sweep(
             raise
         finally:
             connection.rollback()
-            release_lock(connection, Lock.SWEEP, collection_id)
+            release_lock(connection, Lock.SWEEP, table)
             connection.commit()
 
 
@@ -98,9 +91,9 @@ def _sweep(
     meanwhile: Callable[[], None],
     stopping: Callable[[], bool],
 ) -> SweepResult | None:
+    _create_collections(connection, collection_id)
     began = queue.server_time(connection)
     connection.commit()
-    _create_collections(connection, collection_id)
     swept, done = SweepResult(), 0
 
     start: str | None = None
@@ -116,7 +109,7 @@ def _sweep(
         if stopping():
             return None
 
-    after: int | None = 0
+    after: Place | None = _FIRST
     while after is not None:
         after, gone = retry_conflicts(connection, _compare_documents, connection, collection_id, after)
         swept.gone += gone
@@ -124,10 +117,12 @@ def _sweep(
         if stopping():
             return None
 
-    swept.unusable = source_rows.count_unusable(connection, source_rows.get_source(connection, collection_id))
+    source = source_rows.get_source(connection, collection_id)
+    unusable = source_rows.count_unusable(connection, source_rows.with_values(connection, source))
+    swept.unusable, swept.collections = sum(unusable.values()), len(unusable)
     attachment = attachments.find_attachment(connection, collection_id)
     swept.trouble = None if attachment is None else find_obstacle(connection, attachment)
-    attachments.finish_sweep(connection, collection_id, began, swept.unusable, swept.trouble)
+    attachments.finish_sweep(connection, collection_id, began, unusable, swept.trouble)
     connection.commit()
     return swept
 
@@ -156,7 +151,7 @@ def _compare_rows(
     Returns the id at which the next slice starts, None after the last, how many documents were new and changed, and the
     number of rows.
     """
-    source = lock_source(connection, collection_id)
+    source = source_rows.with_values(connection, lock_source(connection, collection_id))
     following = source_rows.find_slice(connection, source, start, _ROWS_PER_SLICE)
     new, changed, compared = source_rows.update_slice(connection, source, start, _ROWS_PER_SLICE)
     connection.commit()
@@ -164,10 +159,10 @@ def _compare_rows(
 
 
 def _compare_documents(
-    connection: Connection, collection_id: CollectionId, after: int
-) -> tuple[int | None, int]:
-    """Delete the documents of a slice that have no row; return its last doc_id, None at the end, and how many."""
-    source = lock_source(connection, collection_id)
+    connection: Connection, collection_id: CollectionId, after: Place
+) -> tuple[Place | None, int]:
+    """Delete the documents of a slice that have no row; return the place of its last, None at the end, and how many."""
+    source = source_rows.with_values(connection, lock_source(connection, collection_id))
     last, documents, gone = source_rows.delete_orphans(connection, source, after, _DOCUMENTS_PER_SLICE)
     connection.commit()
     return last if documents == _DOCUMENTS_PER_SLICE else None, gone
@@ -175,8 +170,24 @@ def _compare_documents(
 
 def lock_source(connection: Connection, collection_id: CollectionId) -> Source:
     """Take the lock under which rows of the table are applied, and return the table."""
-    take_transaction_lock(connection, Lock.ATTACHED_UPDATE, collection_id)
+    lock_updates(connection, collection_id)
     return source_rows.get_source(connection, collection_id)
+
+
+def lock_updates(connection: Connection, collection_id: CollectionId) -> None:
+    """Take the lock under which rows of a collection's table are applied."""
+    take_transaction_lock(connection, Lock.ATTACHED_UPDATE, table_lock_id(connection, collection_id))
+
+
+def is_being_swept(connection: Connection, collection_id: CollectionId) -> bool:
+    """Whether a process sweeps the collection's table now, whose documents are then still to come."""
+    return is_lock_taken(connection, Lock.SWEEP, table_lock_id(connection, collection_id))
+
+
+def table_lock_id(connection: Connection, collection_id: CollectionId) -> CollectionId:
+    """Return the collection by which the table of a collection is locked: of a value, that is its parent."""
+    attachment = attachments.find_attachment(connection, collection_id)
+    return collection_id if attachment is None else attachment.parent or collection_id
 
 
 def has_values(attachment: Attachment) -> bool:

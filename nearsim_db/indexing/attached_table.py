@@ -4,7 +4,6 @@ Triggers capture the ids of changed rows. A process that applies them reads the 
 of the collection, so of two processes the later also sees the later rows. Sweeps find what the triggers missed.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -13,14 +12,13 @@ from typing import TypeVar
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from nearsim_db.errors import ConflictError, NotFoundError
-from nearsim_db.indexing.attached_sweep import create_missing, has_values, lock_source, sweep
+from nearsim_db.indexing.attached_sweep import create_missing, has_values, lock_source, lock_updates, sweep
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.store.attached import attachments, source_rows
 from nearsim_db.store.attached.attachments import Attachment, OfValue
 from nearsim_db.store.attached.obstacles import find_obstacle
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.driver_errors import is_lock_timeout, is_transient, retry_conflicts
-from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work import queue
 
 _CHANGES_PER_BATCH = 2_000
@@ -51,7 +49,7 @@ def catch_up(engine: Engine) -> int:
 
 def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
     """Apply a batch of changes in one transaction; return its size."""
-    take_transaction_lock(connection, Lock.ATTACHED_UPDATE, collection_id)
+    lock_updates(connection, collection_id)
     changed = attachments.take_source_changes(connection, collection_id, _CHANGES_PER_BATCH)
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is not None and not attachment.detaching:
@@ -62,8 +60,9 @@ def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
         try:
             if has_values(attachment):
                 _create_collections(connection, attachment, rows)
-            for each, ids in _by_collection(connection, attachment, rows).items():
-                _update_ids(connection, each, ids)
+            with _recording_trouble(connection, collection_id):
+                source = source_rows.get_source(connection, collection_id)
+                source_rows.update_ids(connection, source_rows.with_values(connection, source), rows)
         except Exception as error:
             if not is_lock_timeout(error):
                 raise
@@ -81,26 +80,6 @@ def _create_collections(
         source = source_rows.get_source(connection, attachment.collection_id)
         values = source_rows.find_values(connection, source, [external_id for external_id, _ in rows])
         create_missing(connection, attachment, source, values)
-
-
-def _by_collection(
-    connection: Connection, attachment: Attachment, rows: list[tuple[str, str | None]]
-) -> dict[CollectionId, list[str]]:
-    """Return the changed ids of each collection, in the order of collections; those without one have no documents."""
-    own, found = attachment.collection_id, defaultdict[CollectionId, list[str]](list)
-    if not has_values(attachment):
-        return {own: [external_id for external_id, _ in rows]}
-    values = list({value for _, value in rows if value})
-    known = {one.value: one.collection_id for one in attachments.list_of_values(connection, own, values)}
-    for external_id, value in rows:
-        found[known.get(value or "", own)].append(external_id)
-    return dict(sorted(found.items()))
-
-
-def _update_ids(connection: Connection, collection_id: CollectionId, ids: list[str]) -> None:
-    take_transaction_lock(connection, Lock.ATTACHED_UPDATE, collection_id)
-    with _recording_trouble(connection, collection_id):
-        source_rows.update_ids(connection, source_rows.get_source(connection, collection_id), ids)
 
 
 @contextmanager
@@ -155,7 +134,7 @@ def drop_triggers(engine: Engine, collection_id: CollectionId) -> list[OfValue]:
 
         with_exclusive_lock(connection, attachment.table or "", drop)
         # A process that applied changes meanwhile may have created one.
-        take_transaction_lock(connection, Lock.ATTACHED_UPDATE, collection_id)
+        lock_updates(connection, collection_id)
         return attachments.list_of_values(connection, collection_id)
 
 

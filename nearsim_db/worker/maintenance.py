@@ -148,8 +148,13 @@ class AttachedTables:
         with scope.engine.connect() as connection:
             due = attachments.find_due_sweeps(connection, scope.collection_id)
         for collection_id in due:
+            with scope.engine.connect() as connection:
+                # The sweep of a parent includes the collections of its values.
+                is_due = bool(attachments.find_due_sweeps(connection, collection_id))
             # The sweep stores the problem of a table, and all workers log it from there.
             with suppress(NotFoundError):
+                if not is_due:
+                    continue
                 attached_sweep.sweep(
                     scope.engine, collection_id, wait=False, meanwhile=self._between, stopping=scope.stopping
                 )

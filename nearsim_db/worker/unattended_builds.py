@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from nearsim_db.errors import BuildStoppedError, NearsimError
 from nearsim_db.indexing import build, build_plan, profiles
+from nearsim_db.indexing.attached_sweep import is_being_swept
 from nearsim_db.indexing.context import Context
 from nearsim_db.records import GenerationId
 from nearsim_db.store.driver import Connection
@@ -72,7 +73,9 @@ class UnattendedBuilds:
                 build.join(self._scope.engine, context, lambda: self._continue(_SLICES))
 
     def _build_if_unlocked(self, connection: Connection, generation: Generation) -> bool:
-        """Build a generation; return False if another process does."""
+        """Build a generation; return False if another process does, or still writes the documents of a first one."""
+        if generation.is_first_build and is_being_swept(connection, generation.collection_id):
+            return False
         lock, id = (
             (Lock.BUILD, int(generation.collection_id))
             if generation.is_first_build

@@ -3,17 +3,20 @@
 -- key. Two ids may be spellings of one key.
 SELECT DISTINCT ON (found.external_id) found.*, CAST(0 AS bigint) AS place
 FROM unnest(CAST(%(ids)s AS text[])) AS attached (external_id)
-CROSS JOIN LATERAL (SELECT {fields} FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1) AS found
+CROSS JOIN LATERAL (SELECT {fields}, {value} AS value FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1) AS found
 ORDER BY found.external_id
 
 -- name: delete_orphans
--- Delete changed documents that have no row in the attached table. Relies on document_external_id_key and on the
--- table's key, probed once per document (OFFSET prevents a join).
+-- Delete changed documents that have no row in the attached table, or one with another value than the collection's. Relies
+-- on document_external_id_key and on the table's key, probed once per document (OFFSET prevents a join).
 DELETE FROM nearsim.document AS attached
-WHERE attached.collection_id = %(collection_id)s AND attached.external_id = ANY(CAST(%(ids)s AS text[]))
+USING unnest(CAST(%(ids)s AS text[]), CAST(%(had)s AS text[])) AS changed (external_id, value)
+    JOIN unnest(CAST(%(collection_ids)s AS integer[]), CAST(%(values)s AS text[])) AS part (collection_id, value) USING (value)
+WHERE attached.collection_id = part.collection_id AND attached.external_id = changed.external_id
     AND NOT EXISTS (
         SELECT FROM {relation} AS source
-        WHERE source.{id} = {key} AND CAST(source.{id} AS text) COLLATE "C" = attached.external_id OFFSET 0)
+        WHERE source.{id} = {key} AND CAST(source.{id} AS text) COLLATE "C" = attached.external_id
+            AND {value} = part.value OFFSET 0)
 
 -- name: find_slice
 -- First id of a table's next slice: so many rows after an id, or after the first. Relies on the table's key.
@@ -22,20 +25,22 @@ ORDER BY source.{id} LIMIT 1 OFFSET %(amount)s
 
 -- name: select_rows_in_slice
 -- Part of upsert_source_documents: a slice of the table in id order. Relies on its key.
-SELECT {fields}, row_number() OVER (ORDER BY source.{id}) AS place
+SELECT {fields}, {value} AS value, row_number() OVER (ORDER BY source.{id}) AS place
 FROM {relation} AS source WHERE {from_here}
 ORDER BY source.{id} LIMIT %(amount)s
 
 -- name: upsert_source_documents
--- Upsert documents from rows of the attached table where they differ; returns how many were inserted and updated, and
--- the number of rows.
+-- Upsert documents from rows of the attached table where they differ, in the collections of their values; returns how many
+-- were inserted and updated, and the number of rows. Documents of a collection are written together.
 -- Relies on document_external_id_key.
 WITH source_row AS MATERIALIZED (
     {rows}
 ), differing AS (
-    SELECT source_row.* FROM source_row
+    SELECT part.collection_id, source_row.* FROM source_row
+    JOIN unnest(CAST(%(collection_ids)s AS integer[]), CAST(%(values)s AS text[])) AS part (collection_id, value)
+        ON part.value = source_row.value
     LEFT JOIN nearsim.document AS stored
-        ON stored.collection_id = %(collection_id)s AND stored.external_id = source_row.external_id
+        ON stored.collection_id = part.collection_id AND stored.external_id = source_row.external_id
     WHERE octet_length(source_row.external_id) BETWEEN 1 AND 1024
         AND (stored.doc_id IS NULL OR stored.body IS NOT NULL
             OR (stored.title, stored.source, stored.url, stored.published_at, stored.body_digest)
@@ -43,8 +48,8 @@ WITH source_row AS MATERIALIZED (
 ), written AS (
     INSERT INTO nearsim.document
         (collection_id, external_id, title, source, url, published_at, body_digest, body_length)
-    SELECT %(collection_id)s, external_id, title, source, url, published_at, body_digest, body_length
-    FROM differing ORDER BY place
+    SELECT collection_id, external_id, title, source, url, published_at, body_digest, body_length
+    FROM differing ORDER BY collection_id, place
     ON CONFLICT (collection_id, external_id) DO UPDATE SET
         title = excluded.title, source = excluded.source, url = excluded.url, published_at = excluded.published_at,
         body = NULL, body_digest = excluded.body_digest, body_length = excluded.body_length
@@ -53,25 +58,38 @@ WITH source_row AS MATERIALIZED (
 SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), (SELECT count(*) FROM source_row) FROM written
 
 -- name: delete_orphans_in_slice
--- Delete documents of a slice that have no row in the attached table; returns the last document of the slice, their
--- number and the number deleted. Relies on document_collection_doc and on the table's key, probed once per document (OFFSET prevents
--- a join).
-WITH attached AS MATERIALIZED (
-    SELECT doc_id, external_id FROM nearsim.document WHERE collection_id = %(collection_id)s AND doc_id > %(after)s
-    ORDER BY doc_id LIMIT %(amount)s
+-- Delete documents of a slice that have no row in the attached table, or one with another value; returns the collection
+-- and the doc_id of the last document of the slice, their number and the number deleted. Relies on
+-- document_collection_doc and on the table's key, probed once per document (OFFSET prevents a join).
+WITH part AS (
+    SELECT * FROM unnest(CAST(%(collection_ids)s AS integer[]), CAST(%(values)s AS text[])) AS part (collection_id, value)
+    WHERE collection_id >= %(collection_id)s ORDER BY collection_id
+), attached AS MATERIALIZED (
+    SELECT part.collection_id, part.value, stored.doc_id, stored.external_id
+    FROM part CROSS JOIN LATERAL (
+        SELECT doc_id, external_id FROM nearsim.document
+        WHERE document.collection_id = part.collection_id
+            AND doc_id > CASE part.collection_id WHEN %(collection_id)s THEN %(after)s ELSE 0 END
+        ORDER BY doc_id LIMIT %(amount)s) AS stored
+    ORDER BY part.collection_id, stored.doc_id LIMIT %(amount)s
 ), deleted AS (
     DELETE FROM nearsim.document USING attached
     WHERE document.doc_id = attached.doc_id AND NOT EXISTS (
         SELECT FROM {relation} AS source
-        WHERE source.{id} = {key} AND CAST(source.{id} AS text) COLLATE "C" = attached.external_id OFFSET 0)
+        WHERE source.{id} = {key} AND CAST(source.{id} AS text) COLLATE "C" = attached.external_id
+            AND {value} = attached.value OFFSET 0)
     RETURNING document.doc_id
 )
-SELECT max(doc_id), count(*), (SELECT count(*) FROM deleted) FROM attached
+SELECT (array_agg(collection_id ORDER BY collection_id DESC, doc_id DESC))[1],
+    (array_agg(doc_id ORDER BY collection_id DESC, doc_id DESC))[1], count(*), (SELECT count(*) FROM deleted)
+FROM attached
 
 -- name: count_unusable_rows
--- Rows that cannot become documents because their id is NULL, empty or too long. Reads the whole table, without texts.
-SELECT count(*) FROM {relation} AS source
+-- Rows that cannot become documents because their id is NULL, empty or too long, by the value of the collection field.
+-- Reads the whole table, without texts.
+SELECT {value} AS value, count(*) FROM {relation} AS source
 WHERE source.{id} IS NULL OR octet_length(CAST(source.{id} AS text)) NOT BETWEEN 1 AND 1024
+GROUP BY 1
 
 -- name: copy_texts
 -- Copy texts of a slice of a collection's documents from the attached table into the documents; documents without a

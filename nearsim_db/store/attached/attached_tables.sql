@@ -129,23 +129,28 @@ WHERE collection_id = %(collection_id)s
 
 -- name: find_due_sweeps
 -- Tables due for a sweep: requested, not swept for an hour, or in trouble and not tried for a minute; the last two also
--- not for fifty times a sweep's duration. Reads the whole table, one row per attached table.
+-- not for fifty times a sweep's duration. Those whose sweep includes the collections of values come first. Reads the
+-- whole table, one row per collection.
 SELECT collection_id FROM nearsim_index.attachment
 WHERE NOT detaching AND (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
     AND CASE WHEN trouble IS NOT NULL
         THEN wanted_at < clock_timestamp() - greatest(interval '1 minute', 50 * make_interval(secs => sweep_seconds))
         ELSE (swept_at >= wanted_at) IS NOT TRUE
             OR swept_at < clock_timestamp() - greatest(interval '1 hour', 50 * make_interval(secs => sweep_seconds)) END
-ORDER BY collection_id
+ORDER BY parent_id IS NOT NULL, collection_id
 
 -- name: finish_sweep
--- Record a finished sweep by the moment it began, and request another if changes are not captured. Relies on
--- attachment_pkey.
-UPDATE nearsim_index.attachment SET swept_at = %(began)s, unusable = %(unusable)s, trouble = CAST(%(trouble)s AS text),
-    troubled_at = CASE WHEN CAST(%(trouble)s AS text) IS NOT NULL THEN coalesce(troubled_at, clock_timestamp()) END,
-    wanted_at = CASE WHEN CAST(%(trouble)s AS text) IS NULL THEN wanted_at ELSE clock_timestamp() END,
+-- Record a finished sweep of some collections by the moment it began, and request another of the one that was swept with
+-- its values if changes are not captured. Relies on attachment_pkey.
+UPDATE nearsim_index.attachment SET swept_at = %(began)s, unusable = part.unusable, trouble = part.trouble,
+    troubled_at = CASE WHEN part.trouble IS NOT NULL THEN coalesce(troubled_at, clock_timestamp()) END,
+    wanted_at = CASE WHEN part.trouble IS NULL THEN wanted_at ELSE clock_timestamp() END,
     sweep_seconds = extract(epoch FROM clock_timestamp() - %(began)s)
-WHERE collection_id = %(collection_id)s
+FROM (
+    SELECT collection_id, unusable, CASE collection_id WHEN %(collection_id)s THEN CAST(%(trouble)s AS text) END AS trouble
+    FROM unnest(CAST(%(collection_ids)s AS integer[]), CAST(%(unusable)s AS bigint[])) AS part (collection_id, unusable)
+) AS part
+WHERE attachment.collection_id = part.collection_id
 
 -- name: find_silent_triggers
 -- Triggers of a collection's table that are missing or disabled. A partition has the row trigger of its table; so should

@@ -1,7 +1,7 @@
 """Attachments of an application's table to a collection, and the triggers on the table."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -295,8 +295,22 @@ def find_silent_triggers(connection: Connection, collection_id: CollectionId) ->
 
 
 def finish_sweep(
-    connection: Connection, collection_id: CollectionId, began: datetime, unusable: int, trouble: str | None
+    connection: Connection,
+    collection_id: CollectionId,
+    began: datetime,
+    unusable: Mapping[CollectionId, int],
+    trouble: str | None,
 ) -> None:
-    """Record a finished sweep, and why later changes of the table will not be captured, if so."""
-    parameters = {"collection_id": collection_id, "began": began, "unusable": unusable, "trouble": trouble}
-    run(connection, "finish_sweep", **parameters)
+    """Record a finished sweep of some collections, with the number of unusable rows of each.
+
+    `trouble` is why later changes of the table, attached to `collection_id`, will not be captured, if so.
+    """
+    run(
+        connection,
+        "finish_sweep",
+        collection_id=collection_id,
+        began=began,
+        collection_ids=list(unusable),
+        unusable=list(unusable.values()),
+        trouble=trouble,
+    )

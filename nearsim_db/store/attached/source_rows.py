@@ -1,7 +1,7 @@
 """Rows of an attached table, and the documents made from them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from psycopg import sql
 
@@ -24,15 +24,23 @@ from nearsim_db.store.attached.tables import (
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Expression, run, statement
 
+Place = tuple[CollectionId, int]  # a document among those of several collections: by collection and doc_id
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An attached table that can be read now; `parts` are its names in statements."""
+    """An attached table that can be read now, for one collection, or for a parent and the collections of its values."""
 
     collection_id: CollectionId
     relation: Relation
     columns: Columns
-    parts: dict[str, sql.Composable]
+    parts: dict[str, sql.Composable]  # its names in statements
+    values: Mapping[CollectionId, str]  # whose rows belong to each collection, '' for the rest
+
+    @property
+    def collections(self) -> dict[str, object]:
+        """Return the parameters of statements that write to all collections."""
+        return {"collection_ids": list(self.values), "values": list(self.values.values())}
 
     def statement(self, name: str, **more: sql.Composable) -> sql.Composed:
         """Return the statement of that name for this table."""
@@ -66,8 +74,9 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
         "fields": fields_of(available, columns),
         "whole": rows_of(relation, columns.of_all_values()),
         "field": sql.Identifier(columns.collection_field or columns.id),
+        "value": sql.SQL("''"),
     }
-    return Source(collection_id, relation, columns, parts)
+    return Source(collection_id, relation, columns, parts, {collection_id: ""})
 
 
 def get_source(connection: Connection, collection_id: CollectionId) -> Source:
@@ -78,11 +87,33 @@ def get_source(connection: Connection, collection_id: CollectionId) -> Source:
     return source
 
 
-def update_ids(connection: Connection, source: Source, ids: Sequence[str]) -> None:
-    """Update the documents of some ids from their rows."""
-    parameters = {"collection_id": source.collection_id, "ids": list(ids)}
-    _write(connection, source, "select_rows_by_id", parameters)
-    connection.execute(source.statement("delete_orphans"), parameters)
+def with_values(connection: Connection, source: Source) -> Source:
+    """Return a parent's table with the rows of all its collections; any other as it is."""
+    if source.columns.collection_field is None:
+        return source
+    of_values = attachments.list_of_values(connection, source.collection_id)
+    if not of_values:
+        return source
+    value = sql.SQL("CASE WHEN octet_length({0}) <= 1024 THEN {0} ELSE '' END").format(
+        sql.SQL('CAST(source.{} AS text) COLLATE "C"').format(source.parts["field"])
+    )
+    parts = {**source.parts, "relation": source.parts["whole"], "value": value}
+    return replace(
+        source, parts=parts, values={**source.values, **{one.collection_id: one.value for one in of_values}}
+    )
+
+
+def update_ids(connection: Connection, source: Source, changed: Sequence[tuple[str, str | None]]) -> None:
+    """Update the documents of some ids from their rows, and delete those that have none.
+
+    Each id is given with a value that its row had, whose collection may have a document to delete.
+    """
+    known = set(source.values.values())
+    ids = [external_id for external_id, _ in changed]
+    _write(connection, source, "select_rows_by_id", {"ids": ids})
+    had = [value if value is not None and value in known else "" for _, value in changed]
+    command = source.statement("delete_orphans")
+    run(connection, command, ids=ids, had=had, **source.collections)
 
 
 def find_values(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
@@ -106,11 +137,7 @@ def update_slice(
     connection: Connection, source: Source, start: str | None, amount: int
 ) -> tuple[int, int, int]:
     """Update documents from a slice of rows; return how many were inserted and updated, and the number of rows."""
-    parameters: dict[str, object] = {
-        "collection_id": source.collection_id,
-        "start": start,
-        "amount": amount,
-    }
+    parameters: dict[str, object] = {"start": start, "amount": amount}
     return _write(connection, source, "select_rows_in_slice", parameters, from_here=_from(source, start))
 
 
@@ -129,27 +156,28 @@ def _write(
     **parts: sql.Composable,
 ) -> tuple[int, int, int]:
     command = statement("upsert_source_documents", rows=source.statement(rows, **parts))
-    inserted, updated, count = run(connection, command, **parameters).row()
+    inserted, updated, count = run(connection, command, **parameters, **source.collections).row()
     return inserted, updated, count
 
 
 def delete_orphans(
-    connection: Connection, source: Source, after: int, amount: int
-) -> tuple[int | None, int, int]:
-    """Delete documents without a row in the next slice of doc_ids.
+    connection: Connection, source: Source, after: Place, amount: int
+) -> tuple[Place | None, int, int]:
+    """Delete documents without a row in the next slice of documents.
 
-    Returns its last doc_id, the number of its documents, and how many of them were deleted.
+    Returns the place of its last document, the number of its documents, and how many of them were deleted.
     """
-    parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
-    last, documents, deleted = run(
+    parameters = {"collection_id": after[0], "after": after[1], "amount": amount, **source.collections}
+    collection_id, doc_id, documents, deleted = run(
         connection, source.statement("delete_orphans_in_slice"), **parameters
     ).row()
-    return last, documents, deleted
+    return (collection_id, doc_id) if documents else None, documents, deleted
 
 
-def count_unusable(connection: Connection, source: Source) -> int:
-    """Return the number of rows with an unusable id (NULL, empty or too long)."""
-    return int(run(connection, source.statement("count_unusable_rows")).value())
+def count_unusable(connection: Connection, source: Source) -> dict[CollectionId, int]:
+    """Return the number of rows of each collection with an unusable id (NULL, empty or too long)."""
+    counts = dict(run(connection, source.statement("count_unusable_rows")).rows())
+    return {collection_id: counts.get(value, 0) for collection_id, value in source.values.items()}
 
 
 def copy_texts(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:

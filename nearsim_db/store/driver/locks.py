@@ -21,8 +21,8 @@ class Lock(Enum):
     CHANGES = 0x6E7A  # database: take captured changes without locking them first
     STORE = 0x6E77  # generation: shared to add heads, exclusive to remove heads
     LINK = 0x6E78  # generation: change its clusters
-    ATTACHED_UPDATE = 0x6E7B  # collection: update its documents from the attached table
-    SWEEP = 0x6E7C  # collection: sweep the attached table
+    ATTACHED_UPDATE = 0x6E7B  # collection, but not of a value: update documents from the attached table
+    SWEEP = 0x6E7C  # collection, but not of a value: sweep the attached table
     VERDICT = (
         0x6E7D  # pair (a hash of its doc_ids): set or undo its verdict, in nearsim.undo_current_verdicts
     )

@@ -250,14 +250,16 @@ def test_primary_key_of_the_table_is_used(
             "read_unsigned_source_documents": {"after": 0, "through": 9999, "age": None, "amount": 500},
             "delete_orphans_in_slice": {"after": 0, "amount": 500},
             "copy_texts": {"after": 0, "amount": 500},
-            "delete_orphans": {"ids": [str(number) for number in range(900)]},
+            "delete_orphans": {"ids": [str(number) for number in range(900)], "had": [""] * 900},
         }
         for name, parameters in statements.items():
-            command = psycopg.sql.SQL("EXPLAIN ") + source.statement(name, signature=leaves.rows("signature"))
-            plan = "\n".join(
-                str(row[0])
-                for row in connection.execute(command, {"collection_id": collection_id, **parameters})
+            command = psycopg.sql.SQL("EXPLAIN ") + source.statement(
+                name,
+                signature=leaves.rows("signature"),
+                generation_id=psycopg.sql.Literal(leaves.generation_id),
             )
+            parameters |= {"collection_id": collection_id, **source.collections}
+            plan = "\n".join(str(row[0]) for row in connection.execute(command, parameters))
             assert "story_pkey" in plan and "Seq Scan on story" not in plan, (name, plan)
 
 

@@ -12,6 +12,7 @@ from nearsim_db.errors import ConflictError, InputError, NotFoundError
 from nearsim_db.indexing.attached_sweep import sweep
 from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.store.attached import attachments
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
@@ -159,6 +160,27 @@ def test_a_forged_trigger_makes_no_collection(app: Application, database: Databa
     app.execute("INSERT INTO forged VALUES (0, 'forged')")
     assert Worker(database.engine.url).drain() == 0
     assert documents(app) == expected(app) and len(database.collections()) == 3
+
+
+def test_a_sweep_of_the_table_is_one_of_all_collections(app: Application, database: Database) -> None:
+    attached(database)
+    with database.transaction() as connection:
+        assert attachments.find_due_sweeps(connection) == []
+        assert len({one.swept_at for one in attachments.list_attachments(connection, of_values=True)}) == 1
+
+
+def test_a_worker_leaves_a_collection_whose_documents_are_still_written(
+    app: Application, database: Database
+) -> None:
+    attach.attach_table(database, "story", COLUMNS)
+    index, worker = Index(database, "story"), Worker(database.engine.url)
+    index.create_profile("default", RECIPE)
+    with worker._session(lasts=False) as session:
+        sweep(database.engine, index._collection_id(), meanwhile=session.run_once)
+    assert documents(app) == expected(app)
+    assert ask(app, "SELECT count(*) FROM nearsim.generation WHERE state <> 'building'") == 0
+    worker.drain()
+    assert {collection for collection, _ in pairs(database)} == {name(tenant) for tenant in TENANTS}
 
 
 @pytest.mark.slow("several builds")
