@@ -51,12 +51,21 @@ def path(text: str) -> Path:
 
 
 _FILES = (
-    "JSON lines, JSON, CSV, TSV, text files (all also .gz, .zst, .bz2, .xz), Parquet, Arrow, folders of these, "
+    "JSON lines, JSON, CSV, TSV, text files, .mbox, .eml, .ris (all also .gz, .zst, .bz2, .xz), Parquet, Arrow, .xlsx, "
+    "SQLite, folders of these, "
     "patterns such as 'data/**/*.jsonl'; - is standard input."
 )
 _FILE = typer.Argument(metavar="FILE", parser=path, help=_FILES, show_default=False)
 Files = Annotated[list[Path], _FILE]
 OptionalFiles = Annotated[list[Path] | None, _FILE]
+FromSqlite = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        parser=path,
+        help="Read a table of a SQLite file, with --table or --query, instead of FILE.",
+    ),
+]
 Vectors = Annotated[
     Path | None,
     typer.Option(
@@ -118,7 +127,23 @@ def _delimiter(help: str) -> Any:
 OutputDelimiter = Annotated[str | None, _delimiter("Character between the columns of CSV; tab is a tab.")]
 
 
-InputFormat = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "txt", "lines", "html", "xml"]
+InputFormat = Literal[
+    "jsonl",
+    "json",
+    "csv",
+    "tsv",
+    "parquet",
+    "arrow",
+    "txt",
+    "lines",
+    "html",
+    "xml",
+    "xlsx",
+    "sqlite",
+    "mbox",
+    "eml",
+    "ris",
+]
 
 
 def _field(what: str) -> Any:
@@ -232,6 +257,17 @@ class FileOptions:
             help="Key of JSON files that are one object, which holds the array of records; a.b is b within a.",
         ),
     ] = None
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Table of a SQLite file, or sheet of a spreadsheet. (default: the only one, or the first)",
+        ),
+    ] = None
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="SELECT", help="Query on a SQLite file, instead of --table."),
+    ] = None
     id_field: Annotated[
         str,
         typer.Option(
@@ -260,11 +296,27 @@ class FileOptions:
         ),
     ] = None
 
+    def files(self, given: list[Path] | None, from_sqlite: Path | None) -> list[Path]:
+        """Return what is read, the files given or one of SQLite, of which the format is noted.
+
+        Raises UsageError unless one of them is given.
+        """
+        if bool(given) == (from_sqlite is not None):
+            raise UsageError("give either FILE or --from-sqlite")
+        if from_sqlite is None:
+            return given or []
+        if self.input_format not in (None, "sqlite"):
+            raise UsageError("--input-format cannot be combined with --from-sqlite")
+        self.input_format = "sqlite"
+        return [from_sqlite]
+
     def reading(self) -> "Reading":
-        """Return how files are read. Raises UsageError for an unknown encoding."""
+        """Return how files are read. Raises UsageError for an unknown encoding, and for a table beside a query."""
         from nearsim_db.readers.contract import Reading
         from nearsim_db.readers.decoding import checked_encoding
 
+        if self.table is not None and self.query is not None:
+            raise UsageError("give either --table or --query")
         try:
             encoding = None if self.encoding is None else checked_encoding(self.encoding)
         except InputError as error:
@@ -279,6 +331,8 @@ class FileOptions:
             comment=self.comment,
             has_header=not self.no_header,
             records=self.records,
+            table=self.table,
+            query=self.query,
             follow_links=self.follow_links,
         )
 

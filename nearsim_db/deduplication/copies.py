@@ -154,7 +154,7 @@ def _columns(source: Input) -> Iterable[str]:
         return source.header()[1]
     if source.format is FileFormat.PARQUET:
         return list(source.schema().names)
-    if source.format is None:
+    if source.format is None and not source.has_columns:
         return ["id", "text"]
     return dict.fromkeys(name for _, record in source.records() for name in record)
 
@@ -174,6 +174,6 @@ def _schema_of(source: Input) -> "Schema":
 
     if source.format is FileFormat.PARQUET:
         return source.schema()
-    if source.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
+    if source.has_columns or source.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
         return inferred_schema(record for _, record in source.records())
     return pyarrow.schema([(name, pyarrow.string()) for name in _columns(source)])

@@ -1,6 +1,6 @@
 """The contract of a reader, and what is read of a file up to its damage."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, Protocol
@@ -58,8 +58,9 @@ class Reading:
     `format` is a suffix such as '.csv', instead of that of each file; `encoding` that of texts, by default UTF-8;
     `delimiter` that of CSV and TSV, `quote` the character that encloses their cells, or `none`, `escape` the character
     before one that is taken as it is, `comment` the one that begins lines to skip. Without `has_header` their columns
-    are called 1, 2 and so on. `records` is the path of the array of records in a JSON object. `follow_links`: symbolic
-    links in folders are followed.
+    are called 1, 2 and so on. `records` is the path of the array of records in a JSON object, `table`
+    the name of a sheet, or of a table of SQLite, of which `query` selects rows instead. `follow_links`: symbolic links
+    in folders are followed.
     """
 
     format: str | None = None
@@ -70,7 +71,21 @@ class Reading:
     comment: str | None = None
     has_header: bool = True
     records: str | None = None
+    table: str | None = None
+    query: str | None = None
     follow_links: bool = False
+
+
+Row = Mapping[str, object]  # JSON values by column
+
+
+class RowReader(Protocol):
+    """Reads the rows of one file, each with its place, a number from 1, or 0 for the whole file.
+
+    A string is the reason for which a row is rejected. Raises InputError if the file itself cannot be read further.
+    """
+
+    def __call__(self, file: InputFile, /) -> Iterator[tuple[int, Row | str]]: ...
 
 
 class Reader(Protocol):

@@ -57,7 +57,8 @@ class ReadProgress:
 
     `compressed` has the names of files whose content is compressed, though their suffix does not say so, with the
     compression; `not_utf8` those whose beginning is not UTF-8; `held_lines` those of CSV whose quoted cells have lines
-    that look like rows; `many_lines` those that are one text of so many short lines.
+    that look like rows; `many_lines` those that are one text of so many short lines; `other_tables` spreadsheets, with
+    the sheets that were not read.
     """
 
     bytes_read: int = 0
@@ -65,6 +66,7 @@ class ReadProgress:
     not_utf8: dict[str, None] = field(default_factory=dict)
     held_lines: dict[str, "HeldLines"] = field(default_factory=dict)
     many_lines: dict[str, int] = field(default_factory=dict)
+    other_tables: dict[str, str] = field(default_factory=dict)
 
     def note_held_lines(self, name: str, begin: int, end: int, lines: int) -> None:
         """Note that a row of a file, from one line to another, has cells with so many lines that look like rows."""
@@ -97,9 +99,10 @@ class InputFile:
     Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
     of the format, `quote` encloses cells, by default ", or is `none`, `escape` precedes a character that is taken as it
     is, and rows that begin with `comment` are skipped. Without `has_header` columns are called 1, 2 and so on.
-    `records` is the path of the array of records in a JSON object. `begun` is the content, in pieces of UTF-8, if
-    reading it has begun; `original` is the path of which this file is a copy; `split` names the split of a data set
-    that it is part of, with the number of rows in the parts before.
+    `records` is the path of the array of records in a JSON object, `table` names a sheet or a table, and `query`
+    selects rows of SQLite. With `names_encodings` the content says how it is encoded, and is not converted. `begun` is
+    the content, in pieces of UTF-8, if reading it has begun; `original` is the path of which this file is a copy;
+    `split` names the split of a data set that it is part of, with the number of rows in the parts before.
     """
 
     path: Path
@@ -115,6 +118,9 @@ class InputFile:
     comment: str | None = None
     has_header: bool = True
     records: str | None = None
+    table: str | None = None
+    query: str | None = None
+    names_encodings: bool = False
     begun: Iterator[bytes] | None = None
     original: Path | None = None
     split: tuple[str, int] | None = None
@@ -150,6 +156,22 @@ class InputFile:
         """Whether the content begins with a byte order mark of UTF-8."""
         first = next(filter(None, replace(self, progress=ReadProgress())._pieces()), b"")
         return first.startswith(codecs.BOM_UTF8)
+
+    def on_disk(self, kind: str) -> Path:
+        """Return the path of a file of a kind that is not read from its beginning to its end.
+
+        Raises InputError for standard input, pipes, and compressed files.
+        """
+        if not self.path.is_file():
+            raise InputError(
+                f"{self.name} is not a regular file; {kind} cannot be read from a pipe: save it to a file first"
+            )
+        with self.path.open("rb") as stream:
+            start = stream.read(MAX_POINTER_BYTES)
+        refuse_pointer(self.name, start)
+        if compression_of(start):
+            raise InputError(f"{self.name} is compressed; decompress the file first")
+        return self.path
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
         """Yield each line with its number from 1, without its newline; None for one that exceeds the limit.
@@ -207,7 +229,8 @@ class InputFile:
             return
         try:
             pieces = self._decompressed()
-            yield from pieces if self.encoding is None else in_utf8(pieces, self.encoding)
+            is_converted = self.encoding is not None and not self.names_encodings
+            yield from in_utf8(pieces, cast(str, self.encoding)) if is_converted else pieces
         except DAMAGE_ERRORS as error:
             raise _DamagedError(f"{self.name} is truncated or damaged ({error})") from error
         except OSError as error:
@@ -226,7 +249,8 @@ class InputFile:
                 pieces = self._decompress(suffix, _cut(pieces, PIECE_BYTES[suffix]))
         first = next(filter(None, pieces), b"")  # a large block of bzip2 ends after several pieces
         refuse_pointer(self.name, first)
-        if self.encoding is None and not is_utf8(first) and control_share(first) is None:
+        is_unknown = self.encoding is None and not self.names_encodings
+        if is_unknown and not is_utf8(first) and control_share(first) is None:
             self.progress.not_utf8[self.name] = None
         yield first
         yield from pieces

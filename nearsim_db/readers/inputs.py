@@ -19,6 +19,7 @@ from nearsim_db.readers.jsonl import parse_line
 from nearsim_db.readers.leftovers import temporary_copies
 from nearsim_db.readers.parquet import batches_of, open_parquet, rows_of_batches
 from nearsim_db.readers.paths import LINES
+from nearsim_db.readers.rows import ROW_READERS
 from nearsim_db.readers.source import JSON, STANDARD_INPUT_DEVICE, Source
 from nearsim_db.readers.writers.file_format import DELIMITERS, SUFFIXES, FileFormat
 from nearsim_db.records import Progress, ReadDocument, silent
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
 
 class Input:
-    """One of the paths of a source, which can be read any number of times; `format` is None for texts.
+    """One of the paths of a source, which can be read any number of times.
 
+    `format` is that in which its records are written, None for texts and for what is not written, such as spreadsheets.
     A position is the number from 0 of a record among those that the source reads, rejected ones included; if
     `is_by_line` it is the number of the line from 1.
     """
@@ -55,6 +57,11 @@ class Input:
         if self._type == LINES:
             return FileFormat.LINES
         return SUFFIXES.get(self._type)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the records have columns, though the format is None, as it is not written: a spreadsheet, mail."""
+        return self._type in ROW_READERS
 
     @property
     def is_by_line(self) -> bool:
@@ -129,6 +136,10 @@ class Input:
 
         Raises InputError for texts, of which several make a file of records.
         """
+        if self.has_columns:
+            raise InputError(
+                f"{self.path}: files of its format are not written; name an output file, not a folder"
+            )
         if self.format is None:
             raise InputError(
                 f"{self.path} is text, without records in its files; name an output file, not a folder"
@@ -168,6 +179,9 @@ class Input:
                             at,
                             _cleaned_record({name: as_json(value) for name, value in (row or {}).items()}),
                         )
+            case _ if self.has_columns:
+                for position, (_, values) in enumerate(ROW_READERS[self._type](self._file)):
+                    yield position, _cleaned_record(values)
             case _:
                 for position, record in enumerate(self._source.read(self.path)):
                     if isinstance(record, ReadDocument):

@@ -11,12 +11,13 @@ from nearsim_db.readers.arrow import OF_DATASETS, TABLES, find_tables, is_saved_
 from nearsim_db.readers.contract import Reading
 from nearsim_db.readers.folder import LeftOut, identity_of, list_files
 from nearsim_db.readers.input_file import STANDARD_INPUT
+from nearsim_db.readers.rows import ROW_READERS
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
 XML = ".xml"  # text, too, if it is named as the format
 LINES = ".lines"  # a document a line, if it is named as the format
-_RECORDS = (*(suffix for suffix in SUFFIXES if suffix not in TABLES), LINES)
+_RECORDS = (*(suffix for suffix in SUFFIXES if suffix not in TABLES), *ROW_READERS, LINES)
 _NOT_RECORDS = "not a file of records, as others of the folder are"
 _HIDDEN = "_"  # of names that Hadoop and Spark write beside the parts, as _SUCCESS
 

@@ -5,6 +5,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from nearsim_db.readers.paths import (
     refuse_repeated,
     refuse_unreadable,
 )
+from nearsim_db.readers.rows import ROW_READERS, documents_of_rows
 from nearsim_db.readers.writers.file_format import file_type
 from nearsim_db.records import ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
@@ -84,6 +86,7 @@ READERS: dict[str, Reader] = {
     ".tsv": read_tsv,
     PARQUET: read_parquet,
     ARROW: read_arrow,
+    **{suffix: partial(documents_of_rows, read) for suffix, read in ROW_READERS.items()},
     **dict.fromkeys(sorted(TEXT_SUFFIXES), read_text),
 }
 _NAMED_READERS: dict[str, Reader] = {LINES: read_lines, XML: read_text}  # no file has them by its suffix
@@ -193,6 +196,8 @@ class Source:
             comment=reading.comment,
             has_header=reading.has_header,
             records=reading.records,
+            table=reading.table,
+            query=reading.query,
             original=original,
         )
 
@@ -284,6 +289,8 @@ def _warnings(progress: ReadProgress) -> Iterator[str]:
         yield (
             f"{name} is one document of {lines:,} short lines; if each line is a document, give --input-format lines"
         )
+    for name, sheets in progress.other_tables.items():
+        yield f"{_listed([name])} has other sheets, which were not read ({sheets}); --table NAME reads one of them"
     if progress.not_utf8:
         yield (
             f"{_listed(list(progress.not_utf8))} is not UTF-8, and characters were replaced; if it is Latin-1 or "

@@ -5,9 +5,11 @@ import gzip
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import networkx
@@ -47,6 +49,29 @@ def test_pairs_clusters_and_rejects_on_request(
     assert gzip.decompress(packed.read_bytes()) == named["pairs"].read_bytes()
     assert "not compressed" in nearsim.fail("dedupe", stories, "-o", unique, "--rejects", packed)
     assert [row["line"] for row in rows["rejects"]] == [6]
+
+
+def test_all_columns_of_a_table_of_sqlite_are_written(nearsim: CommandLine, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.execute("CREATE TABLE product (id INTEGER, text TEXT, price REAL)")
+        rows = [(1, STORM, 9.5), (2, STORM, 8), (3, HARVEST, None)]
+        connection.executemany("INSERT INTO product VALUES (?, ?, ?)", rows)
+        connection.commit()
+    output = tmp_path / "out.csv"
+    nearsim.succeed("dedupe", "--from-sqlite", tmp_path / "a.db", "--table", "product", "-o", output)
+    assert output.read_text() == f"id,text,price\n1,{STORM},9.5\n3,{HARVEST},\n"
+
+
+def test_a_folder_of_mail_is_written_to_one_file(nearsim: CommandLine, tmp_path: Path) -> None:
+    inputs = tmp_path / "mail"
+    inputs.mkdir()
+    for name in ("a", "b"):
+        (inputs / f"{name}.eml").write_text(f"Subject: storm\nMessage-ID: <{name}>\n\n{STORM}\n")
+    refused = nearsim.fail("dedupe", inputs, "-o", f"{tmp_path}/out/")
+    assert "files of its format are not written; name an output file, not a folder" in refused
+    nearsim.succeed("dedupe", inputs, "-o", tmp_path / "out.jsonl")
+    (kept,) = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert json.loads(kept) == {"id": "a", "title": "storm", "text": f"{STORM}\n"}
 
 
 def test_records_need_no_id(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:

@@ -3,7 +3,9 @@
 import gzip
 import json
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -202,3 +204,12 @@ def test_wrong_queries_are_refused(nearsim: CommandLine, app: psycopg.Connection
         assert reason in nearsim.fail("ingest", "--from-sql", query, *at)
     secret = "mysql://me:secret@host/db"
     assert "secret" not in nearsim.fail("ingest", "--from-sql", "SELECT 1", "--from-url", secret)
+
+
+def test_a_query_on_sqlite_is_ingested(nearsim: CommandLine, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.execute("CREATE TABLE product AS SELECT 7 AS sku, 'a lamp' AS name")
+        connection.commit()
+    query = "SELECT sku AS id, name AS title FROM product"
+    nearsim.succeed("ingest", "--from-sqlite", tmp_path / "a.db", "--query", query)
+    assert nearsim.succeed("export", "--columns", "id,title").rows() == [{"id": "7", "title": "a lamp"}]

@@ -8,7 +8,8 @@ from nearsim_db.cli import inputs, options, recipes, remaining
 
 def cut(
     *,
-    files: inputs.Files,
+    files: inputs.OptionalFiles = None,
+    from_sqlite: inputs.FromSqlite = None,
     output: remaining.Output = None,
     output_format: remaining.OutputFormat = None,
     cuts: Annotated[Path | None, remaining.lines_option("places of what is cut")] = None,
@@ -28,6 +29,7 @@ def cut(
     are copied to TMPDIR first. Exits with 1 if nothing is written, and with 3 if something is but records are rejected,
     unless --rejects or --max-rejected allows it.
     """
+    paths = file_options.files(files, from_sqlite)
     to = remaining.Remaining.of_options(output, output_format, dry_run=dry_run)
     to.check([] if cuts is None else [cuts], rejects, recipe_options, file_options)
     recipe = recipe_options.chosen()
@@ -40,7 +42,7 @@ def cut(
     if not dry_run:
         outputs = Outputs(to.path, rejects=rejects, format=to.format, sharded=to.sharded, cuts=cuts)
     with (
-        remaining.opened_source(files, file_options, outcome) as source,
+        remaining.opened_source(paths, file_options, outcome) as source,
         outcome.progress(source) as progress,
     ):
         summary = cut_passages(source, recipe, outputs, progress, strict=strict, max_rejected=allowed)

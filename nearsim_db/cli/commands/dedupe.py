@@ -162,7 +162,8 @@ def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
 
 def dedupe(
     *,
-    files: inputs.Files,
+    files: inputs.OptionalFiles = None,
+    from_sqlite: inputs.FromSqlite = None,
     output: remaining.Output = None,
     output_format: remaining.OutputFormat = None,
     pairs: Annotated[Path | None, remaining.lines_option("pairs")] = None,
@@ -192,13 +193,14 @@ def dedupe(
     to TMPDIR first. With --cut it does what nearsim cut does. Exits with 1 if nothing is written, and with 3 if
     something is but records are rejected, unless --rejects or --max-rejected allows it.
     """
-    comparison.check(files, clusters, vectors, threshold)
+    paths = file_options.files(files, from_sqlite)
+    comparison.check(paths, clusters, vectors, threshold)
     if comparison.cut:
         comparison.refuse_with_cut(
             pairs=pairs, clusters=clusters, review=review, vectors=vectors, threshold=threshold
         )
         cut(
-            files=files,
+            files=paths,
             output=output,
             output_format=output_format,
             cuts=comparison.cuts,
@@ -227,7 +229,7 @@ def dedupe(
         outputs = Outputs(to.path, pairs, clusters, rejects, review, to.format, to.sharded)
     with ExitStack() as stack:
         ids: Literal["required", "optional"] = "optional" if vectors is None else "required"
-        source = stack.enter_context(remaining.opened_source(files, file_options, outcome, ids))
+        source = stack.enter_context(remaining.opened_source(paths, file_options, outcome, ids))
         folder = stack.enter_context(temporary_copies()) if comparison.against else Path()
         against = comparison.sources(source, folder, with_vectors=recipe.sketch.input == "vector")
         terminal.print_warnings(chain.from_iterable(corpus.notes for corpus in against))

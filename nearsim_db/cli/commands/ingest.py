@@ -54,15 +54,21 @@ class _Query:
 class _SourceOptions(inputs.VectorFileOptions, _Query):
     """The documents to read: a query, or how files are read."""
 
+    from_sqlite: inputs.FromSqlite = None
     vectors: inputs.Vectors = None
 
     def source(self, files: list[Path]) -> "Source | QuerySource":
         """Return the documents of the files or of the query. Raises UsageError unless one of them is given."""
         from nearsim_db.readers import Reading, Source
 
+        if self.from_sql is None:
+            if not files and self.from_sqlite is None:
+                raise UsageError("give either FILE, --from-sql or --from-sqlite")
+            files = self.files(files, self.from_sqlite)
+        elif files or self.from_sqlite is not None:
+            raise UsageError("give either FILE, --from-sql or --from-sqlite")
+
         reading = self.reading()
-        if (self.from_sql is None) == (not files):
-            raise UsageError("give either FILE or --from-sql")
         if self.from_sql is None:
             source = Source(files, self.fields(), reading=reading)
             terminal.print_warnings(source.notes)
@@ -73,7 +79,7 @@ class _SourceOptions(inputs.VectorFileOptions, _Query):
             )
         if reading != Reading():
             raise UsageError(
-                "--input-format, --encoding, --delimiter, --quote and --follow-links are for files, not --from-sql"
+                "--input-format, --encoding, --delimiter, --table and the like are for files, not --from-sql"
             )
         from nearsim_db.indexing.query_source import QuerySource
 
