@@ -1,4 +1,7 @@
-"""Access: memberships in nearsim's roles, and isolation of collections."""
+"""Access to the database: who is a reader, writer or admin, and which collections each user sees.
+
+If collections are isolated, readers and writers see only the collections that they were granted.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,29 +18,26 @@ from nearsim_db.store.driver.driver_errors import retry_conflicts
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Whether collections are isolated, and grants of collections.
-
-    `ungranted` are readers and writers without a grant, who see nothing.
-    """
+    """Whether collections are isolated, and the grants of collections."""
 
     isolated: bool
     access: tuple[Access, ...]
-    ungranted: tuple[str, ...]
+    ungranted: tuple[str, ...]  # readers and writers without a grant, who see nothing
 
 
 def grant(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
-    """Grant a user a role, and access to collections; return False if it had all of that already.
+    """Grant a user a role, and access to collections; return False if the user had both already.
 
-    Access to a collection replaces what was granted before: a writer of it becomes a reader. Roles that the server
-    lacks are created. Raises NotFoundError for an unknown user or collection, DatabaseError if the connected user may
-    not grant.
+    The access to a collection is replaced: a grant as a reader takes from a writer the right to write. Roles that the
+    server lacks are created. Raises NotFoundError for an unknown user or collection, DatabaseError if the connected
+    user may not grant.
     """
     with database.transaction() as connection:
-        chosen = _ids(connection, collections)
+        collection_ids = _collection_ids(connection, collections)
         access.create_roles(connection)
         access.withhold_statistics(connection)
         is_new = access.grant_role(connection, user, role)
-        for collection_id in chosen:
+        for collection_id in collection_ids:
             is_new |= access.grant_collection(connection, user, collection_id, may_write=role == "writer")
     return is_new
 
@@ -49,7 +49,7 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
     """
     with database.transaction() as connection:
         if collections:
-            return access.revoke_collections(connection, user, _ids(connection, collections)) > 0
+            return access.revoke_collections(connection, user, _collection_ids(connection, collections)) > 0
         was_member = access.revoke_role(connection, user, role)
         if was_member and not access.has_role(connection, user):
             access.revoke_collections(connection, user, None)
@@ -61,12 +61,13 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
 def rights_beyond(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> list[str]:
     """Return what a user may still do beyond a role, on some collections or in general, as phrases."""
     with database.transaction() as connection:
-        chosen = _ids(connection, collections)
+        collection_ids = _collection_ids(connection, collections)
+        rights = access.list_rights_beyond(connection, user, role, collection_ids)
         gaps = [] if role == "admin" else access.list_isolation_gaps(connection, user)
-        return [*access.list_rights_beyond(connection, user, role, chosen), *(reason for _, reason in gaps)]
+        return [*rights, *(reason for _, reason in gaps)]
 
 
-def _ids(connection: Connection, names: Sequence[str]) -> list[CollectionId]:
+def _collection_ids(connection: Connection, names: Sequence[str]) -> list[CollectionId]:
     return [collection_rows.get_collection(connection, name).collection_id for name in names]
 
 
@@ -103,6 +104,6 @@ def read_isolation(database: Database) -> Isolation:
 
 
 def list_members(database: Database) -> list[Member]:
-    """Return who has which role, by name; superusers need none and are left out."""
+    """Return the members of nearsim's roles, by name; superusers need no role and are left out."""
     with database.transaction() as connection:
         return access.list_members(connection)

@@ -1,4 +1,4 @@
-"""Checks of the installation, the server and the indexes, each with advice."""
+"""The doctor: checks of the installation, the server, the schema and the indexes, each with advice."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,7 +14,7 @@ __all__ = ["Finding", "Verdict", "examine", "examine_schema"]
 
 
 def examine() -> list[Finding]:
-    """Run all checks; starts the embedded server if that is the one configured."""
+    """Run all checks; starts the embedded server if it is configured."""
     settings = from_environment()
     return [
         *installation.check_versions(),
@@ -25,7 +25,7 @@ def examine() -> list[Finding]:
 
 
 def examine_schema() -> list[Finding]:
-    """Check the schema only; starts the embedded server if that is the one configured."""
+    """Check the schema only; starts the embedded server if it is configured."""
     return list(_check_database(from_environment(), _check_schema))
 
 
@@ -37,6 +37,7 @@ def _check_database(
     except NearsimError as error:
         yield Finding("database", "problem", str(error))
         return
+
     try:
         with translate_errors(), engine.connect() as connection:
             yield from check(connection, settings.database_url is None)
@@ -50,6 +51,8 @@ def _check_connected(connection: Connection, embedded: bool) -> Iterator[Finding
     yield from server.check_version(connection)
     yield from server.check_standby(connection)
     yield from server.check_settings(connection, embedded=embedded)
+
+    # Later checks read tables, which takes rights and a schema of a known revision.
     rights = server.check_rights(connection)
     yield rights
     if rights.verdict == "problem":
@@ -58,6 +61,7 @@ def _check_connected(connection: Connection, embedded: bool) -> Iterator[Finding
     yield revision
     if revision.verdict == "problem" or not server.is_installed(connection):
         return
+
     yield from server.check_roles(connection)
     yield from server.check_nodes(connection)
     if server.sees_all_collections(connection):

@@ -13,20 +13,20 @@ from nearsim_db.store import embedded
 from nearsim_db.store.settings import Settings
 
 _GIBIBYTE = 1024**3
-_LITTLE_DISK = 2 * _GIBIBYTE
-_NO_DISK = 256 * 1024**2
+_MIN_FREE_BYTES = 2 * _GIBIBYTE
+_MIN_FREE_BYTES_TO_WORK = 256 * 1024**2
 
 Verdict = Literal["ok", "warning", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was checked, the verdict, the facts, and advice on what to do unless it is `ok`."""
+    """The result of a check."""
 
-    check: str
+    check: str  # what was checked
     verdict: Verdict
     finding: str
-    advice: str = ""
+    advice: str = ""  # what to do, unless the verdict is ok
 
 
 def check_versions() -> Iterator[Finding]:
@@ -61,16 +61,19 @@ def check_embedded_server(settings: Settings) -> Iterator[Finding]:
     except NearsimError as error:
         yield Finding("embedded server", "problem", str(error))
         return
-    data = _data_major(state.data_directory)
-    programs = state.version.partition(".")[0]
-    if data is not None and data != programs:
+
+    data_major = _data_major(state.data_directory)
+    program_major = state.version.partition(".")[0]
+    if data_major is not None and data_major != program_major:
         yield Finding(
             "embedded server",
             "problem",
-            f"its programs are of PostgreSQL {programs}, the data in {state.data_directory} of PostgreSQL {data}",
-            f"dump the data with a server of PostgreSQL {data} and restore them, or move the folder away",
+            f"its programs are of PostgreSQL {program_major}, the data in {state.data_directory} of PostgreSQL "
+            f"{data_major}",
+            f"dump the data with a server of PostgreSQL {data_major} and restore them, or move the folder away",
         )
         return
+
     disk = _check_disk(state.data_directory)
     kept = "runs until: nearsim server stop" if state.kept else "stops when unused"
     running = f"running, {kept}" if state.running else "not running, starts on demand"
@@ -90,6 +93,8 @@ def _data_major(data_directory: Path) -> str | None:
 
 def _check_disk(data_directory: Path) -> Finding:
     free = embedded.free_bytes(data_directory)
-    verdict: Verdict = "problem" if free < _NO_DISK else "warning" if free < _LITTLE_DISK else "ok"
+    verdict: Verdict = (
+        "problem" if free < _MIN_FREE_BYTES_TO_WORK else "warning" if free < _MIN_FREE_BYTES else "ok"
+    )
     advice = "" if verdict == "ok" else "free some space, or set NEARSIM_HOME to a folder on a larger disk"
     return Finding("free disk", verdict, f"{free / _GIBIBYTE:,.1f} GiB at {data_directory}", advice)

@@ -14,8 +14,8 @@ from nearsim_db.store.schema import objects, revisions
 
 _MEBIBYTE = 1024**2
 _MAX_OBJECTS_SHOWN = 10
-# Settings whose defaults are too small for bulk loads and one large join: the least in bytes, and what to set.
-_SIZES = {
+# Settings whose defaults are too small for bulk loads and one large join: the minimum in bytes, and what to set.
+_MIN_SIZES = {
     "work_mem": (32 * 1024**2, "64MB"),
     "shared_buffers": (256 * 1024**2, "an eighth of the memory, at most 1GB"),
     "max_wal_size": (2 * 1024**3, "4GB"),
@@ -43,14 +43,18 @@ def check_standby(connection: Connection) -> Iterator[Finding]:
 
 
 def check_settings(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
-    """Check settings that make builds faster, which a standby has none of; the embedded server's are nearsim's own."""
+    """Check settings that make builds faster.
+
+    On a standby, which has no builds, and on the embedded server, which nearsim configures, they are only reported.
+    """
     are_used = not (embedded or server_settings.is_standby(connection))
-    for setting in server_settings.read_settings(connection, ["jit", *_SIZES]):
+    for setting in server_settings.read_settings(connection, ["jit", *_MIN_SIZES]):
         if setting.name == "jit":
             yield Finding("jit", "ok", f"{setting.shown} in nearsim's connections")
             continue
-        least, better = _SIZES[setting.name]
-        if not are_used or setting.size is None or setting.size >= least:
+
+        min_bytes, better = _MIN_SIZES[setting.name]
+        if not are_used or setting.size is None or setting.size >= min_bytes:
             yield Finding(setting.name, "ok", setting.shown)
         else:
             where = (
@@ -65,20 +69,22 @@ def check_nodes(connection: Connection) -> Iterator[Finding]:
     """Report each node, if band rows are distributed."""
     if not placement.is_distributed(connection):
         return
+
     nodes = placement.measure_nodes(connection)
-    refusal = placement.find_refusal(connection) if any(one.obstacle for one in nodes) else ""
+    refusal = placement.find_refusal(connection) if any(node.obstacle for node in nodes) else ""
     missing = placement.list_missing_members(connection)
-    for one in nodes:
-        name = f"{one.host}:{one.port}"
-        if one.obstacle:
+    for node in nodes:
+        name = f"{node.host}:{node.port}"
+        if node.obstacle:
             advice = (
                 "start it, or see its log; where it asks for a password, the coordinator needs that of this user in "
                 "pg_dist_authinfo (docs/how-to/scale-out.md#passwords); until then nothing is indexed or looked up"
             )
-            reason = refusal if name in refusal else one.obstacle
+            reason = refusal if name in refusal else node.obstacle
             yield Finding("node", "problem", f"{name} does not answer: {reason}", advice)
             continue
-        yield _check_node(name, one)
+
+        yield _check_node(name, node)
         if lacking := missing.get(name):
             finding = f"{name} lacks roles or memberships of the coordinator: what these users do fails there"
             yield Finding(
@@ -91,11 +97,14 @@ def _check_node(name: str, node: NodeState) -> Finding:
         f"{name}: {count_of(node.shards, 'shard')}, {node.bytes / _MEBIBYTE:,.0f} MB, "
         f"about {count_of(node.rows, 'band row')}"
     )
+
+    # A transaction on several nodes is prepared on each: two-phase commit needs a slot for every connection.
     if node.prepared_transactions < node.connections:
         advice = "set max_prepared_transactions to at least max_connections, and restart it"
         allowed = count_of(node.prepared_transactions, "prepared transaction")
         wrong = f"{finding}; commits over several nodes fail beyond its limit of {allowed}"
         return Finding("node", "problem", wrong, advice)
+
     if node.wal_level != "logical":
         advice = (
             "set wal_level = logical, and restart it; or move shards with shard_transfer_mode 'block_writes'"
@@ -112,8 +121,8 @@ def check_rights(connection: Connection) -> Finding:
         return Finding("rights", "ok", f"member of {roles.mine[-1]}; building indexes requires nearsim_admin")
     missing = server_settings.missing_rights(connection)
     if missing:
-        lacking = ", ".join(one.right for one in missing)
-        remedy = "; ".join(one.remedy for one in missing)
+        lacking = ", ".join(right.right for right in missing)
+        remedy = "; ".join(right.remedy for right in missing)
         return Finding("rights", "problem", f"this user lacks {lacking}", f"ask the owner for: {remedy}")
     purpose = "in the schema nearsim" if is_installed(connection) else "to create the schema nearsim"
     return Finding("rights", "ok", f"sufficient {purpose}")

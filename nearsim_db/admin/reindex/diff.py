@@ -17,12 +17,12 @@ from nearsim_db.store.generations.diffs import ClusterCounts, ComparedTables, Do
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import backlog
 
-_STEPS = 4
+_PROGRESS_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """One of the two generations."""
+class ComparedGeneration:
+    """One of the two generations that are compared."""
 
     generation: int
     state: str
@@ -33,7 +33,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
+class ComparedDocuments:
     """The documents of both generations."""
 
     live: DocumentTotals
@@ -42,30 +42,30 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Work queued for each generation, work set aside, and changes that are not dispatched yet."""
+    """Work that the generations still wait for."""
 
-    live: int
-    new: int
+    live: int  # work queued for the live generation
+    new: int  # work queued for the new one
     live_set_aside: int
     new_set_aside: int
-    changes: int
+    changes: int  # not dispatched yet
 
     @property
     def anything(self) -> bool:
-        """Whether this can account for some of the differences."""
+        """Whether any work can account for some of the differences."""
         return any((self.live, self.new, self.live_set_aside, self.new_set_aside, self.changes))
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The differences between a generation and the live one; `recipe` has the keys that differ, as (live, new)."""
+    """The differences between a generation and the live one."""
 
     collection: str
     profile: str
-    live: Compared
-    new: Compared
-    recipe: dict[str, tuple[Any, Any]]
-    documents: Documents
+    live: ComparedGeneration
+    new: ComparedGeneration
+    recipe: dict[str, tuple[Any, Any]]  # the keys that differ, with the values of the live and of the new one
+    documents: ComparedDocuments
     pairs: PairCounts
     clusters: ClusterCounts
     samples: Samples
@@ -109,42 +109,52 @@ def compare(
     """Count the differences and draw samples of each kind; `connection` is in a snapshot."""
     began = time.monotonic()
     both = ComparedTables(live.tables(connection), new.tables(connection))
-    progress("diff", 0, _STEPS)
-    documents = Documents(both.live.diff.count_documents(), both.new.diff.count_documents())
-    progress("diff", 1, _STEPS)
+
+    progress("diff", 0, _PROGRESS_STEPS)
+    documents = ComparedDocuments(both.live.diff.count_documents(), both.new.diff.count_documents())
+    progress("diff", 1, _PROGRESS_STEPS)
     pairs = both.count_pairs()
-    progress("diff", 2, _STEPS)
+    progress("diff", 2, _PROGRESS_STEPS)
     clusters = both.count_clusters()
-    progress("diff", 3, _STEPS)
+    progress("diff", 3, _PROGRESS_STEPS)
     drawn = samples.read_samples(connection, live, new, samples_per_kind, backend)
-    progress("diff", 4, _STEPS)
-    of_live = dict.fromkeys(("lost", "gained", "rescored"), pairs.live)
-    of_live |= dict.fromkeys(("merged", "split"), clusters.live)
-    checked = check_limits(limits, asdict(clusters) | asdict(pairs), of_live)
+    progress("diff", 4, _PROGRESS_STEPS)
+
+    # Limits are shares of the live generation's pairs or clusters.
+    live_counts = dict.fromkeys(("lost", "gained", "rescored"), pairs.live)
+    live_counts |= dict.fromkeys(("merged", "split"), clusters.live)
+    checked = check_limits(limits, asdict(clusters) | asdict(pairs), live_counts)
+
     return Difference(
         collection=live.collection,
         profile=live.profile,
-        live=_compared(live),
-        new=_compared(new),
+        live=_describe(live),
+        new=_describe(new),
         recipe=differing_keys(live.recipe, new.recipe),
         documents=documents,
         pairs=pairs,
         clusters=clusters,
         samples=drawn,
         limits=checked,
-        exceeded=any(one.exceeded for one in checked),
+        exceeded=any(limit.exceeded for limit in checked),
         waiting=_count_waiting(connection, live, new),
         seconds=round(time.monotonic() - began, 3),
     )
 
 
-def _compared(one: Generation) -> Compared:
-    return Compared(one.generation_id, one.state, one.fingerprint, one.bands, one.rows, one.created_at)
+def _describe(generation: Generation) -> ComparedGeneration:
+    return ComparedGeneration(
+        generation.generation_id,
+        generation.state,
+        generation.fingerprint,
+        generation.bands,
+        generation.rows,
+        generation.created_at,
+    )
 
 
 def _count_waiting(connection: Connection, live: Generation, new: Generation) -> Waiting:
-    (live_work, live_aside), (new_work, new_aside) = (
-        one.tables(connection).work.count() for one in (live, new)
-    )
+    live_work, live_aside = live.tables(connection).work.count()
+    new_work, new_aside = new.tables(connection).work.count()
     changes = backlog.count_changes(connection, live.collection_id)
     return Waiting(live_work, new_work, live_aside, new_aside, changes)

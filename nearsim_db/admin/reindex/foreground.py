@@ -19,16 +19,15 @@ from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation, State
 from nearsim_db.store.generations.generation_states import MAINTAINED
 
-_PATIENCE_SECONDS = 10.0  # time for a paused process to finish its batch
+# A process whose build was paused finishes its batch first.
+_PAUSED_PATIENCE_SECONDS = 10.0
 
 
 class ForegroundBuild:
-    """Builds generations and lets them catch up.
-
-    `unfinished` is the generation being built: after an exception, the one left behind.
-    """
+    """Builds generations and lets them catch up with changes."""
 
     def __init__(self, database: Database, progress: Progress, warn: Callable[[str], None]) -> None:
+        # The generation that is being built; after an exception, the one that was left behind.
         self.unfinished: Generation | None = None
         self._database = database
         self._progress = progress
@@ -68,6 +67,8 @@ class ForegroundBuild:
             with self._catch_up(self._progress) as catch_up:
                 catch_up.build(generation)
         self.catch_up(generation)
+
+        # Another process may have paused or abandoned it meanwhile.
         with self._database.transaction() as connection:
             generation_states.lock_profile(connection, generation.profile_id)
             state = generation_states.read_state(connection, generation)
@@ -98,9 +99,10 @@ class ForegroundBuild:
     def _build_lock(self, connection: Connection, generation: Generation, *, wait: bool) -> Iterator[None]:
         """Hold a generation's build lock during the block. Raises ConflictError if another process has it."""
         id = generation.generation_id
+
         attempts = Retrying(
             retry=retry_if_result(lambda taken: not taken),
-            stop=stop_after_delay(_PATIENCE_SECONDS if wait else 0.0),
+            stop=stop_after_delay(_PAUSED_PATIENCE_SECONDS if wait else 0.0),
             wait=wait_fixed(0.1),
             retry_error_callback=lambda state: False,
         )
@@ -108,6 +110,8 @@ class ForegroundBuild:
             raise ConflictError(
                 f"generation {id} is being built by another process; see: {generation.advice('reindex status')}"
             )
+
+        # The lock belongs to the session, so that no transaction stays open during the build.
         connection.commit()
         try:
             yield

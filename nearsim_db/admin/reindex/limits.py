@@ -7,18 +7,15 @@ from fractions import Fraction
 from nearsim_db.errors import LimitsExceededError, RecipeError
 
 _EXAMPLES = "give a share as 0.1% or 0.001, or a count such as 25"
-_PARTS = (
-    "lost",
-    "rescored",
-    "split",
-)  # at most all of the live generation's; gained and merged may exceed it
+# These are parts of the live generation, at most 100 % of it; gained and merged may exceed it.
+_PARTS_OF_LIVE = ("lost", "rescored", "split")
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A maximum as the user wrote it (`text`): a `share` of what the live generation has, or a `count`."""
+    """A maximum: a share of what the live generation has, or a count."""
 
-    text: str
+    text: str  # as the user wrote it
     share: Fraction | None
     count: int | None
 
@@ -30,6 +27,7 @@ class Limit:
         """
         if isinstance(value, Limit):
             return value
+
         text = str(value).strip()
         is_percent = text.endswith("%")
         number = text.removesuffix("%").strip()
@@ -39,6 +37,7 @@ class Limit:
             parsed = Fraction(number)
         except (ValueError, ZeroDivisionError) as error:
             raise RecipeError(f"cannot parse the limit {text!r}; {_EXAMPLES}") from error
+
         if parsed < 0:
             raise RecipeError(f"a limit of {text} is below 0; {_EXAMPLES}")
         if not is_percent and number.lstrip("+").isdigit():
@@ -46,10 +45,10 @@ class Limit:
         return cls(text, parsed / 100 if is_percent else parsed, None)
 
     def is_exceeded(self, changed: int, live: int) -> bool:
-        """Whether more changed than allowed, of as many as the live generation has; decided exactly."""
-        most = self.count if self.share is None else self.share * live
-        assert most is not None
-        return changed > most
+        """Whether more changed than allowed, of `live` pairs or clusters of the live one; computed exactly."""
+        maximum = self.count if self.share is None else self.share * live
+        assert maximum is not None
+        return changed > maximum
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Limits:
     split: Limit | None = None
 
     def __post_init__(self) -> None:
-        for name in _PARTS:
+        for name in _PARTS_OF_LIVE:
             limit: Limit | None = getattr(self, name)
             if limit is not None and limit.share is not None and limit.share > 1:
                 raise RecipeError(f"a limit of {limit.text} {name} is more than 100 %; {_EXAMPLES}")
@@ -71,7 +70,7 @@ class Limits:
     @classmethod
     def parse(cls, **values: "str | float | Limit | None") -> "Limits":
         """Parse limits by name, as Limits.parse(lost="0.1%", split=25). Raises RecipeError as `Limit.parse` does."""
-        return cls(**{name: None if one is None else Limit.parse(one) for name, one in values.items()})
+        return cls(**{name: None if limit is None else Limit.parse(limit) for name, limit in values.items()})
 
     @property
     def by_name(self) -> dict[str, Limit]:
@@ -82,16 +81,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CheckedLimit:
-    """A limit by name, what it allows, and what was found, of as many as the live generation has.
+    """A limit, compared with the differences of two generations."""
 
-    The share is None if it has none.
-    """
-
-    limit: str
-    allowed: str
-    found: int
-    live: int
-    found_share: float | None
+    limit: str  # its name
+    allowed: str  # the limit as the user wrote it
+    found: int  # number of differences
+    live: int  # number of pairs or clusters of the live generation
+    found_share: float | None  # of the live generation, None if it has no pairs or clusters
     exceeded: bool
 
 
@@ -120,11 +116,11 @@ def raise_if_exceeded(
 ) -> None:
     """Raise LimitsExceededError if any limit is exceeded, naming the command that shows the differences."""
     exceeded = []
-    for one in checked:
-        if one.exceeded:
-            share = "" if one.found_share is None else f" ({100 * one.found_share:.4g} %)"
-            allowed = f"where {one.allowed} is allowed"
-            exceeded.append(f"{one.limit} {one.found:,} of {one.live:,}{share} {allowed}")
+    for limit in checked:
+        if limit.exceeded:
+            share = "" if limit.found_share is None else f" ({100 * limit.found_share:.4g} %)"
+            allowed = f"where {limit.allowed} is allowed"
+            exceeded.append(f"{limit.limit} {limit.found:,} of {limit.live:,}{share} {allowed}")
     if exceeded:
         raise LimitsExceededError(
             f"generation {generation_id} was not promoted: {', '.join(exceeded)}; nothing was changed. To see the "

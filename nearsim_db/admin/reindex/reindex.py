@@ -60,9 +60,9 @@ class Reindex:
     ) -> Generation:
         """Create a generation beside the live one; unless `detached`, build it until it is ready.
 
-        Its recipe is `recipe`, or the live one with `settings` ("match.threshold=0.7") applied, its tables
-        `tables`, else those that suit the collection. Raises ConflictError if another generation is pending or none is
-        live, BuildStoppedError if it is paused or abandoned meanwhile.
+        Its recipe is `recipe`, by default the live one, with `settings` ("match.threshold=0.7") applied; its tables are
+        `tables`, by default those that suit the collection. Raises ConflictError if another generation is pending or
+        none is live, BuildStoppedError if it is paused or abandoned meanwhile.
         """
 
         def create(connection: Connection) -> Generation:
@@ -87,15 +87,18 @@ class Reindex:
         existing = self._generations(connection)
         live = select.live(existing)
         select.refuse_second_pending(connection, existing)
-        made = restore_for_reading(live.recipe, live.fingerprint, live.bands, live.rows)
-        wanted = recipe or made.recipe
-        profile = resolve(override(wanted, settings) if settings else wanted)
+
+        live_profile = restore_for_reading(live.recipe, live.fingerprint, live.bands, live.rows)
+        base = recipe or live_profile.recipe
+        profile = resolve(override(base, settings) if settings else base)
         profiles.refuse_unusable(connection, live.collection_id, to_mapping(profile.recipe))
         profiles.refuse_delete(connection, live.collection_id, profile.recipe)
+
         for message in recipe_warnings.of_profile(profile):
             self._warn(message)
         if detached and (short := profiles.warn_of_index(connection, live, profile)) is not None:
             self._warn(short)
+
         return generation_rows.create_generation(
             connection,
             live.profile_id,
@@ -173,10 +176,11 @@ class Reindex:
             chosen = (
                 select.pending(existing) if generation_id is None else select.by_id(existing, generation_id)
             )
+
         if limits.by_name:
-            found = self.diff(chosen.generation_id, samples=0, limits=limits)
+            difference = self.diff(chosen.generation_id, samples=0, limits=limits)
             raise_if_exceeded(
-                chosen.generation_id, found.profile, found.limits, chosen.advice("reindex diff")
+                chosen.generation_id, difference.profile, difference.limits, chosen.advice("reindex diff")
             )
         return chosen, self._switch_to(chosen, ["ready", "retired"])
 
@@ -215,7 +219,9 @@ class Reindex:
         A generation that is still read after `patience_seconds` is dropped later, by a worker or the next call.
         """
         chosen = self.find_droppable() if chosen is None else chosen
-        return [drop_generation.drop(self.database.engine, one, patience_seconds) for one in chosen]
+        return [
+            drop_generation.drop(self.database.engine, generation, patience_seconds) for generation in chosen
+        ]
 
     def pending(self) -> Generation:
         """Return the generation that is built beside the live one or waits to be promoted. Raises NotFoundError."""
@@ -231,17 +237,17 @@ class Reindex:
         return select.of_profile(connection, self.collection, self.profile)
 
 
-_ATTEMPTS = 200
+_MAX_PROMOTION_ATTEMPTS = 200
 
 
 def promote(database: Database, generation: Generation, states: Sequence[State]) -> GenerationId | None:
-    """Make a generation in one of some states live; return the previous one, which is retired.
+    """Make a generation live; return the previous live one, which is retired.
 
-    Raises ConflictError if it is in another state, or if its profile's generations stay locked.
+    Raises ConflictError if its state is not in `states`, or if its profile's generations stay locked.
     """
     attempts = Retrying(
         retry=retry_if_exception(is_lock_timeout),
-        stop=stop_after_attempt(_ATTEMPTS),
+        stop=stop_after_attempt(_MAX_PROMOTION_ATTEMPTS),
         wait=wait_random(0.02, 0.2),
     )
 

@@ -1,4 +1,4 @@
-"""A sample of the differences between two generations, with texts and the reasons why two are no pair."""
+"""A sample of the differences between two generations, with texts, and why one of them lacks a pair."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -30,7 +30,7 @@ from nearsim_db.store.generations.diffs import (
 )
 from nearsim_db.store.generations.generation_rows import Generation
 
-_TEXT_CHARACTERS = 10_000
+_MAX_TEXT_CHARACTERS = 10_000
 _BEFORE_TWINS, _NOW_TWINS = "before: identical features", "now: identical features"
 _OTHER_RECIPE = "the shingling or metric changed, so similarity differs"
 _NO_EVIDENCE = PairInGeneration(False, False, None, None, None)
@@ -38,31 +38,26 @@ _NO_EVIDENCE = PairInGeneration(False, False, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class SampledDocument:
-    """A document of a pair; `id` is the external id, or #doc_id if it was deleted.
+    """A document of a pair."""
 
-    `text` is what either recipe compares, its beginning if it `is_cut`, None if it cannot be read. If it is `stale`, it
-    has changed since it was compared.
-    """
-
-    id: str
+    id: str  # the external id, or #doc_id if the document was deleted
     doc_id: int
     title: str | None
-    text: str | None
-    is_cut: bool
-    stale: bool
+    text: str | None  # the fields that either recipe compares, None if they cannot be read
+    is_cut: bool  # whether the text is only its beginning
+    stale: bool  # whether it has changed since it was compared
 
 
 @dataclass(frozen=True, slots=True)
 class SampledPair:
-    """A sample pair standing for `pairs` pairs of the same two heads, with the evidence of each generation and why they
-    differ."""
+    """A pair that differs between two generations."""
 
     left: SampledDocument
     right: SampledDocument
-    pairs: int
+    pairs: int  # pairs of documents with the same features as these two, which this one represents
     live: PairInGeneration
     new: PairInGeneration
-    why: str
+    why: str  # why the generations differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +72,10 @@ class Samples:
 
 
 def read_samples(
-    connection: Connection, live: Generation, new: Generation, amount: int, backend: str | None
+    connection: Connection, live: Generation, new: Generation, count: int, backend: str | None
 ) -> Samples:
-    """Draw at most `amount` of each kind, after pairs and clusters were counted in the same transaction."""
-    if not amount:
+    """Draw at most `count` of each kind, after pairs and clusters were counted in the same transaction."""
+    if not count:
         return Samples((), (), (), (), ())
     both = ComparedTables(live.tables(connection), new.tables(connection))
 
@@ -88,39 +83,44 @@ def read_samples(
         return tuple(_complete(connection, live, new, chosen, backend)) if chosen else ()
 
     return Samples(
-        completed(both.sample_absent("live", amount)),
-        completed(both.sample_absent("new", amount)),
-        completed(both.sample_rescored(amount)),
-        tuple(both.sample_clusters("new", amount)),
-        tuple(both.sample_clusters("live", amount)),
+        completed(both.sample_absent("live", count)),
+        completed(both.sample_absent("new", count)),
+        completed(both.sample_rescored(count)),
+        tuple(both.sample_clusters("new", count)),
+        tuple(both.sample_clusters("live", count)),
     )
 
 
 def _complete(
     connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
 ) -> Iterator[SampledPair]:
-    """Complete pairs of one kind with their texts and what the generation that lacks them makes of them."""
+    """Complete pairs of one kind with their texts, and with figures and a reason of the generation that lacks them."""
     are_lost, are_gained = chosen[0].new is None, chosen[0].live is None
     texts = _SampledTexts(connection, live if are_lost else new, (live, new), chosen)
     missing = None
     if are_lost or are_gained:
         missing = _MissingPairs(connection, new if are_lost else live, backend, chosen)
-    for one in chosen:
-        found, reason = (_NO_EVIDENCE, "") if missing is None else missing.explain(one)
-        before, after = _evidence(one.live, live, found), _evidence(one.new, new, found)
+
+    for pair in chosen:
+        computed, reason = (_NO_EVIDENCE, "") if missing is None else missing.explain(pair)
+        before, after = _evidence(pair.live, live, computed), _evidence(pair.new, new, computed)
         if are_lost:
             why = f"{_BEFORE_TWINS}; now: {reason}" if before.twins else f"now: {reason}"
         elif are_gained:
             why = f"before: {reason}; {_NOW_TWINS}" if after.twins else f"before: {reason}"
         else:
             why = _BEFORE_TWINS if before.twins else _NOW_TWINS if after.twins else _OTHER_RECIPE
-        yield SampledPair(texts.side(one.left_id), texts.side(one.right_id), one.pairs, before, after, why)
+        left, right = texts.side(pair.left_id), texts.side(pair.right_id)
+        yield SampledPair(left, right, pair.pairs, before, after, why)
 
 
 def _evidence(
     pair: PairInGeneration | None, generation: Generation, computed: PairInGeneration
 ) -> PairInGeneration:
-    """Complete the evidence of a pair by the recipe, what was computed without one; twins share all bands."""
+    """Return the evidence of a stored pair, or what was computed without one.
+
+    The bands that twins share and whether the similarity is exact are not stored: they follow from the recipe.
+    """
     if pair is None:
         return computed
     shared = generation.bands if pair.twins else pair.shared_bands
@@ -129,7 +129,7 @@ def _evidence(
 
 
 class _SampledTexts:
-    """The documents of some pairs with their texts, as far as they exist."""
+    """The documents of pairs with their texts; texts of deleted documents are missing."""
 
     def __init__(
         self,
@@ -138,22 +138,25 @@ class _SampledTexts:
         both: Sequence[Generation],
         chosen: Sequence[DiffPair],
     ) -> None:
-        doc_ids, recipes = _doc_ids(chosen), [one.recipe for one in both]
-        self._fields = [name for name in ("title", "body") if any(name in one["fields"] for one in recipes)]
-        self._html = any(one["normalise"]["html"] for one in recipes)
+        """`generation` is one of `both` that has the documents; texts have the fields of either recipe."""
+        doc_ids, recipes = _doc_ids(chosen), [generation.recipe for generation in both]
+        self._fields = [
+            name for name in ("title", "body") if any(name in recipe["fields"] for recipe in recipes)
+        ]
+        self._html = any(recipe["normalise"]["html"] for recipe in recipes)
         tables = generation.tables(connection)
         self._documents = tables.diff.read_documents(doc_ids)
-        self._texts = tables.report.read_texts(generation.collection_id, doc_ids, _TEXT_CHARACTERS)
+        self._texts = tables.report.read_texts(generation.collection_id, doc_ids, _MAX_TEXT_CHARACTERS)
 
     def side(self, doc_id: int) -> SampledDocument:
         """Return a document of a pair, with the text that either recipe compares."""
-        one, text = self._documents[doc_id], self._texts.get(doc_id)
-        name = f"#{doc_id}" if one.external_id is None else one.external_id
+        document, text = self._documents[doc_id], self._texts.get(doc_id)
+        name = f"#{doc_id}" if document.external_id is None else document.external_id
         if text is None:
-            return SampledDocument(name, doc_id, one.title, None, False, False)
+            return SampledDocument(name, doc_id, document.title, None, False, False)
         content = shown_text({"title": text.title, "body": text.body}, self._fields, html=self._html)
-        is_cut = (text.characters or 0) > _TEXT_CHARACTERS
-        return SampledDocument(name, doc_id, one.title, content, is_cut, text.stale)
+        is_cut = (text.characters or 0) > _MAX_TEXT_CHARACTERS
+        return SampledDocument(name, doc_id, document.title, content, is_cut, text.stale)
 
 
 def _doc_ids(chosen: Sequence[DiffPair]) -> list[int]:
@@ -177,57 +180,60 @@ class _MissingPairs:
         self._features: dict[int, NDArray[Any]] = {}
         if self._encoder is None:
             return
+
         doc_ids = list(self._documents)
         contents = read_contents(connection, generation.collection_id, self._encoder, doc_ids)
         features = self._encoder.features(list(contents.values()))
         for position, doc_id in enumerate(contents):
-            own = features.of(position)
-            # Of a text that is the one that was signed.
+            # Features of a text that changed since it was signed explain nothing.
+            document_features = features.of(position)
             digest = self._documents[doc_id].digest
-            if digest is not None and self._encoder.is_digest(digest, own, doc_id):
-                self._features[doc_id] = own
+            if digest is not None and self._encoder.is_digest(digest, document_features, doc_id):
+                self._features[doc_id] = document_features
 
     def explain(self, pair: DiffPair) -> tuple[PairInGeneration, str]:
-        """Return what can be computed of two documents, and the reason why they are not a pair."""
+        """Return the computed evidence of two documents, and the reason why they are not a pair."""
         both = [self._documents[doc_id] for doc_id in (pair.left_id, pair.right_id)]
-        for one in both:
-            reason = self._why_in_no_pair(one)
+        for document in both:
+            reason = self._why_in_no_pair(document)
             if reason is not None:
-                return _NO_EVIDENCE, f"{_name(one)} {reason}"
+                return _NO_EVIDENCE, f"{_name(document)} {reason}"
         if self._encoder is None:
             return (
                 _NO_EVIDENCE,
                 f"unknown: this version cannot read generation {self._generation.generation_id}",
             )
-        features = [self._features[one.doc_id] for one in both if one.doc_id in self._features]
-        sketches = sketches_from([one.sketch or b"" for one in both], self._encoder.family)
+
+        features = [self._features[document.doc_id] for document in both if document.doc_id in self._features]
+        sketches = sketches_from([document.sketch or b"" for document in both], self._encoder.family)
         figures = PairFigures.of(self._encoder, sketches, features if len(features) == len(both) else None)
         if self._encoder.is_exact and figures.scores is None:
-            changed = next(_name(one) for one in both if one.doc_id not in self._features)
+            changed = next(_name(document) for document in both if document.doc_id not in self._features)
             evidence = PairInGeneration(False, False, None, figures.shared_bands, None)
             return evidence, f"the text of {changed} has changed since it was indexed"
+
         similarity = float(figures.decisive.similarity[0])
         evidence = PairInGeneration(False, False, similarity, figures.shared_bands, self._encoder.is_exact)
-        left, right = labels_of([one.digest for one in both if one.digest is not None])
+        left, right = labels_of([document.digest for document in both if document.digest is not None])
         if self._encoder.across is not None and (left == right).all():
             return evidence, of_same_value(self._encoder.across)
         return evidence, _reason(figures)
 
-    def _why_in_no_pair(self, one: DiffDocument) -> str | None:
+    def _why_in_no_pair(self, document: DiffDocument) -> str | None:
         """Return why a document can be in no pair at all, None if it can."""
-        if not one.exists:
+        if not document.exists:
             return "was deleted"
-        if one.waits:
+        if document.waits:
             return "waits to be indexed"
-        if one.feature_count is None:
+        if document.feature_count is None:
             age = self._generation.recipe["retain"]["age"]
             return "is not indexed" if age == "none" else f"is older than the retention of {age}"
-        return None if one.feature_count else "has no features"
+        return None if document.feature_count else "has no features"
 
 
-def _name(one: DiffDocument) -> str:
+def _name(document: DiffDocument) -> str:
     """Return a document's external id, or its number if it was deleted."""
-    return f"#{one.doc_id}" if one.external_id is None else repr(one.external_id)
+    return f"#{document.doc_id}" if document.external_id is None else repr(document.external_id)
 
 
 def _reason(figures: PairFigures) -> str:

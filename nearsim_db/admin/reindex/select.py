@@ -1,4 +1,4 @@
-"""Which generation of a profile a command applies to."""
+"""Choose the generation of a profile that a command applies to."""
 
 from collections.abc import Sequence
 
@@ -17,14 +17,14 @@ def of_profile(connection: Connection, collection: str, profile: str | None) -> 
     """
     generations = list_of_collection(connection, collection)
     name = choose_newest(connection, collection, generations, profile).profile
-    return [one for one in generations if one.profile == name]
+    return [generation for generation in generations if generation.profile == name]
 
 
 def live(generations: Sequence[Generation]) -> Generation:
     """Return the live generation. Raises ConflictError if there is none yet."""
-    for one in generations:
-        if one.state == "live":
-            return one
+    for generation in generations:
+        if generation.state == "live":
+            return generation
     raise ConflictError(
         f"profile {generations[0].profile!r} has no live index to replace yet; ingest documents, or run: "
         f"{suggested_command('build', generations[0].collection)}"
@@ -33,9 +33,9 @@ def live(generations: Sequence[Generation]) -> Generation:
 
 def pending(generations: Sequence[Generation]) -> Generation:
     """Return the generation that is built beside the live one or waits to be promoted. Raises NotFoundError."""
-    for one in generations:
-        if one.state in PENDING and one.replaces is not None:
-            return one
+    for generation in generations:
+        if generation.state in PENDING and generation.replaces is not None:
+            return generation
     raise NotFoundError(
         f"no index is being built beside the live one of profile {generations[0].profile!r}; "
         f"start with: {generations[0].advice('reindex start')}"
@@ -48,22 +48,22 @@ def comparable(generations: Sequence[Generation]) -> Generation:
         return pending(generations)
     except NotFoundError as error:
         retired = [
-            f"generation {one.generation_id} is retired; to compare with it: "
-            f"{one.advice('reindex diff', '--generation', str(one.generation_id))}"
-            for one in generations
-            if one.state == "retired"
+            f"generation {generation.generation_id} is retired; to compare with it: "
+            f"{generation.advice('reindex diff', '--generation', str(generation.generation_id))}"
+            for generation in generations
+            if generation.state == "retired"
         ]
         raise NotFoundError("; ".join([str(error), *retired])) from error
 
 
 def refuse_second_pending(connection: Connection, generations: Sequence[Generation]) -> None:
     """Raise ConflictError if a generation is pending, with what can be done about it."""
-    for one in generations:
-        if one.state in PENDING:
-            attended = is_attended(connection, one)
+    for generation in generations:
+        if generation.state in PENDING:
+            attended = is_attended(connection, generation)
             raise ConflictError(
-                f"generation {one.generation_id} of profile {one.profile!r} is "
-                f"{state_label(one, attended=attended)}; {_remedy(one, attended=attended)}"
+                f"generation {generation.generation_id} of profile {generation.profile!r} is "
+                f"{state_label(generation, attended=attended)}; {_remedy(generation, attended=attended)}"
             )
 
 
@@ -87,10 +87,10 @@ def refuse_unbuilt(connection: Connection, generation: Generation) -> None:
 
 def by_id(generations: Sequence[Generation], generation_id: int) -> Generation:
     """Return one generation. Raises NotFoundError, naming those that exist."""
-    for one in generations:
-        if one.generation_id == generation_id:
-            return one
-    existing = ", ".join(f"{one.generation_id} ({one.state})" for one in generations)
+    for generation in generations:
+        if generation.generation_id == generation_id:
+            return generation
+    existing = ", ".join(f"{generation.generation_id} ({generation.state})" for generation in generations)
     raise NotFoundError(
         f"profile {generations[0].profile!r} has no generation {generation_id}; existing generations: {existing}"
     )
@@ -98,19 +98,23 @@ def by_id(generations: Sequence[Generation], generation_id: int) -> Generation:
 
 def last_retired(generations: Sequence[Generation]) -> Generation:
     """Return the generation that was live before. Raises ConflictError if it was dropped."""
-    retired = [one for one in generations if one.state == "retired" and one.retired_at is not None]
+    retired = [
+        generation
+        for generation in generations
+        if generation.state == "retired" and generation.retired_at is not None
+    ]
     if not retired:
         raise ConflictError(
             f"profile {generations[0].profile!r} has no retired generation to roll back to; "
             f"to build a new one: {generations[0].advice('reindex start')}"
         )
-    return max(retired, key=lambda one: (one.retired_at, one.generation_id))
+    return max(retired, key=lambda generation: (generation.retired_at, generation.generation_id))
 
 
 def droppable(generations: Sequence[Generation], generation_id: GenerationId | None) -> list[Generation]:
     """Return one generation, or all that are retired or abandoned. Raises ConflictError for a live or first one."""
     if generation_id is None:
-        return [one for one in generations if one.state in ("retired", "abandoned")]
+        return [generation for generation in generations if generation.state in ("retired", "abandoned")]
     chosen = by_id(generations, generation_id)
     if chosen.state == "live" or chosen.is_first_build:
         raise ConflictError(

@@ -21,33 +21,34 @@ from nearsim_db.store.generations.generation_states import (
 from nearsim_db.store.work import leases, queue
 
 STAGES = ("sign", "bands", "pairs", "clusters")
-# Seconds per document with the default recipe, measured on 6,000 Reuters stories on a busy machine. Only their
-# proportions matter: the speed is that of the current build.
-_SECONDS = {"sign": 0.0007, "bands": 0.0011, "pairs": 0.0005, "clusters": 0.0001}
-_WORK_PER_SECOND = 1_000.0  # assumed until measured
-_LEAST_DOCUMENTS = 1_000  # of a build whose seconds are meaningful
+# Measured with the default recipe on 6,000 Reuters stories on a busy machine. Only their proportions matter: the speed
+# of the current build scales them.
+_SECONDS_PER_DOCUMENT = {"sign": 0.0007, "bands": 0.0011, "pairs": 0.0005, "clusters": 0.0001}
+# Assumed until it is measured.
+_WORK_PER_SECOND = 1_000.0
+# The seconds of a smaller build say little about its speed.
+_MIN_TIMED_DOCUMENTS = 1_000
 _REPORT_SECONDS = 2.0
-_ALMOST_DONE = 0.95
+_MAX_GUESSED_SHARE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """Progress of a build: its documents, the share of its stage that is done (None if unknown), the seconds since that
-    stage was started or resumed, the share done before that, and the work queued for after the build."""
+    """Progress of a build."""
 
     stage: str
-    documents: int
-    share: float | None
-    share_before: float
-    elapsed_seconds: float
-    queued: int
+    documents: int  # of the whole build
+    share: float | None  # of the stage that is done, None if unknown
+    share_before: float  # share that was done when the stage was started or resumed
+    elapsed_seconds: float  # since the stage was started or resumed
+    queued: int  # work to be done after the build
 
 
 def seconds_by_stage(live: Mapping[str, Any]) -> dict[str, float]:
     """Return seconds per document of each stage from the figures of a built generation, or defaults without them."""
     documents, seconds = live.get("documents", 0), live.get("seconds", {})
-    if documents < _LEAST_DOCUMENTS or any(stage not in seconds for stage in STAGES):
-        return _SECONDS
+    if documents < _MIN_TIMED_DOCUMENTS or any(stage not in seconds for stage in STAGES):
+        return _SECONDS_PER_DOCUMENT
     return {stage: seconds[stage] / documents for stage in STAGES}
 
 
@@ -57,23 +58,26 @@ def estimate(
     spent: Mapping[str, float],
     work_per_second: float | None,
 ) -> tuple[float, float]:
-    """Return (percent done, seconds left) of a build and of what is queued for it.
+    """Return (percent done, seconds left) of a build and of the work that is queued for it.
 
     `usual` has seconds per document of each stage, `spent` the seconds of the stages that this build has completed.
     """
     expected = {stage: max(usual[stage] * progress.documents, 1e-3) for stage in STAGES}
-    queue = progress.queued / (work_per_second or _WORK_PER_SECOND)
+    queue_seconds = progress.queued / (work_per_second or _WORK_PER_SECOND)
     if progress.stage not in STAGES:
-        whole = sum(expected.values())
-        return 100 * whole / (whole + queue), queue
+        build_seconds = sum(expected.values())
+        return 100 * build_seconds / (build_seconds + queue_seconds), queue_seconds
+
+    # Completed stages show how much slower than expected this build is.
     at = STAGES.index(progress.stage)
     completed = [stage for stage in STAGES[:at] if stage in spent]
-    slowdown = (
-        sum(spent[one] for one in completed) / sum(expected[one] for one in completed) if completed else 1.0
-    )
+    slowdown = 1.0
+    if completed:
+        slowdown = sum(spent[stage] for stage in completed) / sum(expected[stage] for stage in completed)
+
     share, seconds = _current_stage(progress, expected[progress.stage] * slowdown)
     before = sum(expected[stage] for stage in STAGES[:at]) * slowdown
-    after = sum(expected[stage] for stage in STAGES[at + 1 :]) * slowdown + queue
+    after = sum(expected[stage] for stage in STAGES[at + 1 :]) * slowdown + queue_seconds
     done, left = before + seconds * share, seconds * (1 - share) + after
     return 100 * done / (done + left), left
 
@@ -82,9 +86,9 @@ def _current_stage(progress: StageProgress, expected_seconds: float) -> tuple[fl
     """Return the share of the current stage that is done, and the seconds that the whole stage takes."""
     share = progress.share
     if share is None:
-        return min(progress.elapsed_seconds / expected_seconds, _ALMOST_DONE), expected_seconds
+        return min(progress.elapsed_seconds / expected_seconds, _MAX_GUESSED_SHARE), expected_seconds
     if progress.elapsed_seconds and share > progress.share_before:
-        # Its own speed predicts better than that of earlier stages.
+        # The speed of the current stage predicts better than the speed of earlier stages.
         return share, progress.elapsed_seconds / (share - progress.share_before)
     return share, expected_seconds
 
@@ -111,24 +115,22 @@ class WorkRate:
 class Status:
     """A generation and its progress.
 
-    `done` of `total` documents have completed its stage, None if unknown. `waiting` is work queued for it, `set_aside`
-    work that failed for good. `is_attended` means that a process builds it now; a build that is neither attended nor
-    detached was left behind. `percent` is of the whole build and the queue; `seconds_left` is None if no process will
-    continue. `waits_for_worker` means that only a worker can continue and none runs. `differs` are the recipe's keys
-    that differ from the live generation's, such as shingle.k.
+    A build that is neither attended nor detached was left behind by a process that ended.
     """
 
     generation: Generation
-    is_attended: bool
-    waits_for_worker: bool
-    done: int | None
-    total: int | None
-    percent: float | None
-    seconds_left: float | None
-    waiting: int
-    set_aside: int
+    is_attended: bool  # whether a process builds it now
+    waits_for_worker: bool  # whether only a worker can continue it, and none runs
+    done: int | None  # documents that have completed its stage, None if unknown
+    total: int | None  # documents that have to complete its stage, None if unknown
+    percent: float | None  # of the whole build and the queue
+    seconds_left: float | None  # None if no process will continue
+    waiting: int  # work queued for it
+    set_aside: int  # work that failed for good
     bytes: int
-    differs: Mapping[str, Any]
+    differs: Mapping[
+        str, Any
+    ]  # its values of the recipe keys, such as shingle.k, that differ from the live generation
 
     @property
     def is_left_behind(self) -> bool:
@@ -137,7 +139,7 @@ class Status:
 
     @property
     def remedy_where_refused(self) -> str | None:
-        """What to do if this version would make different sketches and so cannot write to it, else None."""
+        """What to do if this version cannot write to it because its sketches would differ, else None."""
         return profiles.remedy(self.generation) if profiles.is_refused(self.generation) else None
 
     @property
@@ -149,27 +151,35 @@ class Status:
 def read_status(connection: Connection, collection: str, profile: str | None) -> list[Status]:
     """Return the generations of a profile or of all profiles, oldest first. Raises NotFoundError."""
     generations = list_of_collection(connection, collection)
-    if profile is not None and all(one.profile != profile for one in generations):
+    if profile is not None and all(generation.profile != profile for generation in generations):
         refuse_profile(collection, profile, generations)
-    live = {one.profile_id: one for one in generations if one.state == "live"}
-    chosen = [one for one in generations if profile in (None, one.profile)]
-    return [_status(connection, one, live.get(one.profile_id)) for one in chosen]
+
+    live = {generation.profile_id: generation for generation in generations if generation.state == "live"}
+    return [
+        _status(connection, generation, live.get(generation.profile_id))
+        for generation in generations
+        if profile in (None, generation.profile)
+    ]
 
 
 def _status(connection: Connection, generation: Generation, live: Generation | None) -> Status:
     tables = generation.tables(connection)
     waiting, set_aside = tables.work.count()
     if generation.state == "abandoned":
-        waiting = set_aside = 0  # work that was in progress when it was abandoned
+        # Work that was in progress when it was abandoned is never done.
+        waiting = set_aside = 0
+
     attended = generation.state in PENDING and is_attended(connection, generation)
     is_detached_build = generation.state == "building" and generation.detached
     needs_worker = (is_detached_build or generation.state == "catching_up") and not attended
     waits_for_worker = needs_worker and not leases.count_responsive(connection)
+
     done, total = _count_done(connection, generation)
     percent, left = _estimate(connection, generation, live, done, total, waiting)
     continues = attended or generation.detached or generation.state in MAINTAINED
     if generation.state == "paused" or waits_for_worker or not continues:
         left = None
+
     return Status(
         generation,
         attended,
@@ -214,6 +224,8 @@ def _estimate(
     documents = generation.figures.get("documents")
     if documents is None:
         documents = collection_rows.count_documents(connection, generation.collection_id)
+
+    # `began` has the moment, and the documents done, when a stage was last started or resumed.
     is_current = began.get("stage") == generation.stage
     elapsed = queue.server_time(connection).timestamp() - began["at"] if is_current else 0.0
     share = None if done is None or not total else min(done / total, 1.0)

@@ -1,4 +1,4 @@
-"""Verification of one generation, and on request its repair: in place, or by building another beside it."""
+"""Verify one generation, and on request repair it: in place, or by building another generation beside it."""
 
 import random
 from collections.abc import Callable
@@ -8,7 +8,14 @@ import numpy as np
 
 from nearsim_db.admin.reindex import Reindex, select
 from nearsim_db.admin.verify_index.check import IndexChecker
-from nearsim_db.admin.verify_index.findings import KEPT, NOTHING_CHECKED, Fault, Findings, IndexCheck, Kind
+from nearsim_db.admin.verify_index.findings import (
+    MAX_RECORDED,
+    NOTHING_CHECKED,
+    Fault,
+    FoundFaults,
+    IndexCheck,
+    Kind,
+)
 from nearsim_db.errors import DEFAULT, ConflictError, DatabaseError, EmptyIndexError
 from nearsim_db.indexing import drop_generation
 from nearsim_db.indexing.catch_up import CatchUp
@@ -32,22 +39,18 @@ __all__ = ["DEFAULT_SAMPLE", "Fault", "IndexCheck", "Kind", "VerifyResult", "ver
 
 DEFAULT_SAMPLE = 1_000
 
-_ATTEMPTS = 3
+_MAX_REPAIR_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """What was found, and the result of the repair.
-
-    `after` is what was found after the repair, `rebuilt` the generation built for it; both are None if nothing was
-    repaired.
-    """
+    """The checks before and after a repair."""
 
     collection: str
     profile: str
     found: IndexCheck
-    after: IndexCheck | None = None
-    rebuilt: GenerationId | None = None
+    after: IndexCheck | None = None  # the check after the repair, None if nothing was repaired
+    rebuilt: GenerationId | None = None  # the generation that was built to replace the faulty one
 
     @property
     def is_repaired(self) -> bool:
@@ -86,12 +89,12 @@ def verify_index(
     with ContextFactory.open(database.settings, warn) as contexts:
         seed = random.randrange(1 << 31) if seed is None else seed
         checker = IndexChecker(database, contexts, progress, sample, seed)
-        found, findings = checker.check(chosen)
-        if repair and found.faults:
+        before, findings = checker.check(chosen)
+        if repair and before.faults:
             with database.transaction() as connection:
                 attachments.refuse_lost_texts(connection, chosen.collection_id)
-            return _Repair(database, collection, chosen, checker, found).run(findings)
-        return VerifyResult(collection, chosen.profile, found)
+            return _Repair(database, collection, chosen, checker, before).run(findings)
+        return VerifyResult(collection, chosen.profile, before)
 
 
 def _choose(
@@ -112,40 +115,44 @@ def _choose(
 
 @dataclass(frozen=True, slots=True)
 class _Repair:
+    """The repair of a generation whose check found faults."""
+
     database: Database
     collection: str
     generation: Generation
     checker: IndexChecker
-    found: IndexCheck
+    before: IndexCheck
 
-    def run(self, findings: Findings) -> VerifyResult:
+    def run(self, findings: FoundFaults) -> VerifyResult:
         """Repair until no faults are left, or until further attempts do not help."""
-        after = self.found
+        after = self.before
         self._refuse_missing_shared_table()
+
+        # Tables that other generations need as well are repaired before this generation.
         if shared := self._damaged_shared(findings):
             self._rebuild_indexes(shared)
             after, findings = self.checker.check(self.generation)
 
-        # No index does without the tables of all pairs and members.
+        # Every index uses the tables of all pairs and all members, so that no other generation avoids them.
         leaves = self.generation.leaves
         if damaged := [name for name in SHARED_BY_ALL if leaves.name(name) in findings.damaged_tables]:
             self._restore_shared(damaged)
             after, findings = self.checker.check(self.generation)
 
-        for _ in range(_ATTEMPTS):
+        for _ in range(_MAX_REPAIR_ATTEMPTS):
             if not after.faults:
                 break
             if is_beyond_repair(findings):
                 return self._rebuild("own" if self._damaged_shared(findings) else None)
             self._repair_in_place(findings)
             after, findings = self.checker.check(self.generation)
-        return VerifyResult(self.collection, self.generation.profile, self.found, after)
+        return VerifyResult(self.collection, self.generation.profile, self.before, after)
 
     def _refuse_missing_shared_table(self) -> None:
-        """Refuse to repair without a table that the indexes of all small collections share, also later ones."""
+        """Refuse to repair if a table that all small collections share is missing."""
         leaves = self.generation.leaves
         shared = set(map(leaves.name, leaves.shared))
-        for fault in self.found.faults:
+        for fault in self.before.faults:
             if fault.kind == "missing_table" and fault.table in shared:
                 raise ConflictError(
                     f"the table nearsim_index.{fault.table}, which the indexes of many collections share, does not "
@@ -153,18 +160,18 @@ class _Repair:
                     "the documents (nearsim export --keep all) into a new database"
                 )
 
-    def _damaged_shared(self, findings: Findings) -> list[str]:
-        """Return the tables that other generations need as well and that are damaged, or a shard of theirs."""
+    def _damaged_shared(self, findings: FoundFaults) -> list[str]:
+        """Return the tables that other generations need as well and that are damaged, or have a damaged shard."""
         leaves, damaged = self.generation.leaves, findings.damaged_tables
         shared = map(leaves.name, leaves.shared)
         return [
             table
             for table in (*shared, index_checks.COPIES)
-            if any(one == table or one.startswith(f"{table}_") for one in damaged)
+            if any(name == table or name.startswith(f"{table}_") for name in damaged)
         ]
 
     def _rebuild_indexes(self, tables: list[str]) -> None:
-        """Build the indexes of tables again that other generations need as well, those of band rows on all shards."""
+        """Build the indexes of shared tables again; of distributed band rows, on all shards."""
         leaves = self.generation.leaves
         try:
             with translate_errors(), self.database.engine.connect(autocommit=True) as connection:
@@ -179,7 +186,7 @@ class _Repair:
             self.checker.contexts.warn(f"indexes of {', '.join(tables)} cannot be rebuilt: {error}")
 
     def _restore_shared(self, parents: list[str]) -> None:
-        """Build tables of all pairs or members again beside, in place of the damaged ones; compute what they lack."""
+        """Build the tables of all pairs or members again from readable rows, and compute the rows that they lack."""
         with translate_errors(), self.database.engine.connect() as connection:
             for parent in parents:
                 lacks_rows = retry_conflicts(connection, index_checks.restore_shared, connection, parent)
@@ -191,7 +198,7 @@ class _Repair:
                     )
         CatchUp(self.database, self.checker.contexts, self.checker.progress).catch_up(self.generation)
 
-    def _repair_in_place(self, findings: Findings) -> None:
+    def _repair_in_place(self, findings: FoundFaults) -> None:
         generation = self.generation
         if generation.state not in MAINTAINED:
             raise ConflictError(
@@ -203,7 +210,7 @@ class _Repair:
         CatchUp(self.database, contexts, self.checker.progress).catch_up(generation)
 
     def _rebuild(self, tables: partitions.Tables | None) -> VerifyResult:
-        """Build a generation of the same recipe, in such tables, and promote it if its check finds no faults."""
+        """Build a generation of the same recipe, in tables of a kind, and promote it if its check finds no faults."""
         generation, warn = self.generation, self.checker.contexts.warn
         if generation.state != "live":
             drop = generation.advice("reindex drop", "--generation", str(generation.generation_id))
@@ -213,6 +220,7 @@ class _Repair:
             )
         if generation.distributed:
             self._refuse_missing_shards()
+
         reindex = Reindex(self.database, self.collection, generation.profile, self.checker.progress, warn)
         rebuilt = reindex.start(tables=tables)
         after, _ = self.checker.check(rebuilt)
@@ -222,7 +230,7 @@ class _Repair:
             reindex.promote()
             if not drop_generation.drop(self.database.engine, generation).finished:
                 warn(f"generation {generation.generation_id} is still being read; a worker drops it later")
-        return VerifyResult(self.collection, generation.profile, self.found, after, rebuilt.generation_id)
+        return VerifyResult(self.collection, generation.profile, self.before, after, rebuilt.generation_id)
 
     def _refuse_missing_shards(self) -> None:
         """Refuse to build where a shard of the parent of all band tables is missing."""
@@ -235,20 +243,25 @@ class _Repair:
                     )
 
 
-_FEW = 100  # differences always repaired in place, regardless of index size
-_SHARE = 10  # beyond them, at most every tenth may differ
+# So many differences are repaired in place whatever the size of the index; more only if at most a tenth differs.
+_MAX_DIFFERENCES_IN_PLACE = 100
+_MIN_CHECKED_PER_DIFFERENCE = 10
 
 
-def is_beyond_repair(findings: Findings) -> bool:
+def is_beyond_repair(findings: FoundFaults) -> bool:
     """Whether tables are damaged, or so much differs that a rebuild is faster."""
     return findings.is_damaged or any(
-        amount >= KEPT or (amount > _FEW and amount * _SHARE > findings.checked[kind])
-        for kind, amount in findings.differing.items()
+        differences >= MAX_RECORDED
+        or (
+            differences > _MAX_DIFFERENCES_IN_PLACE
+            and differences * _MIN_CHECKED_PER_DIFFERENCE > findings.checked[kind]
+        )
+        for kind, differences in findings.differing.items()
     )
 
 
-def repair_in_place(database: Database, context: Context, findings: Findings) -> None:
-    """Remove what is faulty, and queue the work that rebuilds it."""
+def repair_in_place(database: Database, context: Context, findings: FoundFaults) -> None:
+    """Remove the faulty rows, and queue the work that makes them again."""
     with translate_errors(), database.engine.connect() as connection:
         for repair in (_repair_documents, _repair_pairs, _repair_clusters):
             retry_conflicts(connection, repair, connection, context, findings)
@@ -256,10 +269,11 @@ def repair_in_place(database: Database, context: Context, findings: Findings) ->
         dispatch_changes(database.engine)
 
 
-def _repair_documents(connection: Connection, context: Context, findings: Findings) -> None:
+def _repair_documents(connection: Connection, context: Context, findings: FoundFaults) -> None:
     """Sign faulty documents again, with all that share a head or a digest with them and might take over as head."""
     if not findings.documents:
         return
+
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     faulty = sorted(findings.documents)
     tables = context.tables(connection)
@@ -267,20 +281,21 @@ def _repair_documents(connection: Connection, context: Context, findings: Findin
     tables.pairs.delete_of(np.array(removed, np.int64))
     tables.signatures.delete(removed)
     buckets = tables.checks.delete_all_bands(removed)
+
     # A document that replaces a removed anchor has to search the whole bucket.
     anchors, full = tables.buckets.read_anchors(context.bucket_limit, buckets)
     full_buckets = set(full.view(np.int64).tolist())
     searching = sorted({doc_id for bucket, doc_id in anchors if bucket in full_buckets})
-    work = tables.work
-    work.add("search", searching)
-    work.add("sign", removed)
-    work.add("link", removed)
+    tables.work.add("search", searching)
+    tables.work.add("sign", removed)
+    tables.work.add("link", removed)
 
 
-def _repair_pairs(connection: Connection, context: Context, findings: Findings) -> None:
-    """Delete false pairs, and search their documents and those of missing pairs again."""
+def _repair_pairs(connection: Connection, context: Context, findings: FoundFaults) -> None:
+    """Delete false pairs, and search the documents of false and of missing pairs again."""
     if not findings.missing_pairs and not findings.false_pairs:
         return
+
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     false = np.array(findings.false_pairs, np.int64).reshape(-1, 2)
     tables = context.tables(connection)
@@ -290,6 +305,6 @@ def _repair_pairs(connection: Connection, context: Context, findings: Findings) 
     tables.work.add("search", np.union1d(false, missing))
 
 
-def _repair_clusters(connection: Connection, context: Context, findings: Findings) -> None:
+def _repair_clusters(connection: Connection, context: Context, findings: FoundFaults) -> None:
     if findings.has_wrong_clusters:
         context.tables(connection).work.add("link", [queue.WHOLE])

@@ -1,4 +1,4 @@
-"""One check of a generation: its tables, then all documents or a sample, with bands, pairs and clusters."""
+"""Check a generation: first its tables and indexes, then all documents or a sample, with bands, pairs and clusters."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearsim_db.admin.verify_index.documents import check_clusters, check_documents, check_pairs
-from nearsim_db.admin.verify_index.findings import Findings, IndexCheck
+from nearsim_db.admin.verify_index.findings import FoundFaults, IndexCheck
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.records import Progress
@@ -22,6 +22,7 @@ from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.generations import generation_rows, index_checks
 from nearsim_db.store.generations.generation_rows import Generation
 
+# The columns of the indexes of each table; a shared table has generation_id before them.
 _INDEXES = {
     "signature": ("doc_id", "feature_digest, doc_id", "head_id, doc_id"),
     "band": ("bucket_hash, doc_id",),
@@ -29,21 +30,21 @@ _INDEXES = {
     "cluster_member": ("doc_id", "cluster_id, is_survivor, doc_id"),
     index_checks.COPIES: ("generation_id, doc_id", "generation_id, head_id, doc_id"),
 }
+# Number of enabled triggers of each table.
 _TRIGGERS = {"signature": 7, "similar_pair": 4, "cluster_member": 3}
 
 
-def check_catalog(connection: Connection, findings: Findings) -> None:
+def check_catalog(connection: Connection, findings: FoundFaults) -> None:
     """Check that every table exists, is attached and logged, and has its indexes and triggers."""
     leaves = findings.generation.leaves
     for parent in PARENTS:
-        name, state = (
-            leaves.name(parent),
-            index_checks.read_table_state(connection, leaves.name(parent), parent),
-        )
+        name = leaves.name(parent)
+        state = index_checks.read_table_state(connection, name, parent)
         findings.checked["tables"] += 1
         if state is None:
             findings.add_table("missing_table", name, "it does not exist")
             continue
+
         if not state.is_attached:
             findings.add_table("detached_table", name, f"it is not a partition of nearsim.{parent}")
         _check_storage(findings, parent, name, state)
@@ -51,11 +52,12 @@ def check_catalog(connection: Connection, findings: Findings) -> None:
             findings.add_table("missing_constraint", name, "a trigger does not exist, or is disabled")
         if parent == "band" and leaves.distributed:
             _check_shards(connection, findings)
+
     if (copies := index_checks.read_table_state(connection, index_checks.COPIES)) is not None:
         _check_storage(findings, index_checks.COPIES, index_checks.COPIES, copies)
 
 
-def _check_shards(connection: Connection, findings: Findings) -> None:
+def _check_shards(connection: Connection, findings: FoundFaults) -> None:
     """Check that every shard of the band table exists, is logged, and has its index."""
     for shard in placement.read_shards(connection, findings.generation.leaves.qualified("band")):
         findings.checked["shards"] += 1
@@ -66,37 +68,40 @@ def _check_shards(connection: Connection, findings: Findings) -> None:
 
 
 def _check_storage(
-    findings: Findings,
+    findings: FoundFaults,
     parent: str,
     name: str,
     state: index_checks.TableState | placement.ShardState,
     where: str = "",
 ) -> None:
+    """Check that a table or a shard is logged and has its indexes."""
     if not state.is_logged:
         findings.add_table("unlogged_table", name, f"it is unlogged{where}: a server crash would empty it")
     for columns in state.unusable:
         findings.add_table("unusable_index", name, f"the index on ({columns}) is not valid{where}")
     key = "generation_id, " if parent in PARENTS and findings.generation.leaves.is_shared(parent) else ""
-    for columns in (key + own for own in _INDEXES[parent]):
+    for columns in (key + names for names in _INDEXES[parent]):
         if columns not in (*state.indexes, *state.unusable):
             findings.add_table("missing_index", name, f"the index on ({columns}) does not exist{where}")
 
 
-def check_content(connection: Connection, findings: Findings, progress: Progress) -> None:
+def check_content(connection: Connection, findings: FoundFaults, progress: Progress) -> None:
     """Read each table in full, with and without its index, and compare the two."""
     leaves = findings.generation.leaves
     tables = findings.generation.tables(connection)
     for number, parent in enumerate(PARENTS):
         progress("tables", number, len(PARENTS))
-        sums = []
+        counts_and_sums = []
         for by_index in (False, True):
             with _finding_unreadable(connection, findings, leaves.name(parent)):
                 tables.checks.set_scan_method(by_index=by_index)
-                sums.append(tables.checks.checksum_leaf(parent))
-        if len(set(sums)) > 1:
-            rows, entries = sums[0][0], sums[1][0]
+                counts_and_sums.append(tables.checks.checksum_leaf(parent))
+        if len(set(counts_and_sums)) > 1:
+            (rows, _), (entries, _) = counts_and_sums
             description = f"its index has {entries:,} entries that differ from its {rows:,} rows"
             findings.add_table("wrong_index", leaves.name(parent), description)
+
+    # Views read a copy of signatures that are in tables of their own.
     if not leaves.are_shared and not findings.is_damaged:
         with _finding_unreadable(connection, findings, index_checks.COPIES):
             if differing := tables.checks.count_differing_copies():
@@ -106,7 +111,7 @@ def check_content(connection: Connection, findings: Findings, progress: Progress
 
 
 @contextmanager
-def _finding_unreadable(connection: Connection, findings: Findings, table: str) -> Iterator[None]:
+def _finding_unreadable(connection: Connection, findings: FoundFaults, table: str) -> Iterator[None]:
     """Record a table that the server cannot read."""
     try:
         yield
@@ -119,28 +124,32 @@ def _finding_unreadable(connection: Connection, findings: Findings, table: str) 
             findings.add_table("unreadable_table", table, damage)
 
 
-def check_shapes(connection: Connection, context: Context, findings: Findings) -> bool:
-    """Check that all sketches have the right size; return whether any has not, so that nothing can be compared."""
-    found = context.tables(connection).checks.find_malformed_sketches(context.encoder.family)
-    for doc_id in found:
+def check_shapes(connection: Connection, context: Context, findings: FoundFaults) -> bool:
+    """Check that all sketches have the right size; return whether any is malformed, so that nothing can be compared."""
+    malformed = context.tables(connection).checks.find_malformed_sketches(context.encoder.family)
+    for doc_id in malformed:
         findings.add("wrong_sketch", [doc_id])
-    return bool(found)
+    return bool(malformed)
 
 
 _HEADS_AT_ONCE = 20_000
 
 
-def check_all_bands(connection: Connection, context: Context, findings: Findings, progress: Progress) -> None:
+def check_all_bands(
+    connection: Connection, context: Context, findings: FoundFaults, progress: Progress
+) -> None:
     """Compare band rows with sketches, both read in order of doc_id in one snapshot."""
     tables = context.tables(connection)
     tables.checks.set_scan_method(by_index=False)
     done = 0
     for stored in tables.checks.stream_bands(context.encoder.family, _HEADS_AT_ONCE):
+        # Only heads have band rows.
         keys = context.encoder.band_keys(stored.sketches)
         expected_rows = np.where(stored.are_heads, lengths(keys), 0)
         expected_sums = np.where(stored.are_heads, checksums(keys), 0)
         are_missing = stored.rows < expected_rows
         differ = are_missing | (stored.rows > expected_rows) | (stored.sums != expected_sums)
+
         findings.checked["all_band_rows"] += int(stored.rows.sum())
         wrong = zip(stored.doc_ids[differ].tolist(), are_missing[differ].tolist(), strict=True)
         findings.add_unless_pending(
@@ -151,6 +160,7 @@ def check_all_bands(connection: Connection, context: Context, findings: Findings
                 if doc_id not in findings.documents
             ],
         )
+
         done += int(stored.are_heads.sum())
         progress("check_bands", done, None)
 
@@ -160,21 +170,22 @@ _DOCUMENTS_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class IndexChecker:
-    """Checks generations: `sample` documents drawn by `seed`, or everything if it is None."""
+    """Checks generations."""
 
     database: Database
     contexts: ContextFactory
     progress: Progress
-    sample: int | None
-    seed: int
+    sample: int | None  # number of documents to check, None for everything
+    seed: int  # of the sample
 
-    def check(self, generation: Generation) -> tuple[IndexCheck, Findings]:
+    def check(self, generation: Generation) -> tuple[IndexCheck, FoundFaults]:
         """Check a generation once, in read-only snapshots that block no writer."""
-        findings = Findings(generation)
+        findings = FoundFaults(generation)
         with translate_errors(), self.database.engine.snapshot() as connection:
             try:
                 self._check(connection, findings)
             except Exception as error:
+                # A generation that was dropped meanwhile is no damage: reading it again raises NotFoundError.
                 connection.rollback()
                 generation_rows.reread(connection, generation)
                 connection.rollback()
@@ -182,10 +193,11 @@ class IndexChecker:
             connection.rollback()
             return findings.summary(connection), findings
 
-    def _check(self, connection: Connection, findings: Findings) -> None:
+    def _check(self, connection: Connection, findings: FoundFaults) -> None:
         for lost in attachments.count_lost_texts(connection, findings.generation.collection_id):
             findings.add_table("lost_texts", "document", f"{lost}; {lost.remedy}")
             return
+
         check_catalog(connection, findings)
         try:
             context = self.contexts.make(findings.generation)
@@ -194,6 +206,8 @@ class IndexChecker:
             return
         if findings.is_damaged:
             return
+
+        # The next part reads in a newer snapshot.
         connection.rollback()
         sampled = None
         if self.sample is not None:
@@ -204,8 +218,8 @@ class IndexChecker:
         self.progress("check_clusters", 0, None)
         check_clusters(connection, context, findings, sampled)
 
-    def _check_all(self, connection: Connection, context: Context, findings: Findings) -> bool:
-        """Check everything but clusters; return False if the tables are so damaged that nothing can be compared."""
+    def _check_all(self, connection: Connection, context: Context, findings: FoundFaults) -> bool:
+        """Check everything but clusters; return False if tables are damaged, so that nothing can be compared."""
         check_content(connection, findings, self.progress)
         if findings.is_damaged or check_shapes(connection, context, findings):
             return False
@@ -218,10 +232,10 @@ class IndexChecker:
         return True
 
     def _check_sample(
-        self, connection: Connection, context: Context, findings: Findings, amount: int
+        self, connection: Connection, context: Context, findings: FoundFaults, count: int
     ) -> Ints:
-        """Check a sample of documents, and those paired with them that changed; return the sample."""
-        sampled = context.tables(connection).checks.sample_ids(context.collection_id, amount, self.seed)
+        """Check a sample of documents, and changed documents that are paired with them; return the sample."""
+        sampled = context.tables(connection).checks.sample_ids(context.collection_id, count, self.seed)
         checked = set(sampled)
         for at in range(0, len(sampled), _DOCUMENTS_AT_ONCE):
             connection.rollback()
@@ -229,14 +243,15 @@ class IndexChecker:
             check_documents(connection, context, findings, doc_ids)
             stale = check_pairs(connection, context, findings, doc_ids, either_end=True)
             # The other ends of their pairs may have faults of their own.
-            check_documents(connection, context, findings, [one for one in stale if one not in checked])
+            unchecked = [doc_id for doc_id in stale if doc_id not in checked]
+            check_documents(connection, context, findings, unchecked)
             checked.update(stale)
             self.progress("check", at + len(doc_ids), len(sampled))
         return np.array(sampled, np.int64)
 
-    def _find_damage(self, connection: Connection, generation: Generation, error: Exception) -> Findings:
+    def _find_damage(self, connection: Connection, generation: Generation, error: Exception) -> FoundFaults:
         """Find the cause of an error: unreadable tables, or sketches of the wrong size. Raises any other error."""
-        findings = Findings(generation)
+        findings = FoundFaults(generation)
         if isinstance(error, ValueError):
             check_shapes(connection, self.contexts.make(generation), findings)
         elif corruption_message(error) is not None:

@@ -1,4 +1,4 @@
-"""Check of signatures and bands against the documents, of pairs against a search, and of clusters against pairs."""
+"""Check signatures and bands against the documents, pairs against a search, and clusters against pairs."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from nearsim_db.admin.verify_index.findings import ClusterKind, DocumentKind, Findings, PairKind
+from nearsim_db.admin.verify_index.findings import ClusterKind, DocumentKind, FoundFaults, PairKind
 from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.ties import GenerationTies
@@ -28,31 +28,35 @@ Bytes = np.ndarray[tuple[int], np.dtype[np.void]]
 
 
 def check_documents(
-    connection: Connection, context: Context, findings: Findings, doc_ids: Sequence[int]
+    connection: Connection, context: Context, findings: FoundFaults, doc_ids: Sequence[int]
 ) -> None:
     """Sign some documents again and compare; deleted documents must not be signed."""
     stored = context.tables(connection).checks.read_signed_documents(context.collection_id, doc_ids)
-    rows = _sign(connection, context, [one.doc_id for one in stored if one.is_inside])
-    findings.checked["documents"] += sum(one.is_there for one in stored)
-    findings.checked["signatures"] += sum(one.is_signed for one in stored)
+    rows = _sign(connection, context, [document.doc_id for document in stored if document.is_inside])
+    findings.checked["documents"] += sum(document.is_there for document in stored)
+    findings.checked["signatures"] += sum(document.is_signed for document in stored)
+
     positions = {doc_id: position for position, doc_id in enumerate(rows.doc_ids.tolist())}
     sketches = sketch_bytes(rows.sketches)
     suspects: list[Suspect] = []
     stray: list[Suspect] = []
     is_sound_head = np.zeros(len(rows.doc_ids), bool)
-    for one in stored:
-        position = positions.get(one.doc_id)
-        if one.is_there and not one.is_inside:
+    for document in stored:
+        position = positions.get(document.doc_id)
+        if document.is_there and not document.is_inside:
             continue
-        if one.is_there and position is None:
-            findings.changing += 1  # its text is in an attached table, and is being changed
+        if document.is_there and position is None:
+            # Its text is in an attached table, and is being changed.
+            findings.changing += 1
             continue
-        kind = _find_fault(one, rows, sketches, position)
+
+        kind = _find_fault(document, rows, sketches, position)
         if kind is not None:
-            involved = {id for id in (one.doc_id, one.head_id, one.first) if id}
-            (stray if kind == "stray_signature" else suspects).append((kind, [one.doc_id], involved))
-        elif position is not None and one.head_id == one.doc_id:
+            involved = {id for id in (document.doc_id, document.head_id, document.first) if id}
+            (stray if kind == "stray_signature" else suspects).append((kind, [document.doc_id], involved))
+        elif position is not None and document.head_id == document.doc_id:
             is_sound_head[position] = True
+
     suspects += _missing_bands(connection, context, findings, rows.take(is_sound_head))
     findings.add_unless_pending(connection, suspects)
     # Searching or linking never deletes a signature.
@@ -69,31 +73,34 @@ def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> S
 
 
 def _find_fault(
-    one: SignedDocument, rows: SignatureRows, sketches: Bytes, position: int | None
+    document: SignedDocument, rows: SignatureRows, sketches: Bytes, position: int | None
 ) -> DocumentKind | None:
-    """Compare a stored signature with the document's at `position` of the rows, None if the document was deleted."""
+    """Return the fault of a stored signature, None if it is sound.
+
+    `position` is the place of the document's new signature in `rows`, None if the document was deleted.
+    """
     if position is None:
-        return "stray_signature" if one.is_signed else None
-    if not one.is_signed:
+        return "stray_signature" if document.is_signed else None
+    if not document.is_signed:
         return "unsigned"
-    if one.signed_revision != one.revision:
+    if document.signed_revision != document.revision:
         return "outdated"
+
     numbers = int(to_bigint(rows.numbers[position : position + 1])[0])
-    if (one.feature_count, one.digest, one.numbers) != (
-        rows.counts[position],
-        rows.digest(position),
-        numbers,
-    ):
+    expected = rows.counts[position], rows.digest(position), numbers
+    if (document.feature_count, document.digest, document.numbers) != expected:
         return "wrong_features"
-    if one.digest is None:
+
+    # A document without features has no digest, and so no sketch or head to compare.
+    if document.digest is None:
         return None
-    if one.sketch != bytes(sketches[position]):
+    if document.sketch != bytes(sketches[position]):
         return "wrong_sketch"
-    return None if one.head_id == one.first else "wrong_head"
+    return None if document.head_id == document.first else "wrong_head"
 
 
 def _missing_bands(
-    connection: Connection, context: Context, findings: Findings, heads: SignatureRows
+    connection: Connection, context: Context, findings: FoundFaults, heads: SignatureRows
 ) -> list[Suspect]:
     findings.checked["heads"] += len(heads.doc_ids)
     if not len(heads.doc_ids):
@@ -108,74 +115,89 @@ Ends = tuple[int, int]
 
 _CANDIDATES_AT_ONCE = 16_384
 _COUNTS = attrgetter("shared_bands", "intersection", "union")
-_SIMILARITY_TOLERANCE = 1e-9  # processors differ in how they sum weights
-_ESTIMATE_TOLERANCE = 1e-6  # of a 32-bit column
+# Processors differ in how they sum weights.
+_SIMILARITY_TOLERANCE = 1e-9
+# The column has 32-bit floats.
+_ESTIMATE_TOLERANCE = 1e-6
 
 
 def check_pairs(
-    connection: Connection, context: Context, findings: Findings, doc_ids: Sequence[int], *, either_end: bool
+    connection: Connection,
+    context: Context,
+    findings: FoundFaults,
+    doc_ids: Sequence[int],
+    *,
+    either_end: bool,
 ) -> list[int]:
-    """Search some documents again, and verify what is found and what is stored of them.
+    """Search some documents again, and compare the verified candidates with their stored pairs.
 
     A pair is checked with its right end, whose search always finds it as anchors are the first of their bucket; with
-    `either_end`, with both. Returns documents whose text differs from what was signed, so that their pairs cannot be
-    checked.
+    `either_end`, with both. Returns documents whose text has changed since it was signed, so that their pairs cannot
+    be checked.
     """
     linked = steps.search_candidates(connection, context, doc_ids).linked
     if not either_end:
         linked = linked[np.isin(linked[:, 1], doc_ids)]
     stored = context.tables(connection).checks.read_pairs_at(doc_ids, both=either_end)
-    found = dict(_verify(connection, context, linked))
+    expected = dict(_verify(connection, context, linked))
     findings.checked["candidates"] += context.findings.counts.get("candidates", 0)
+
+    # Stored pairs that the search does not link may still be true.
     unlinked = sorted(stored.keys() - {(left, right) for left, right in linked.tolist()})
-    rest = np.array(unlinked, np.int64).reshape(-1, 2)
-    found |= dict(_verify(connection, context, rest))
+    expected |= dict(_verify(connection, context, np.array(unlinked, np.int64).reshape(-1, 2)))
     stale = set(context.findings.stale)
     context.findings.clear()
+
     findings.checked["pairs"] += len(stored)
     unchecked = stale | findings.documents
-    differing = [one for one in _differing(stored, found) if not unchecked.intersection(one[1])]
+    differing = [
+        (kind, ends) for kind, ends in _differing(stored, expected) if not unchecked.intersection(ends)
+    ]
     findings.add_unless_pending(connection, ((kind, ends, ends) for kind, ends in differing))
     return sorted(stale)
 
 
 def _verify(connection: Connection, context: Context, ends: Ints) -> Iterator[tuple[Ends, StoredEvidence]]:
+    """Yield the candidates that are pairs, with the evidence and the marks that an index stores."""
     for at in range(0, len(ends), _CANDIDATES_AT_ONCE):
-        found = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
-        both = zip(found.left.tolist(), found.right.tolist(), strict=True)
-        evidence = found.evidence(is_exact=context.encoder.is_exact)
-        scores, count = found.scores, len(found.left)
+        pairs = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
+        both = zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)
+        evidence = pairs.evidence(is_exact=context.encoder.is_exact)
+
+        scores, count = pairs.scores, len(pairs.left)
         by_passage = [False] * count if scores.by_passage is None else scores.by_passage.tolist()
         longest = [None] * count if scores.longest_passage is None else scores.longest_passage.tolist()
-        marks = zip(found.in_review.tolist(), by_passage, longest, strict=True)
+        marks = zip(pairs.in_review.tolist(), by_passage, longest, strict=True)
         yield from zip(both, zip(evidence, marks, strict=True), strict=True)
 
 
 def _differing(
-    stored: dict[Ends, StoredEvidence], found: dict[Ends, StoredEvidence]
+    stored: dict[Ends, StoredEvidence], expected: dict[Ends, StoredEvidence]
 ) -> Iterator[tuple[PairKind, Ends]]:
-    for ends, one in stored.items():
-        if ends not in found:
+    for ends, (evidence, marks) in stored.items():
+        if ends not in expected:
             yield "untrue_pair", ends
-        elif one[1] != found[ends][1] or not _is_same(one[0], found[ends][0]):
+            continue
+        expected_evidence, expected_marks = expected[ends]
+        if marks != expected_marks or not _is_same(evidence, expected_evidence):
             yield "rescored_pair", ends
-    for ends in found:
+    for ends in expected:
         if ends not in stored:
             yield "missing_pair", ends
 
 
-def _is_same(stored: Evidence, found: Evidence) -> bool:
+def _is_same(stored: Evidence, expected: Evidence) -> bool:
     return (
-        _COUNTS(stored) == _COUNTS(found)
-        and (stored.distance is None) == (found.distance is None)
-        and math.isclose(stored.similarity, found.similarity, abs_tol=_SIMILARITY_TOLERANCE)
-        and math.isclose(stored.estimate, found.estimate, abs_tol=_ESTIMATE_TOLERANCE)
-        and math.isclose(stored.distance or 0.0, found.distance or 0.0, abs_tol=_SIMILARITY_TOLERANCE)
+        _COUNTS(stored) == _COUNTS(expected)
+        and (stored.distance is None) == (expected.distance is None)
+        and math.isclose(stored.similarity, expected.similarity, abs_tol=_SIMILARITY_TOLERANCE)
+        and math.isclose(stored.estimate, expected.estimate, abs_tol=_ESTIMATE_TOLERANCE)
+        and math.isclose(stored.distance or 0.0, expected.distance or 0.0, abs_tol=_SIMILARITY_TOLERANCE)
     )
 
 
 def check_clusters(
-    connection: Connection, context: Context, findings: Findings, doc_ids: Ints | None = None
+    connection: Connection, context: Context, findings: FoundFaults, doc_ids: Ints | None = None
 ) -> None:
     """Recompute the clusters of some documents, or of all, and record differences from the stored ones as faults."""
     generation_ties = GenerationTies(connection, context)
@@ -192,7 +214,7 @@ def check_clusters(
 
 
 def _differing_clusters(stored: Members, now: Members) -> tuple[Ints, Ints]:
-    """Return the documents in wrong clusters, and those in right ones that are wrongly survivors or not."""
+    """Return the documents in wrong clusters, and documents in right clusters that are wrongly survivors or not."""
     same = np.intersect1d(stored.doc_ids, now.doc_ids, assume_unique=True)
     before, after = _first_members(stored, same), _first_members(now, same)
     only_in_one = np.setxor1d(stored.doc_ids, now.doc_ids, assume_unique=True)
@@ -210,7 +232,12 @@ def _first_members(members: Members, doc_ids: Ints) -> Ints:
 
 
 def _add_cluster_faults(
-    connection: Connection, findings: Findings, edges: Ints, now: Members, wrong: Ints, wrong_survival: Ints
+    connection: Connection,
+    findings: FoundFaults,
+    edges: Ints,
+    now: Members,
+    wrong: Ints,
+    wrong_survival: Ints,
 ) -> None:
     """Record each connected group as a fault unless one of its documents is changing, which may split or merge it."""
     documents, smallest = connected_components(np.concatenate((edges, now.edges)))
@@ -218,11 +245,12 @@ def _add_cluster_faults(
     is_affected = np.isin(smallest, groups)
     order = np.argsort(smallest[is_affected], kind="stable")
     members, of_group = documents[is_affected][order], smallest[is_affected][order]
+
     in_wrong_cluster = set(wrong.tolist())
     differing = in_wrong_cluster | set(wrong_survival.tolist())
     suspects: list[tuple[ClusterKind, list[int], list[int]]] = []
     for group in np.split(members, np.flatnonzero(np.diff(of_group)) + 1):
         ids = group.tolist()
         kind: ClusterKind = "wrong_cluster" if in_wrong_cluster.intersection(ids) else "wrong_survivor"
-        suspects.append((kind, [one for one in ids if one in differing], ids))
+        suspects.append((kind, [doc_id for doc_id in ids if doc_id in differing], ids))
     findings.add_unless_pending(connection, suspects)

@@ -1,4 +1,4 @@
-"""Faults of an index by kind, counted, with examples, and what a repair needs to know of them."""
+"""Faults of an index: counted by kind, with examples for people, and with documents and pairs for a repair."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -27,15 +27,19 @@ _TABLES = {"signature": DocumentKind, "similar_pair": PairKind, "cluster_member"
 _TABLE_OF: dict[str, str] = {kind: table for table, kinds in _TABLES.items() for kind in get_args(kinds)}
 _TABLE_OF |= {"missing_bands": "band", "stray_bands": "band"}
 
-_EXAMPLES = 5
-_MEMBERS_SHOWN = 5
-KEPT = 100_000  # documents and pairs recorded one by one; an index with more faults is rebuilt
+_MAX_EXAMPLES = 5
+_MAX_MEMBERS_SHOWN = 5
+# Documents and pairs that are recorded one by one; an index with more faults is rebuilt.
+MAX_RECORDED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One kind of fault. `examples` are external ids, or #numbers of deleted documents: one of a document, two of a
-    pair, a few of a cluster; for a table, a description."""
+    """One kind of fault.
+
+    An example of a document has its external id, or #doc_id if it was deleted; of a pair two ids, of a cluster a few.
+    The example of a table is a description.
+    """
 
     kind: Kind
     table: str | None
@@ -45,14 +49,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class IndexCheck:
-    """What was checked, and the faults. `changing` counts differences that queued work will resolve.
+    """The result of a check."""
 
-    `generation` is None if there is no index yet.
-    """
-
-    generation: int | None
-    checked: dict[str, int]
-    changing: int
+    generation: int | None  # None if there is no index yet
+    checked: dict[str, int]  # how much was checked, by kind
+    changing: int  # differences that queued work will resolve
     faults: tuple[Fault, ...]
 
 
@@ -60,15 +61,15 @@ NOTHING_CHECKED = IndexCheck(None, {}, 0, ())
 
 
 @dataclass(slots=True)
-class Findings:
-    """The faults found so far. `documents` are to be signed again; missing and false pairs are kept apart."""
+class FoundFaults:
+    """The faults that a check has found so far."""
 
     generation: Generation
     checked: Counter[str] = field(default_factory=Counter)
-    changing: int = 0
-    documents: set[int] = field(default_factory=set)
+    changing: int = 0  # differences that queued work will resolve
+    documents: set[int] = field(default_factory=set)  # to be signed again
     missing_pairs: list[tuple[int, int]] = field(default_factory=list)
-    false_pairs: list[tuple[int, int]] = field(default_factory=list)
+    false_pairs: list[tuple[int, int]] = field(default_factory=list)  # untrue or with a wrong similarity
     _counts: Counter[Kind] = field(default_factory=Counter)
     _examples: dict[Kind, list[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(list))
     _tables: list[Fault] = field(default_factory=list)
@@ -80,14 +81,15 @@ class Findings:
     def add(self, kind: DocumentKind | PairKind | ClusterKind, doc_ids: Sequence[int]) -> None:
         """Record a fault of a document, of a pair, or of a cluster."""
         self._counts[kind] += 1
-        if len(self._examples[kind]) < _EXAMPLES:
-            self._examples[kind].append(tuple(doc_ids[:_MEMBERS_SHOWN]))
-        if kind in get_args(DocumentKind) and len(self.documents) < KEPT:
+        if len(self._examples[kind]) < _MAX_EXAMPLES:
+            self._examples[kind].append(tuple(doc_ids[:_MAX_MEMBERS_SHOWN]))
+
+        if kind in get_args(DocumentKind) and len(self.documents) < MAX_RECORDED:
             self.documents.update(doc_ids)
         elif kind in get_args(PairKind):
-            kept = self.missing_pairs if kind == "missing_pair" else self.false_pairs
-            if len(kept) < KEPT:
-                kept.append((doc_ids[0], doc_ids[1]))
+            pairs = self.missing_pairs if kind == "missing_pair" else self.false_pairs
+            if len(pairs) < MAX_RECORDED:
+                pairs.append((doc_ids[0], doc_ids[1]))
 
     def add_unless_pending(
         self,
@@ -95,7 +97,7 @@ class Findings:
         suspects: Iterable[tuple[DocumentKind | PairKind | ClusterKind, Sequence[int], Collection[int]]],
         stages: Sequence[WorkStage] = STAGES,
     ) -> None:
-        """Record the suspects that no queued work of some stages, nor a change still to be dispatched, will resolve.
+        """Record suspects, except those that queued work of `stages` or a change still to be dispatched will resolve.
 
         A suspect is the kind of a possible fault, its doc_ids, and the documents whose work may resolve it.
         """
@@ -106,8 +108,10 @@ class Findings:
             pending = self.generation.tables(connection).checks.find_pending_documents(
                 self.generation.collection_id, involved, stages
             )
-        for kind, doc_ids, own in suspects:
-            if 0 in pending or any(one in pending for one in own):
+
+        # Work on document 0 is on the whole index.
+        for kind, doc_ids, resolving in suspects:
+            if 0 in pending or any(doc_id in pending for doc_id in resolving):
                 self.changing += 1
             else:
                 self.add(kind, doc_ids)
@@ -119,7 +123,7 @@ class Findings:
 
     @property
     def damaged_tables(self) -> list[str]:
-        """Return the names of the tables that have faults themselves."""
+        """Names of the tables that have faults themselves."""
         return sorted({fault.table for fault in self._tables if fault.table is not None})
 
     @property
@@ -129,7 +133,7 @@ class Findings:
 
     @property
     def differing(self) -> dict[str, int]:
-        """Count the documents and pairs with faults."""
+        """Numbers of documents and pairs with faults."""
         return {
             "documents": sum(self._counts[kind] for kind in get_args(DocumentKind)),
             "pairs": sum(self._counts[kind] for kind in get_args(PairKind)),
@@ -137,15 +141,15 @@ class Findings:
 
     def summary(self, connection: Connection) -> IndexCheck:
         """Return the faults with external ids as examples."""
-        shown = {one for examples in self._examples.values() for ids in examples for one in ids}
+        shown = {doc_id for examples in self._examples.values() for ids in examples for doc_id in ids}
         names = index_checks.read_external_ids(connection, sorted(shown)) if shown else {}
-        found = [
+        faults = [
             Fault(kind, self._table(kind), self._counts[kind], _named(self._examples[kind], names))
             for kind in _ORDER
             if self._counts[kind]
         ]
         return IndexCheck(
-            self.generation.generation_id, dict(self.checked), self.changing, (*self._tables, *found)
+            self.generation.generation_id, dict(self.checked), self.changing, (*self._tables, *faults)
         )
 
     def _table(self, kind: Kind) -> str:
@@ -156,4 +160,4 @@ _ORDER: tuple[Kind, ...] = (*get_args(DocumentKind), *get_args(PairKind), *get_a
 
 
 def _named(examples: Sequence[tuple[int, ...]], names: dict[int, str]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(names.get(one, f"#{one}") for one in ids) for ids in examples)
+    return tuple(tuple(names.get(doc_id, f"#{doc_id}") for doc_id in ids) for ids in examples)

@@ -22,7 +22,7 @@ _RESTORABLE = ("function", "view", "trigger", "comment")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ObjectDifference:
     """An object that is missing or changed; `definition` is the statement or the expression that defines it."""
 
     kind: str
@@ -39,7 +39,7 @@ def can_compare(connection: Connection) -> bool:
     return bool(run(connection, "may_create_schemas").value())
 
 
-def compare(connection: Connection) -> list[Difference]:
+def compare(connection: Connection) -> list[ObjectDifference]:
     """Return the objects that are missing or differ from the files of the schema, in the order of their creation.
 
     The files are applied under other names and rolled back, so the server itself writes both definitions; no object in
@@ -62,25 +62,25 @@ def compare(connection: Connection) -> list[Difference]:
         if is_distributed and re.search(r"\bnearsim\.band\b|\bband_shared", name):
             continue
         if (kind, name) not in existing:
-            differences.append(Difference(kind, name, "missing", definition))
+            differences.append(ObjectDifference(kind, name, "missing", definition))
         # A comment may be the user's own.
         elif existing[kind, name] != definition and kind != "comment":
-            differences.append(Difference(kind, name, "changed", definition))
+            differences.append(ObjectDifference(kind, name, "changed", definition))
     return differences
 
 
-def without_parts(differences: Collection[Difference]) -> list[Difference]:
+def without_parts(differences: Collection[ObjectDifference]) -> list[ObjectDifference]:
     """Leave out comments, and the parts and privileges of objects that are missing themselves."""
     missing = {each.name for each in differences if each.state == "missing"}
 
-    def is_part(difference: Difference) -> bool:
+    def is_part(difference: ObjectDifference) -> bool:
         places = difference.name.split(" ")[1:] or [difference.name.rpartition(".")[0]]
         return any(place in missing or place.rpartition(".")[0] in missing for place in places)
 
     return [each for each in differences if each.kind != "comment" and not is_part(each)]
 
 
-def restore(connection: Connection) -> tuple[list[Difference], list[Difference]]:
+def restore(connection: Connection) -> tuple[list[ObjectDifference], list[ObjectDifference]]:
     """Restore missing or changed views, functions and triggers as the files define them, and reset all privileges.
 
     Returns what was restored, and what still differs: other objects, and those that CREATE OR REPLACE cannot change.
