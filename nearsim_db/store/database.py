@@ -287,6 +287,11 @@ class Database:
         with self.transaction() as connection:
             return collection_rows.list_collections(connection)
 
+    def default_collection(self) -> str:
+        """Return the name of the collection to use where none is named: `default`, otherwise the only one."""
+        with self.transaction() as connection:
+            return collection_rows.default_collection(connection)
+
     def count_documents(self, collection: Collection) -> int:
         """Return the number of documents in a collection."""
         with self.transaction() as connection:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from nearsim_db.errors import ConflictError, MissingCollectionError
+from nearsim_db.errors import DEFAULT, ConflictError, MissingCollectionError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
@@ -50,6 +50,15 @@ def get_collection(connection: Connection, name: str) -> Collection:
     raise MissingCollectionError(
         f"collection {name!r} does not exist in {connection.place}; existing collections: {names or 'none yet'}"
     )
+
+
+def default_collection(connection: Connection) -> str:
+    """Return the name of the collection to use where none is named: `default`, otherwise the only one, as in SQL.
+
+    It is `default` too if there are none, or several others.
+    """
+    name: str | None = run(connection, "find_default_collection", default=DEFAULT).value()
+    return name or DEFAULT
 
 
 def list_collections(connection: Connection) -> list[Collection]:

@@ -2,6 +2,13 @@
 -- A collection by its name. Relies on collection_name_key.
 SELECT collection_id, name, created_at FROM nearsim.collection WHERE name = %(name)s
 
+-- name: find_default_collection
+-- The collection to use where none is named: the one of the default name, otherwise the only one, otherwise NULL. Relies
+-- on collection_name_key; without a collection of the default name it counts all.
+SELECT coalesce(
+    (SELECT name FROM nearsim.collection WHERE name = %(default)s),
+    (SELECT min(name) FROM nearsim.collection HAVING count(*) = 1))
+
 -- name: list_collections
 -- All collections, by name. Reads all collections.
 SELECT collection_id, name, created_at FROM nearsim.collection ORDER BY name
