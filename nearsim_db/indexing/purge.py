@@ -27,7 +27,7 @@ from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_trans
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import insertions, lookup_requests
-from nearsim_db.store.work.queue import STAGES, WHOLE
+from nearsim_db.store.work.queue import STAGES, WHOLE_GENERATION
 
 # Linking takes its lock before its work rows, so this order does too: link work goes last.
 _BEFORE_LINK = [stage for stage in STAGES if stage != "link"]
@@ -234,7 +234,7 @@ def _purge_verdicts(connection: Connection, removed: _Removed) -> None:
     unfinished = [generation for generation, _ in removed.traces.values() if _is_unfinished(generation)]
     for generation in unfinished + removed.later:
         if was_vetoed:
-            generation.tables(connection).work.add("link", [WHOLE])
+            generation.tables(connection).work.add("link", [WHOLE_GENERATION])
 
 
 def _purge_generation(

@@ -25,7 +25,7 @@ from nearsim_db.readers import RejectWriter
 from nearsim_db.records import CollectionId, Progress, ReadDocument, Reject
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import document_writes
-from nearsim_db.store.documents.document_writes import Added, LoadedDocuments, Written
+from nearsim_db.store.documents.document_writes import AddedDocuments, LoadedDocuments, WrittenBatch
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import generation_states
 
@@ -135,7 +135,7 @@ class BulkIngest(IngestAccount):
             for context, encoding in zip(contexts, batch.encodings, strict=True):
                 self._sign(connection, context, batch.documents, written.added, encoding)
 
-    def _merge(self, connection: Connection, batch: _Batch) -> Written:
+    def _merge(self, connection: Connection, batch: _Batch) -> WrittenBatch:
         return document_writes.write_batch(
             connection,
             self._collection_id,
@@ -150,7 +150,7 @@ class BulkIngest(IngestAccount):
         connection: Connection,
         context: Context,
         documents: Sequence[ReadDocument],
-        added: Added,
+        added: AddedDocuments,
         encoding: Encoding,
     ) -> None:
         """Sign new documents; if the build has gone past the stage sign, only keep their features for it."""
@@ -161,7 +161,7 @@ class BulkIngest(IngestAccount):
             context.build.count_signed_early(len(documents))
         connection.commit()
 
-    def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
+    def _count(self, batch: Sequence[ReadDocument], written: WrittenBatch) -> None:
         by_id: dict[str, ReadDocument] = {}
         if written.superseded or written.replaced:
             by_id = {record.document.external_id: record for record in batch}
@@ -177,7 +177,7 @@ class BulkIngest(IngestAccount):
 class DryRun(BulkIngest):
     """Counts what a bulk ingest would write."""
 
-    def _merge(self, connection: Connection, batch: _Batch) -> Written:
+    def _merge(self, connection: Connection, batch: _Batch) -> WrittenBatch:
         return document_writes.compare_batch(
             connection, self._collection_id, batch.documents, self._loaded, files=batch.files
         )

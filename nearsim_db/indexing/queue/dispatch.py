@@ -62,7 +62,7 @@ def _dispatch(
     )
     if dispatched.whole:
         for generation in generation_rows.list_generations(connection):
-            generation.tables(connection).work.add("compare", [queue.WHOLE])
+            generation.tables(connection).work.add("compare", [queue.WHOLE_GENERATION])
     connection.commit()
     return dispatched
 

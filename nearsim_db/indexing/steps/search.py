@@ -21,10 +21,10 @@ from nearsim_db.similarity.screening import VerifiedPairs, are_pairs, screen, ve
 from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.signatures.neighbours import Neighbours
+from nearsim_db.store.signatures.neighbours import BucketNeighbours
 
 
-def search_committed(connection: Connection, context: Context, doc_ids: Sequence[int]) -> Neighbours:
+def search_committed(connection: Connection, context: Context, doc_ids: Sequence[int]) -> BucketNeighbours:
     """Return the result of `search_candidates`, once all band rows of the documents are visible on a Citus cluster.
 
     Raises DatabaseError if some are not committed on their node yet: a document that is searched meanwhile does not see
@@ -41,7 +41,7 @@ def search_committed(connection: Connection, context: Context, doc_ids: Sequence
     )
 
 
-def search_candidates(connection: Connection, context: Context, doc_ids: Sequence[int]) -> Neighbours:
+def search_candidates(connection: Connection, context: Context, doc_ids: Sequence[int]) -> BucketNeighbours:
     """Return the candidates of documents as `linked`: (m, 2) int64, the smaller doc_id first, sorted and distinct.
 
     `anchors` of the result are the documents among the first of a bucket over the limit; `search_full_buckets` compares
@@ -51,7 +51,7 @@ def search_candidates(connection: Connection, context: Context, doc_ids: Sequenc
     heads = tables.signatures.read_sketches(doc_ids, context.encoder.family)
     if not len(heads.doc_ids):
         empty = np.zeros(0, np.int64)
-        return Neighbours(empty.reshape(0, 2), empty, empty)
+        return BucketNeighbours(empty.reshape(0, 2), empty, empty)
 
     # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
     context.findings.duplicate_digests.update(tables.signatures.find_duplicate_heads(heads))

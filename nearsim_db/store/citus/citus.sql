@@ -225,12 +225,12 @@ CROSS JOIN (
 -- Members of buckets, at most so many. Planned and sent to a shard in a third of the time of look_up_candidates, which
 -- reads large buckets up to their limit only. Relies on the index on (bucket_hash, doc_id).
 SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = ANY(CAST(%(bucket_hashes)s AS bigint[]))
-LIMIT %(most)s
+LIMIT %(limit)s
 
 -- name: look_up_heads
--- Documents to compare with a text that is not in the index, rows as in look_up_anchors, of anchors that were read before.
+-- Heads to compare with a text that is not in the index, rows as in look_up_anchors, for anchors that were read before.
 -- Bounded, and the same plan with any statistics. Relies on the same indexes.
-SELECT found.doc_ids, found.sketches, found.digests, found.sizes
+SELECT packed.doc_ids, packed.sketches, packed.digests, packed.sizes
 FROM {serving}
 LEFT JOIN LATERAL (
     WITH twin AS MATERIALIZED (
@@ -240,7 +240,7 @@ LEFT JOIN LATERAL (
         {with_twin_and_its_pairs}
     )
     {packed_heads}
-) AS found ON true
+) AS packed ON true
 
 -- name: delete_next_band
 -- Delete the rows of the first band that a generation still has in a table that it shares, on all nodes; those of all bands

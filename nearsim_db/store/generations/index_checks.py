@@ -26,7 +26,7 @@ from nearsim_db.store.driver.statements import (
     statement,
 )
 from nearsim_db.store.generations.tables import GenerationTables
-from nearsim_db.store.work.queue import WHOLE
+from nearsim_db.store.work.queue import WHOLE_GENERATION
 
 # The bigint columns by which rows of a table, and entries of its index on them, are counted and summed.
 _KEYS = {
@@ -191,7 +191,7 @@ def restore_shared(connection: Connection, parent: str) -> bool:
     for generation_id in lost:
         tables = GenerationTables(connection, Leaves(generation_id, distributed))
         if parent == "cluster_member":
-            tables.work.add("link", [WHOLE])
+            tables.work.add("link", [WHOLE_GENERATION])
         else:
             tables.run("queue_heads")
     return bool(lost)
