@@ -151,7 +151,7 @@ class NearestJoin:
     def _similarity(self, query: Ints, target: Ints) -> Floats:
         sums = self._kernels.sums(self._terms, self._weights, self._offsets, query, target)
         if not self._is_idf:
-            return sums.least / sums.most
+            return sums.minima / sums.maxima
         cosine: Floats = np.minimum(sums.products / (self._lengths[query] * self._lengths[target]), 1.0)
         return cosine
 
