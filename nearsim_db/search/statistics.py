@@ -11,7 +11,7 @@ from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.query_rows import PairSample
+from nearsim_db.store.query_rows import IndexSample
 from nearsim_db.store.signatures import bands
 from nearsim_db.store.work import backlog, leases, queue
 
@@ -140,7 +140,7 @@ def describe(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _numbers_hints(recipe: Recipe, sample: PairSample) -> list[Hint]:
+def _numbers_hints(recipe: Recipe, sample: IndexSample) -> list[Hint]:
     """Return a hint if most pairs have other numbers."""
     kind: Kind = "numbers-differ" if recipe.cluster.numbers_differ == "link" else "numbers-apart"
     warnings = recipe_warnings.of_numbers(recipe, sample.numbers_differ, sample.pairs)
@@ -154,7 +154,7 @@ def _cluster_hints(recipe: Recipe, sizes: Mapping[str, int]) -> list[Hint]:
     return [Hint(kind="many-duplicates", preset=None, message=warning) for warning in warnings]
 
 
-def _pair_hints(recipe: Recipe, documents: int, found: int, sample: PairSample) -> list[Hint]:
+def _pair_hints(recipe: Recipe, documents: int, found: int, sample: IndexSample) -> list[Hint]:
     """Return a hint if few of so many documents with features are pairs or twins, or all pairs are of one source."""
     hints: list[Hint] = []
     if recipe.sketch.input == "vector":
