@@ -23,8 +23,8 @@ from nearsim_db.store.generations.tables import GenerationTables
 
 # Similarities that differ by no more are the same.
 _SIMILARITY_TOLERANCE = 1e-9
-# Two heads stand for as many pairs of classes as the product of their numbers of classes. If these are more, common pairs
-# are found from the pairs of the other generation.
+# Two heads stand for as many pairs of classes as the product of their numbers of classes. If there are more, common
+# pairs are found from the pairs of the other generation.
 _MAX_CLASS_PAIRS = 100
 _MAX_PARTS_SHOWN = 5
 

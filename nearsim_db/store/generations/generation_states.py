@@ -148,8 +148,8 @@ def mark_ready(connection: Connection) -> list[GenerationId]:
 def promote(connection: Connection, generation: Generation, before: Sequence[State]) -> GenerationId | None:
     """Promote a generation; return the generation that it retires, if any.
 
-    Its locks are held only briefly: it is the last statement of its transaction, or the connection is in autocommit.
-    Raises ConflictError if the generation is in none of the states `before`.
+    Lock waits are short from here to the end of the transaction, so this is its last statement, or the connection is in
+    autocommit. Raises ConflictError if the generation is in none of the states `before`.
     """
     parameters = {
         "generation_id": generation.generation_id,
