@@ -1,4 +1,4 @@
-"""Why two documents are a pair, or are not: reasons and exact figures, the deciding reason first."""
+"""Explain why two documents are a pair, or are not: reasons and exact figures, the deciding reason first."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -50,37 +50,31 @@ ReasonKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason why two documents are a pair, or are not, as a word for programs and as a sentence."""
+    """A reason why two documents are a pair, or are not."""
 
-    kind: ReasonKind
-    text: str
+    kind: ReasonKind  # for programs
+    text: str  # a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedDocument:
-    """One of two documents: `text` is what the profile compares, `only_here` the numbers that the other lacks.
-
-    `only_here` is None while a text is newer than the index.
-    """
+    """One of two documents."""
 
     id: str
     title: str | None
-    text: str
-    only_here: Sequence[str] | None
+    text: str  # what the profile compares
+    only_here: (
+        Sequence[str] | None
+    )  # the numbers that the other lacks; None while a text is newer than the index
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The evidence for two documents as a pair in a live generation.
 
-    `similarity`, `intersection`, `union` and `distance` are computed from the present texts, also of two documents
-    that are no pair; None if a document has no features, its text cannot be read, or this version would make
-    different sketches. `stored_similarity` is that of the stored pair, an estimate unless `verified`. `probability`
-    is that of two documents of this similarity becoming candidates, under winnow of two whose longest common run has
-    the length of theirs. `passages` are what the present texts share, the
-    longest first, under containment, else none. `estimate`, `shared_bands` and `buckets` are
-    from the stored sketches. `bands` of `rows` values are those of the index, of which `required` must be shared.
-    `remedy` is a recipe under which they would be a pair.
+    `similarity`, `intersection`, `union`, `distance` and `probability` are computed from the present texts, whether or
+    not the two are a pair. They are None if a document has no features, its text cannot be read, or this version would
+    make different sketches. `estimate`, `shared_bands` and `buckets` are from the stored sketches.
     """
 
     left: ExplainedDocument
@@ -96,25 +90,27 @@ class Explanation:
     intersection: int | None
     union: int | None
     distance: float | None
-    stored_similarity: float | None
+    stored_similarity: float | None  # of the stored pair; an estimate unless `verified`
     estimate: float | None
     threshold: float
     shared_bands: int | None
-    required: str
-    bands: int
-    rows: int
+    required: str  # which shared bands make a candidate: a number, or an amplification
+    bands: int  # of the index
+    rows: int  # sketch positions per band
     bucket_limit: int
-    buckets: tuple[SharedBucket, ...]
-    probability: float | None
+    buckets: tuple[SharedBucket, ...]  # which both are in
+    probability: (
+        float | None
+    )  # of becoming candidates, at this similarity; under winnow, at this longest common run
     numbers_differ: bool | None
     verified_at: datetime | None
     verdict: str | None
     verdict_by: str | None
     verdict_why: str | None
     reasons: tuple[Reason, ...]
-    remedy: Remedy | None
+    remedy: Remedy | None  # a recipe under which they would be a pair
     verified: bool | None
-    passages: tuple[Passage, ...]
+    passages: tuple[Passage, ...]  # under containment, what the present texts share, the longest first
 
     @property
     def signature_similarity(self) -> float | None:
@@ -127,6 +123,7 @@ class Explanation:
         return round(self.estimate / (2 - self.estimate), 6)
 
 
+# Fields that have the same name and value in PairEvidence.
 _OF_EVIDENCE = (
     *("is_pair", "are_twins", "same_cluster", "shared_bands", "numbers_differ", "verified", "verified_at"),
     *("verdict", "verdict_by", "verdict_why"),
@@ -136,7 +133,7 @@ _OF_EVIDENCE = (
 def explain(
     connection: Connection, generation: Generation, encoder: Encoder | None, one: str, other: str
 ) -> Explanation:
-    """Explain two documents of a live generation's collection, in the order given; `connection` is in a snapshot.
+    """Explain two documents of a live generation's collection, in their order; `connection` is in a snapshot.
 
     `encoder` is None if this version would make different sketches. Raises NotFoundError for a missing document, and
     InputError if both are the same.
@@ -192,19 +189,22 @@ def find_two(
 def _measure(
     connection: Connection, generation: Generation, encoder: Encoder | None, doc_ids: tuple[int, int]
 ) -> tuple[list[Content], PairFigures | None]:
-    """Compare the present texts or vectors of two documents; also return them.
+    """Return the present texts or vectors of two documents, and their figures.
 
-    None if one has no features, or its text in an attached table is not the recorded one.
+    There are no figures if a document has no features, or its text in an attached table is not the recorded one.
     """
     if encoder is None:
         return [], None
-    found = read_contents(connection, generation.collection_id, encoder, doc_ids)
-    if len(found) < len(doc_ids):
+    content_by_id = read_contents(connection, generation.collection_id, encoder, doc_ids)
+    if len(content_by_id) < len(doc_ids):
         return [], None
-    contents = [found[one] for one in doc_ids]
+
+    contents = [content_by_id[doc_id] for doc_id in doc_ids]
     features = encoder.features(contents)
-    own = [features.of(0), features.of(1)]
-    return contents, PairFigures.of(encoder, encoder.sketch(features), own) if all(map(len, own)) else None
+    sets = [features.of(0), features.of(1)]
+    if not all(map(len, sets)):
+        return contents, None
+    return contents, PairFigures.of(encoder, encoder.sketch(features), sets)
 
 
 def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDocument:
@@ -213,23 +213,24 @@ def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDo
 
 
 def _scores(figures: PairFigures | None) -> dict[str, Any]:
-    """Return the exact figures by field, all None without."""
+    """Return the exact figures by field, all None if there are none."""
     names = ("similarity", "intersection", "union", "distance")
     if figures is None:
         return dict.fromkeys((*names, "probability"))
-    found = {name: getattr(figures.scores, name) for name in names}
-    exact = {name: None if one is None else one[0].item() for name, one in found.items()}
+    scores = {name: getattr(figures.scores, name) for name in names}
+    exact = {name: None if values is None else values[0].item() for name, values in scores.items()}
     return exact | {"probability": figures.probability}
 
 
-_NO_FEATURES = "has no features"  # of nearsim.document_state
+# A state that nearsim.document_state returns.
+_NO_FEATURES = "has no features"
 
 
 def _needed_limit(evidence: PairEvidence, buckets: Sequence[SharedBucket]) -> int | None:
     """Return the smallest bucket limit that would link two documents, None if the present one does."""
     if evidence.are_linked or not buckets:
         return None
-    return min(one.place for one in buckets)
+    return min(bucket.place for bucket in buckets)
 
 
 def _reasons(
@@ -241,12 +242,13 @@ def _reasons(
     *,
     is_excluded: bool,
 ) -> Iterator[Reason]:
-    """Yield the reasons: verdict first, then the pair itself, else all that keeps the two from being a pair."""
+    """Yield the reasons: a verdict, then what makes the two a pair, or all that keeps them from being one."""
     by = f"{evidence.verdict_by}: {evidence.verdict_why}"
     if evidence.verdict == "vetoed":
         yield Reason("vetoed", f"they never share a cluster: vetoed by {by}")
     elif evidence.verdict == "pinned":
         yield Reason("pinned", f"they share a cluster whatever their similarity: pinned by {by}")
+
     states = zip(names, (evidence.left_state, evidence.right_state), strict=True)
     waiting = [(name, state) for name, state in states if state is not None]
     if evidence.are_twins:
@@ -264,6 +266,7 @@ def _reasons(
 
 
 def _deciding(profile: Profile, evidence: PairEvidence) -> str:
+    """Say which condition of the recipe makes the two a pair."""
     match, shared, similarity = profile.recipe.match, evidence.shared_bands or 0, evidence.similarity or 0.0
     is_distance = METRIC_OF_FAMILY[profile.recipe.sketch.family] == "euclidean"
     value = value_of(profile, 1 / similarity - 1 if is_distance and similarity else similarity)
