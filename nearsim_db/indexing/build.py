@@ -55,8 +55,9 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
         if not is_small:
             _build_by_stages(engine, context, progress)
         elif documents_built > MAX_SMALL_BUILD_DOCUMENTS:
-            for stage in ("sign", "bands", "pairs", "clusters"):
-                _vacuum(engine, context, stage)
+            with engine.connect(autocommit=True) as connection:
+                context.tables(connection).vacuum_grown(context.leaves.shared)
+                partitions.analyze_if_stale(connection)
     finally:
         context.build.close_spool()
 

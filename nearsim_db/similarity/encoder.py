@@ -124,7 +124,9 @@ class Encoder:
         self.profile = profile
         chosen = backends.resolve(backend)
         self.backend: backends.Backend = "later" if plain_characters and chosen == "numba" else chosen
-        self._plain_left = plain_characters
+        self.plain_left = (
+            plain_characters  # characters still to be encoded without numba, negative after them
+        )
         self.family: Family = make_family(profile.recipe, self.backend)
         self._shingler = Shingler(profile.recipe, self.backend)
         self._ignored_texts = ignored_ids(profile.recipe, self._shingler)
@@ -145,8 +147,8 @@ class Encoder:
 
     def _count(self, characters: int) -> None:
         """Start numba once as much has been encoded without it as its start takes."""
-        self._plain_left -= characters
-        if self.backend == "later" and self._plain_left < 0:
+        self.plain_left -= characters
+        if self.backend == "later" and self.plain_left < 0:
             backends.NUMBA_STARTED.set()
 
     def text_of(self, title: str | None, body: str | None) -> str:

@@ -1,6 +1,6 @@
 """Rows of profiles and generations; `generation_states` changes their states."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -156,6 +156,12 @@ def list_generations(
     if collection_id is not None:
         conditions.append(sql.SQL("collection_id = %(collection_id)s"))
     return _select(connection, sql.SQL(" AND ").join(conditions), collection_id=collection_id)
+
+
+def list_of_collections(connection: Connection, collection_ids: Sequence[CollectionId]) -> list[Generation]:
+    """Return the generations of some collections, in the order of profile names and age."""
+    chosen = sql.SQL("collection_id = ANY(CAST(%(collection_ids)s AS integer[]))")
+    return _select(connection, chosen, collection_ids=list(collection_ids))
 
 
 def list_grown(connection: Connection) -> list[GenerationId]:

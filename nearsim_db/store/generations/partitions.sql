@@ -78,10 +78,12 @@ WHERE NOT EXISTS (SELECT FROM nearsim.generation WHERE generation.generation_id 
     AND (SELECT pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class WHERE oid = CAST('nearsim.generation' AS regclass))
 ORDER BY generation_id
 
--- name: has_grown
--- Whether more rows of a table were written or deleted than its statistics know. Catalog only.
-SELECT pg_catalog.pg_stat_get_mod_since_analyze(oid) > 1000 + greatest(reltuples, 0)
-FROM pg_catalog.pg_class WHERE oid = CAST(%(leaf)s AS regclass)
+-- name: list_grown_tables
+-- Those of some tables of which more rows were written or deleted than their statistics know. Catalog only.
+SELECT leaf FROM unnest(CAST(%(leaves)s AS text[])) WITH ORDINALITY AS given (leaf, place)
+JOIN pg_catalog.pg_class ON pg_class.oid = CAST(leaf AS regclass)
+WHERE pg_catalog.pg_stat_get_mod_since_analyze(pg_class.oid) > 1000 + greatest(reltuples, 0)
+ORDER BY place
 
 -- name: read_share
 -- The share of a generation in the rows of a table, whose number is taken from statistics: of the last ANALYZE or, if they

@@ -1,6 +1,6 @@
 """The tables of one generation as a value: created, attached, dropped, measured, and handed to every subject."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -155,7 +155,7 @@ class GenerationTables(GenerationStatements):
         session vacuums it.
         """
         if self.leaves.are_shared:
-            self._vacuum_if_grown(parent)
+            self.vacuum_grown([parent])
             return
 
         backend = autocommitting(self.connection)
@@ -168,14 +168,13 @@ class GenerationTables(GenerationStatements):
         """Vacuum shared tables that have grown, after a drop; the connection must be in autocommit."""
         # The deletions of the last second may not be reported yet.
         self.run("report_changes")
-        for parent in self.leaves.shared:
-            self._vacuum_if_grown(parent)
+        self.vacuum_grown(self.leaves.shared)
 
-    def _vacuum_if_grown(self, parent: str) -> None:
-        if self.run("has_grown", leaf=self.leaves.qualified(parent)).value():
-            autocommitting(self.connection).execute(
-                statement("vacuum_shared", leaf=self.leaves.table(parent))
-            )
+    def vacuum_grown(self, parents: Sequence[str]) -> None:
+        """VACUUM (ANALYZE) the shared tables of parents that have grown; the connection must be in autocommit."""
+        tables = {self.leaves.qualified(parent): self.leaves.table(parent) for parent in parents}
+        for name in self.run("list_grown_tables", leaves=list(tables)).values():
+            autocommitting(self.connection).execute(statement("vacuum_shared", leaf=tables[name]))
 
     def read_bytes(self) -> int:
         """Return the size of the tables with indexes; its own ones, which are not locked, as of their last VACUUM."""
