@@ -1,4 +1,4 @@
-"""What the parts of a worker share: its log, the contexts of generations, its scope, its lease, and a schedule."""
+"""What the parts of a worker share: its log, the contexts of generations, its scope, its lease, periodic services."""
 
 import logging
 import os
@@ -25,9 +25,6 @@ from nearsim_db.store.settings import Settings
 from nearsim_db.store.work import leases
 
 HEARTBEAT_SECONDS = 1.0
-
-# Each has up to 64 MB of cached features.
-_MAX_CONTEXTS = 64
 
 _log = logging.getLogger("nearsim.worker")
 
@@ -57,18 +54,21 @@ def place_of(generation: Generation) -> str:
     return f"{generation.collection}/{generation.profile}"
 
 
-class Contexts:
-    """Contexts of the generations that were used last, created on first use.
+_MOST_CONTEXTS = 64  # each with up to 64 MB of cached features
 
-    `refused` has the error of each generation whose recipe this version cannot reproduce; it is logged once.
+
+class Contexts:
+    """Contexts by generation, created on first use; those that were used last.
+
+    `refused` holds the generations whose recipe this version cannot reproduce, each with the error, logged once.
     """
 
     def __init__(self, settings: Settings, pool: Executor) -> None:
         self.refused: dict[GenerationId, NearsimError] = {}
         self._settings = settings
         self._pool = pool
-        self._contexts: dict[GenerationId, Context] = {}  # in the order of their last use
-        self._purges: dict[CollectionId, datetime] = {}  # the last purge of each collection
+        self._contexts: dict[GenerationId, Context] = {}  # the one that was used last is the last
+        self._purges: dict[CollectionId, datetime] = {}
 
     @property
     def known(self) -> Mapping[GenerationId, Context]:
@@ -81,7 +81,6 @@ class Contexts:
         for id in self._contexts.keys() - existing:
             del self._contexts[id]
         self.refused = {id: error for id, error in self.refused.items() if id in existing}
-
         collections = {context.collection_id for context in self._contexts.values()}
         purges = collection_rows.read_purges(connection, collections)
         for context in self._contexts.values():
@@ -93,11 +92,10 @@ class Contexts:
     def find(self, connection: Connection, generation_id: GenerationId) -> Context | None:
         """Return the context of a generation; None if it was deleted or is refused."""
         if generation_id in self._contexts:
-            context = self._contexts[generation_id] = self._contexts.pop(generation_id)
-            # At the end of this stage the shingles to leave out are known.
-            if context.generation.stage == "sign":
+            found = self._contexts[generation_id] = self._contexts.pop(generation_id)
+            if found.generation.stage == "sign":
                 with suppress(NotFoundError):
-                    context.adopt(generation_rows.get_generation(connection, generation_id))
+                    found.adopt(generation_rows.get_generation(connection, generation_id))
         elif generation_id not in self.refused:
             with suppress(NotFoundError):
                 self._add(generation_rows.get_generation(connection, generation_id))
@@ -108,9 +106,9 @@ class Contexts:
             log(logging.WARNING, "warning", f"{place_of(generation)}: {message}", facts_of(generation))
 
         try:
-            context = ContextFactory(self._settings, self._pool, warn).make(generation)
-            self._contexts[generation.generation_id] = context
-            if len(self._contexts) > _MAX_CONTEXTS:
+            made = ContextFactory(self._settings, self._pool, warn).make(generation)
+            self._contexts[generation.generation_id] = made
+            if len(self._contexts) > _MOST_CONTEXTS:
                 del self._contexts[next(iter(self._contexts))]
         except NearsimError as error:
             self.refused[generation.generation_id] = error
@@ -119,13 +117,16 @@ class Contexts:
 
 @dataclass(slots=True)
 class Scope:
-    """The collection that a worker works on, or all of them."""
+    """The collection that a worker works on, or all if `collection` is None.
+
+    `collection_id` is known after the first `refresh`. `stopping` says whether the worker was asked to stop.
+    """
 
     database: Database
-    collection: str | None  # None for all
+    collection: str | None
     contexts: Contexts
-    stopping: Callable[[], bool]  # whether the worker was asked to stop
-    collection_id: CollectionId | None = None  # known after the first `refresh`, None for all
+    stopping: Callable[[], bool]
+    collection_id: CollectionId | None = None
 
     @property
     def engine(self) -> Engine:
@@ -162,7 +163,6 @@ class WorkerLease:
         """Send a heartbeat if the last one is a second old. An expired lease is replaced by a new one."""
         if time.monotonic() < self._due_at:
             return
-
         is_valid = leases.renew_lease(self._connection, self.lease_id)
         self._connection.commit()
         if not is_valid:
@@ -174,7 +174,6 @@ class WorkerLease:
                 f"this worker's lease expired: no heartbeat for {self._silence_seconds:g} s; its work was released to "
                 "other workers, and it continues under a new lease",
             )
-
         self._due_at = time.monotonic() + HEARTBEAT_SECONDS
 
     def release_lost_work(self) -> None:
@@ -189,8 +188,9 @@ class WorkerLease:
         """End the lease and release its work."""
         try:
             leases.end_lease(self._connection, self.lease_id)
-        except BaseException:
-            # The lease is lost whatever kept it from being closed, an interruption included.
+        except (
+            BaseException
+        ):  # the lease is lost whatever kept it from being closed, an interruption included
             self._lost.append(self.lease_id)
             raise
 
@@ -217,14 +217,14 @@ class Schedule:
         self._due_at = [-float("inf")] * len(services)
 
     def make_due(self, period_seconds: float) -> None:
-        """Make the services of a period run at the next call of `run_due`."""
-        for number, (period, _) in enumerate(self._services):
+        """Have the services of a period run at the next call of `run_due`."""
+        for place, (period, _) in enumerate(self._services):
             if period == period_seconds:
-                self._due_at[number] = -float("inf")
+                self._due_at[place] = -float("inf")
 
     def run_due(self) -> None:
         """Run each service whose period has passed."""
-        for number, (period_seconds, run) in enumerate(self._services):
-            if self._clock() >= self._due_at[number]:
+        for place, (period_seconds, run) in enumerate(self._services):
+            if self._clock() >= self._due_at[place]:
                 run()
-                self._due_at[number] = self._clock() + period_seconds
+                self._due_at[place] = self._clock() + period_seconds

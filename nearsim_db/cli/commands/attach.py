@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 table: typer.Typer = typer.Typer(
     no_args_is_help=True,
-    help="Follow tables of applications, whose texts stay there.",
+    help="Follow tables of applications: attach, sweep, detach and list them.",
 )
 
 Table = Annotated[str | None, options.argument("TABLE", "The table, as TABLE or SCHEMA.TABLE.")]
@@ -30,12 +30,12 @@ DetachedCollection = Annotated[
 ]
 
 
-def _column(what: str, **more: Any) -> Any:
-    return typer.Option(metavar="COL", help=f"Column of the {what}.", **more)
+def _column(what: str) -> Any:
+    return typer.Option(metavar="COL", help=f"Column of the {what}.")
 
 
-def _expression(what: str, **more: Any) -> Any:
-    return typer.Option(metavar="COL|SQL", help=f"Column of the {what}, or an SQL expression.", **more)
+def _expression(what: str) -> Any:
+    return typer.Option(metavar="COL|SQL", help=f"Column of the {what}, or an SQL expression.")
 
 
 _COUNTS = ("new", "changed", "gone", "unusable", "collections")
@@ -57,15 +57,13 @@ def attach_table(
         ),
     ] = None,
     title: Annotated[str | None, _expression("title")] = None,
-    source: Annotated[str | None, _expression("source", rich_help_panel=options.INPUT)] = None,
-    url: Annotated[str | None, _expression("URL", rich_help_panel=options.INPUT)] = None,
-    published_at: Annotated[str | None, _column("publication time", rich_help_panel=options.INPUT)] = None,
+    source: Annotated[str | None, _expression("source")] = None,
+    url: Annotated[str | None, _expression("URL")] = None,
+    published_at: Annotated[str | None, _column("publication time")] = None,
     where: Annotated[
         str | None,
         typer.Option(
-            metavar="SQL",
-            help="Condition on the rows that are documents, e.g. 'deleted_at IS NULL'.",
-            rich_help_panel=options.INPUT,
+            metavar="SQL", help="Condition on the rows that are documents, e.g. 'deleted_at IS NULL'."
         ),
     ] = None,
     collection_field: Annotated[
@@ -73,7 +71,6 @@ def attach_table(
         typer.Option(
             metavar="COL",
             help="Column whose values have a collection each, named NAME:VALUE and made as they appear.",
-            rich_help_panel=options.INPUT,
         ),
     ] = None,
     collection: Collection = None,
@@ -85,10 +82,10 @@ def attach_table(
     ] = False,
     outcome: options.Outcome,
 ) -> None:
-    """Index a table of an application, and its changes from then on.
+    """Index a table of an application: its texts stay there, and changes are indexed as they are written.
 
-    The texts stay in the table. Triggers on the table only capture the ids of inserted, changed and deleted rows.
-    Existing rows are ingested at once; after an interruption, run the command again.
+    Triggers on the table only capture the ids of inserted, changed and deleted rows. Existing rows are ingested
+    at once; after an interruption, run the command again.
     """
     if list_all:
         list_tables(options.Result(outcome.format))
@@ -136,10 +133,7 @@ def sweep(
     collection: options.CollectionOrArgument = None,
     outcome: options.Outcome,
 ) -> None:
-    """Ingest changes of an attached table that its triggers missed.
-
-    Compares the table with the documents of the collection, as workers do every hour.
-    """
+    """Compare an attached table with its documents and ingest changes that triggers missed; workers do so hourly."""
     chosen = _required(collection)
     with outcome.index(chosen) as index:
         swept = index.sweep()
@@ -157,13 +151,13 @@ def detach(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the collection and its index, with copies of the texts.")
     ] = False,
-    format: options.MessageFormat = Format.TABLE,
+    format: options.ResultFormat = Format.TABLE,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Detach a collection from its table, and delete it unless --keep is given.
+    """Detach a collection from its table: its triggers are dropped, and the collection is deleted with its index.
 
-    The triggers on the table are dropped. Asks first on a terminal.
+    Asks first on a terminal.
     """
     from nearsim_db.admin import attach as service
     from nearsim_db.index import Index

@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 
-# The smallest prime above 2^32.
-PRIME = 4294967311
-BITS_PER_MAP = 2048
-# Spreads the round over the 32 bits of a position of fast_similarity.
-ROUND_MIX = 0x9E3779B1
+PRIME = 4294967311  # the smallest prime above 2^32
+BITS = 2048
+ROUND_MIX = 0x9E3779B1  # spreads the round over the 32 bits of a fast_similarity position
 
 
 class HashRounds(NamedTuple):
@@ -60,9 +58,12 @@ class Directions(NamedTuple):
 
 
 class KnownPairs(NamedTuple):
-    """Pairs of n rows that are known to be similar or not, overriding their sketches."""
+    """Pairs of n rows that are known to be similar or not, overriding their sketches.
 
-    pairs: Ints  # the larger row times n plus the smaller row, ascending
+    `pairs` is int64, the larger row times n plus the smaller one, ascending; `alike` is bool.
+    """
+
+    pairs: Ints
     alike: Mask
 
 
@@ -70,7 +71,7 @@ NO_KNOWN_PAIRS = KnownPairs(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
 class Merged(NamedTuple):
-    """Of m pairs of sorted sketches, the number of merged ids in each, and in both."""
+    """Of m pairs of sorted sketches, int64 each: the number of merged ids in each, and in both."""
 
     left: Ints
     right: Ints
@@ -78,26 +79,30 @@ class Merged(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums over the features of m pairs of documents, a missing weight being 0."""
+    """Sums over the features of two documents, a missing weight being 0; float64 of m.
 
-    products: Floats  # of both weights
-    minima: Floats  # of the smaller weights
-    maxima: Floats  # of the larger weights
-    squares: Floats  # of the differences
+    `products` sums the products of both weights, `least` the smaller weights, `most` the larger ones, `squares`
+    the squared differences.
+    """
+
+    products: Floats
+    least: Floats
+    most: Floats
+    squares: Floats
 
 
 class FullRows(NamedTuple):
-    """Buckets over the limit."""
+    """Buckets over the limit: their keys, ascending, and the row from which on members are no anchors; int64 of n."""
 
-    keys: Ints  # ascending
-    ends: Ints  # the row from which on members are no anchors
+    keys: Ints
+    ends: Ints
 
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.sketch.kernels import plain
 
     class SketchKernels:
-        """The kernels of a back end, with the types of NumPy. The sketch of a document without ids is all zeros."""
+        """The kernels of a back end, as NumPy has them. The sketch of a document without ids is all zeros."""
 
         fast_similarity = staticmethod(plain.fast_similarity)
         dart_minhash = staticmethod(plain.dart_minhash)
