@@ -75,7 +75,8 @@ def _option(parameter: Any) -> str:
 
 def _help(parameter: Any) -> str:
     text = _prose(parameter.help or "").replace("|", "\\|")
-    if choices := getattr(parameter.type, "choices", ()):
+    choices = getattr(parameter.type, "choices", ())
+    if choices and not parameter.metavar:  # where there is one, the text lists them
         text += f" One of {', '.join(f'`{choice}`' for choice in choices)}."
     default = getattr(parameter.default, "value", parameter.default)
     if default not in (None, False, True, (), []) and not callable(default) and "efault" not in text:

@@ -268,8 +268,7 @@ class Index(Queries):
         """
         if self.database.engine.is_borrowed:
             return None
-        if may_leave and not self.database.may_index:
-            self._contexts.warn("what was written waits for a worker: this user may not index it")
+        if may_leave and self._leaves_to_worker():
             return None
         engine, indexes = self.database.engine, self._catch_up
         with translate_errors():
@@ -282,15 +281,25 @@ class Index(Queries):
             existing = indexes.ensure_built(collection_id, signed)
             # Update an index in use by the queue of changes: sign and load bands, find pairs, cluster.
             dispatch_changes(engine)
-            for generation in existing:
-                if generation.state == "live":
-                    indexes.catch_up(generation)
-                elif generation.state in MAINTAINED:
-                    with indexes.skip_irreproducible():
-                        indexes.catch_up(generation)
-            with engine.connect(autocommit=True) as connection:
-                partitions.analyze_refilled(connection)
+            self._work_off(existing)
             return existing
+
+    def _leaves_to_worker(self) -> bool:
+        """Whether the user may not index what was written; a warning says so."""
+        if not self.database.may_index:
+            self._contexts.warn("what was written waits for a worker: this user may not index it")
+        return not self.database.may_index
+
+    def _work_off(self, generations: Sequence[Generation]) -> None:
+        """Do the work that is queued for generations."""
+        for generation in generations:
+            if generation.state == "live":
+                self._catch_up.catch_up(generation)
+            elif generation.state in MAINTAINED:
+                with self._catch_up.skip_irreproducible():
+                    self._catch_up.catch_up(generation)
+        with self.database.engine.connect(autocommit=True) as connection:
+            partitions.analyze_refilled(connection)
 
     def _index_after_error(self, collection_id: CollectionId, signed: Sequence[Context] = ()) -> None:
         """Index what was written before an error; an error of this becomes a warning."""
@@ -334,9 +343,13 @@ class Index(Queries):
         assert swept is not None
         with self.database.transaction() as connection:
             of_values = attachments.list_of_values(connection, collection_id)
-        for one in (collection_id, *(one.collection_id for one in of_values)):
-            profiles.refuse_unusable_recipes(self.database, one, only_new=True)
-            self._index(one, is_attached=False)
+        if self._leaves_to_worker():
+            return swept
+        collection_ids = [collection_id, *(one.collection_id for one in of_values)]
+        with translate_errors():
+            # Before the builds, each of which finds its changes by an index once they are work.
+            dispatch_changes(self.database.engine)
+            self._work_off(self._catch_up.ensure_all_built(collection_ids))
         return swept
 
     def delete(

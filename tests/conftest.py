@@ -212,7 +212,7 @@ def citus() -> Iterator[CitusServer]:
 @pytest.fixture
 def own_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each generation that this process creates has tables of its own, however small its collection."""
-    monkeypatch.setattr(partitions, "MOST_SHARED", -1)
+    monkeypatch.setattr(partitions, "MAX_SHARED_DOCUMENTS", -1)
 
 
 @pytest.fixture(params=some(["shared", "own"], "both kinds of tables"))

@@ -201,7 +201,7 @@ def _suggestion(name: str) -> str:
     groups = [group for group in _COMMANDS if isinstance(_make(group), TyperGroup)]
     meant = [f"{group} {name}" for group in groups if name in _make(group).commands]
     meant = meant or get_close_matches(name, _COMMANDS)
-    return f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
+    return f" Did you mean {', '.join(map(repr, meant))}?" if meant else ""
 
 
 def _find(name: str) -> Any:
@@ -227,7 +227,7 @@ def _make(name: str) -> Any:
         parent.add_typer(found, name=name, rich_help_panel=panel)
     else:
         epilog = f"Example: nearsim {name} {example}".rstrip()
-        parent.command(name, rich_help_panel=panel, epilog=epilog)(_expand(found))
+        parent.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)(_expand(found))
     return typer.main.get_group(parent).commands[name]
 
 
@@ -282,54 +282,84 @@ def _begin(
 
 
 _Json = Annotated[
-    bool, typer.Option("--json", is_eager=True, help="Print one JSON document: short for --format json.")
-]
-_Output = Annotated[
-    Path | None,
+    bool,
     typer.Option(
+        "--json",
+        is_eager=True,
+        help="Print the result as one JSON document.",
+        rich_help_panel=options.OUTPUT,
+    ),
+]
+
+
+def _print_to_option(*, hidden: bool) -> Any:
+    return typer.Option(
         "--output",
         "-o",
         metavar="PATH",
         parser=options.path,
         is_eager=True,
-        help="Output file (.json, .jsonl, .csv, .txt; any other suffix with --format) instead of standard output.",
-    ),
-]
+        help="Output file instead of standard output; its suffix is the format: .json, .jsonl, .csv or .txt.",
+        rich_help_panel=options.OUTPUT,
+        hidden=hidden,
+    )
+
+
 _Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print the result only; errors are still printed.")
+    bool,
+    typer.Option("--quiet", "-q", hidden=True, help="Print the result only; errors are still printed."),
 ]
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose usage is `nearsim why [OPTIONS] ID ID`, without the braces of Typer."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words after the name of the command."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
 def _expand_all(group: typer.Typer) -> None:
-    for one in (*group.registered_commands, group.registered_callback):
-        if one is not None and one.callback is not None:
-            one.callback = _expand(one.callback)
+    for registered in (*group.registered_commands, group.registered_callback):
+        if registered is not None and registered.callback is not None:
+            registered.callback = _expand(registered.callback)
+    for registered_command in group.registered_commands:
+        registered_command.cls = Command
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
             _expand_all(inner.typer_instance)
 
 
 def _expand(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options that its parameters stand for; it is called with the parameters it declares."""
+    """Return a command with the options that its parameters stand for, by their panels.
+
+    It is called with the parameters that it declares.
+    """
     declared = signature(command)
     groups: dict[str, Any] = {
-        one.name: one.annotation for one in declared.parameters.values() if is_dataclass(one.annotation)
+        parameter.name: parameter.annotation
+        for parameter in declared.parameters.values()
+        if is_dataclass(parameter.annotation)
     }
     parameters: list[Parameter] = []
-    for one in declared.parameters.values():
-        shown = signature(groups[one.name]).parameters.values() if one.name in groups else [one]
-        parameters += [option.replace(kind=one.kind) for option in shown]
-    added = _missing_options({one.name for one in parameters})
-    at = next((at for at, one in enumerate(parameters, 1) if one.name == "format"), 0)
-    parameters[at:at] = [one.replace(kind=parameters[at - 1].kind) for one in added]
+    for parameter in declared.parameters.values():
+        if parameter.name in groups:
+            parameters += signature(groups[parameter.name]).parameters.values()
+        else:
+            parameters.append(parameter)
+    added = _missing_options({parameter.name: parameter for parameter in parameters})
+    at = next((at for at, parameter in enumerate(parameters, 1) if parameter.name == "format"), 0)
+    parameters[at:at] = added
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
+    parameters.sort(key=lambda parameter: ("", *options.PANELS).index(_info(parameter).rich_help_panel or ""))
 
     @wraps(command)
     def run(**given: Any) -> None:
         is_quiet = given.get("quiet", False)
-        own = {one.name: given.pop(one.name) for one in added}
+        added_values = {parameter.name: given.pop(parameter.name) for parameter in added}
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        call, path = partial(command, **given), own.get(options.PRINT_TO)
+        call, path = partial(command, **given), added_values.get(options.PRINT_TO)
         if path is None or path == STANDARD_OUTPUT:
             call()
         else:
@@ -339,15 +369,21 @@ def _expand(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _missing_options(names: set[str]) -> list[Parameter]:
-    """Return the common options that a command with parameters of these names does not have."""
-    if "format" not in names:
+def _info(parameter: Parameter) -> Any:
+    """Return what a parameter declares about its argument or option; a class without all of it for the context."""
+    return next(iter(getattr(parameter.annotation, "__metadata__", ())), typer.models.OptionInfo())
+
+
+def _missing_options(parameters: dict[str, Parameter]) -> list[Parameter]:
+    """Return the common options that a command with these parameters does not have."""
+    if "format" not in parameters:
         return []
     add = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
     added = [add(options.AS_JSON, default=False, annotation=_Json)]
-    if "output" not in names:
-        added.append(add(options.PRINT_TO, default=None, annotation=_Output))
-    if "quiet" not in names:
+    if "output" not in parameters:
+        option = _print_to_option(hidden=_info(parameters["format"]).hidden)
+        added.append(add(options.PRINT_TO, default=None, annotation=Annotated[Path | None, option]))
+    if "quiet" not in parameters:
         added.append(add("quiet", default=False, annotation=_Quiet))
     return added
 

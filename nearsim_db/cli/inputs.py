@@ -1,8 +1,9 @@
 """Options of the commands that read files: what is read, which fields hold what, and how."""
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -50,17 +51,19 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+_input_option = partial(typer.Option, rich_help_panel=options.INPUT)
+_limit_option = partial(typer.Option, rich_help_panel=options.LIMITS)
+
 _FILES = (
     "JSON lines, JSON, CSV, TSV, text files, .mbox, .eml, .ris (all also .gz, .zst, .bz2, .xz), Parquet, Arrow, .xlsx, "
-    "SQLite, folders of these, "
-    "patterns such as 'data/**/*.jsonl'; - is standard input."
+    "SQLite, folders of these, patterns such as 'data/**/*.jsonl', or - for standard input."
 )
-_FILE = typer.Argument(metavar="FILE", parser=path, help=_FILES, show_default=False)
+_FILE = typer.Argument(metavar="FILE...", parser=path, help=_FILES, show_default=False)
 Files = Annotated[list[Path], _FILE]
 OptionalFiles = Annotated[list[Path] | None, _FILE]
 FromSqlite = Annotated[
     Path | None,
-    typer.Option(
+    _input_option(
         metavar="FILE",
         parser=path,
         help="Read a table of a SQLite file, with --table or --query, instead of FILE.",
@@ -68,11 +71,10 @@ FromSqlite = Annotated[
 ]
 Vectors = Annotated[
     Path | None,
-    typer.Option(
+    _input_option(
         "--vectors",
         metavar="PATH",
-        help="File of vectors: .npy with one row per record in input order, or .parquet with the columns id and "
-        "vector.",
+        help="File of vectors: .npy with a row for each record in their order, or .parquet with id and vector.",
     ),
 ]
 
@@ -86,17 +88,16 @@ def _not_standard_output(path: Path | None) -> Path | None:
 
 def rejects_option(help: str, **more: Any) -> Any:
     """Return the option --rejects."""
-    return typer.Option("--rejects", metavar="PATH", parser=options.path, help=help, **more)
+    return _limit_option("--rejects", metavar="PATH", parser=options.path, help=help, **more)
 
 
 REJECTS = "File for rejected records, each with its line and the reason"
 Rejects = Annotated[Path | None, rejects_option(f"{REJECTS}.", callback=_not_standard_output)]
 Strict = Annotated[
     bool,
-    typer.Option(
+    _limit_option(
         "--strict",
-        help="Stop at the first record that is rejected, whose date cannot be read, or that replaces one of another "
-        "file.",
+        help="Stop at the first record that is rejected, has an unreadable date or replaces one of another file.",
     ),
 ]
 
@@ -105,7 +106,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be wr
 
 def max_rejected_option(default: str) -> Any:
     """Return the option --max-rejected."""
-    return typer.Option(
+    return _limit_option(
         "--max-rejected",
         metavar="N",
         min=0,
@@ -120,11 +121,15 @@ def refuse_rejected(rejected: str, most: int, done: str) -> None:
     )
 
 
-def _delimiter(help: str) -> Any:
-    return typer.Option("--delimiter", metavar="CHARACTER", help=help, parser=one_character)
+def _delimiter(help: str, panel: str) -> Any:
+    return typer.Option(
+        "--delimiter", metavar="CHARACTER", help=help, parser=one_character, rich_help_panel=panel
+    )
 
 
-OutputDelimiter = Annotated[str | None, _delimiter("Character between the columns of CSV; tab is a tab.")]
+OutputDelimiter = Annotated[
+    str | None, _delimiter("Character between the columns of CSV; tab is a tab.", options.OUTPUT)
+]
 
 
 InputFormat = Literal[
@@ -147,7 +152,7 @@ InputFormat = Literal[
 
 
 def _field(what: str) -> Any:
-    return typer.Option(metavar="KEY", help=f"Field that holds the {what}.")
+    return _input_option(metavar="KEY", help=f"Field that holds the {what}.")
 
 
 _CONFIG = "config"
@@ -190,39 +195,42 @@ class FileOptions:
 
     config: Annotated[
         Path | None,
-        typer.Option(
+        _input_option(
             "--config",
             metavar="PATH",
             is_eager=True,
             callback=_use_config,
-            help='TOML file with options for fields and reading, as in id_field = "meta.id"; options given here win.',
+            help='TOML file with defaults for the options of input and fields, as in id_field = "meta.id".',
         ),
     ] = None
     follow_links: Annotated[
-        bool, typer.Option("--follow-links", help="Follow symbolic links in folders, also out of the folder.")
+        bool,
+        _input_option("--follow-links", help="Follow symbolic links in folders, also out of the folder."),
     ] = False
     input_format: Annotated[
         InputFormat | None,
-        typer.Option(
-            help="Format of the files and of standard input. "
-            "(default: by the suffix; standard input is jsonl or json)"
+        _input_option(
+            metavar="FORMAT",
+            help=f"Format of the files: {', '.join(get_args(InputFormat))}. "
+            "(default: by the suffix; jsonl or json on standard input)",
         ),
     ] = None
     encoding: Annotated[
         str | None,
-        typer.Option(
+        _input_option(
             metavar="NAME", help="Encoding of the files, such as cp1252, latin-1 or utf-16. (default: utf-8)"
         ),
     ] = None
     delimiter: Annotated[
         str | None,
         _delimiter(
-            "Character between the columns of CSV and TSV files; tab is a tab. (default: by the suffix)"
+            "Character between the columns of CSV and TSV files; tab is a tab. (default: by the suffix)",
+            options.INPUT,
         ),
     ] = None
     quote: Annotated[
         str | None,
-        typer.Option(
+        _input_option(
             metavar="CHARACTER",
             parser=quote,
             help='Character around cells of CSV and TSV files; none if quotes are part of the text. (default: ")',
@@ -230,15 +238,15 @@ class FileOptions:
     ] = None
     escape: Annotated[
         str | None,
-        typer.Option(
+        _input_option(
             metavar="CHARACTER",
             parser=escape,
-            help="Character of CSV and TSV files before a quote or delimiter that is part of the text, such as \\.",
+            help="Character of CSV and TSV files before a quote or delimiter within the text, such as a backslash.",
         ),
     ] = None
     comment: Annotated[
         str | None,
-        typer.Option(
+        _input_option(
             metavar="CHARACTER",
             parser=escape,
             help="Character that begins the lines of CSV and TSV files that are skipped, such as #.",
@@ -246,37 +254,38 @@ class FileOptions:
     ] = None
     no_header: Annotated[
         bool,
-        typer.Option(
+        _input_option(
             "--no-header", help="CSV and TSV files have no header; their columns are called 1, 2 and so on."
         ),
     ] = False
     records: Annotated[
         str | None,
-        typer.Option(
+        _input_option(
             metavar="KEY",
-            help="Key of JSON files that are one object, which holds the array of records; a.b is b within a.",
+            help="Key of the array of records in JSON files that are one object; a.b is b within a.",
         ),
     ] = None
     table: Annotated[
         str | None,
-        typer.Option(
+        _input_option(
             metavar="NAME",
             help="Table of a SQLite file, or sheet of a spreadsheet. (default: the only one, or the first)",
         ),
     ] = None
     query: Annotated[
         str | None,
-        typer.Option(metavar="SELECT", help="Query on a SQLite file, instead of --table."),
+        _input_option(metavar="SELECT", help="Query on a SQLite file, instead of --table."),
     ] = None
     id_field: Annotated[
         str,
         typer.Option(
             metavar="KEY",
-            help="Field or column that holds the id; a.b is b within a, and a,b joins two. Without any, file and line "
-            "are the id.",
+            help="Field or column that holds the id, else file and line; a.b is b within a, and a,b joins two.",
         ),
     ] = "id"
-    title_field: Annotated[str, _field("title; a,b joins two by a line end")] = "title"
+    title_field: Annotated[
+        str, typer.Option(metavar="KEY", help="Field that holds the title; a,b joins two by a line end.")
+    ] = "title"
     body_field: Annotated[
         str | None,
         typer.Option(
@@ -289,9 +298,9 @@ class FileOptions:
     published_field: Annotated[str, _field("publication date")] = "published_at"
     date_format: Annotated[
         list[str] | None,
-        typer.Option(
+        _input_option(
             metavar="FORMAT",
-            help="Form of publication dates, such as %d/%m/%Y (strptime); may be repeated. (default: ISO 8601, "
+            help="Form of publication dates, such as %d/%m/%Y of strptime (repeatable). (default: ISO 8601, "
             "RFC 2822, months by name, seconds since 1970)",
         ),
     ] = None

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from nearsim_db.search.queries import Queries
     from nearsim_db.store.database import Database
 
+# Panels of the help, in this order; the options that most readers need come before, in no panel.
+INPUT, MATCHING, AGAINST, OUTPUT, LIMITS = PANELS = ("Input", "Matching", "Against", "Output", "Limits")
+
 _TABLE_ROWS = 50  # on standard output
 _PATIENCE_SECONDS = 2  # the shortest that the driver waits for a server
 
@@ -37,6 +40,12 @@ def connect(threads: int | None = None) -> "Database":
     from nearsim_db.store.database import Database
 
     return Database.connect(threads=threads)
+
+
+def connect_to(collection: str | None, threads: int | None = None) -> "tuple[Database, str]":
+    """Open the database and return it with the name of the collection to use, by default the only one, as in SQL."""
+    database = connect(threads)
+    return database, collection or database.default_collection()
 
 
 def beginning(names: list[str], incomplete: str) -> list[str]:
@@ -143,28 +152,26 @@ def is_toml(context: typer.Context, value: bool) -> bool:
     return value or (has_option and output is not None and output.suffix.lower() == ".toml")
 
 
-_KINDS = "table for people, json for one JSON document, jsonl or csv for a line per row"
+def format_option(help: str, **more: Any) -> Any:
+    """Return the option --format."""
+    return typer.Option(
+        "--format", metavar="FORMAT", callback=resolved, help=help, rich_help_panel=OUTPUT, **more
+    )
+
+
+_BY_SUFFIX = "Format, if the suffix of --output names none:"
+_FORMULAS = "csv-exact, which has no apostrophe before formulas"
 AnswerFormat = Annotated[
     Format | None,
-    typer.Option(
-        "--format",
-        callback=resolved,
-        help=f"Output format: {_KINDS}; csv puts an apostrophe before text that a spreadsheet would run as a formula, "
-        "csv-exact does not. [default: by the suffix of --output, otherwise table]",
-    ),
+    format_option(f"{_BY_SUFFIX} table (the default), json, jsonl, csv or {_FORMULAS}."),
 ]
-ResultFormat = Annotated[
-    Format, typer.Option("--format", callback=resolved, help=f"Output format: {_KINDS}.")
-]
+ResultFormat = Annotated[Format, format_option(f"{_BY_SUFFIX} table, json, jsonl, csv or csv-exact.")]
+# Of a message that a command prints about what it did: --json says all that a program needs.
+MessageFormat = Annotated[Format, format_option("Format of the message.", hidden=True)]
 TableFormat = Literal["jsonl", "json", "csv", "csv-exact", "tsv", "parquet"]  # of records with columns
 FileFormatOption = Annotated[
     TableFormat | None,
-    typer.Option(
-        "--format",
-        callback=resolved,
-        help="Format of the file if its suffix names none; csv puts an apostrophe before text that a spreadsheet would "
-        "run as a formula, csv-exact does not.",
-    ),
+    format_option(f"{_BY_SUFFIX} jsonl (the default), json, csv, tsv, parquet or {_FORMULAS}."),
 ]
 Output = Annotated[
     Path | None,
@@ -173,8 +180,9 @@ Output = Annotated[
         "-o",
         metavar="PATH",
         parser=path,
-        help="Output file (.jsonl, .ndjson, .csv, .json, .txt, each also with .gz, .zst, .bz2 or .xz; .parquet; any "
-        "other suffix with --format) instead of standard output.",
+        help="Output file instead of standard output; its suffix is the format: .jsonl, .json, .csv, .txt (each also "
+        "with .gz, .zst, .bz2, .xz) or .parquet.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 
@@ -241,7 +249,10 @@ def output_option(help: str, metavar: str = "PATH", **more: Any) -> Any:
 
 def _named_option(name: str, completed: Callable[..., object], help: str, **more: Any) -> Any:
     """Return the option --collection or --profile, by default from NEARSIM_COLLECTION or NEARSIM_PROFILE."""
-    given: dict[str, Any] = {"autocompletion": completed, "envvar": f"NEARSIM_{name.upper()}"} | more
+    given: dict[str, Any] = {
+        **{"autocompletion": completed, "envvar": f"NEARSIM_{name.upper()}", "show_envvar": False},
+        **more,
+    }
     return typer.Option(f"--{name}", f"-{name[0]}", metavar="NAME", help=help, **given)
 
 
@@ -251,17 +262,25 @@ profile_option = partial(_named_option, "profile", complete_profile)
 
 def limit_option(help: str) -> Any:
     """Return the option --limit."""
-    return typer.Option("--limit", "-n", metavar="N", min=1, help=help)
+    return typer.Option("--limit", "-n", metavar="N", min=1, help=help, rich_help_panel=OUTPUT)
 
 
-CHOSEN_PROFILE = "Profile to use; required if there are several and none is named default."
-Collection = Annotated[str, collection_option("Collection to use.")]
+CHOSEN_PROFILE = "Profile to use. (default: default, otherwise the only one)"
+Collection = Annotated[
+    str | None, collection_option("Collection to use. (default: default, otherwise the only one)")
+]
+NewCollection = Annotated[str, collection_option("Collection to use, created if missing.")]
 OneCollection = Annotated[str | None, collection_option("Only this collection. (default: all)")]
 Profile = Annotated[str | None, profile_option(CHOSEN_PROFILE)]
 NewProfile = Annotated[str, profile_option("Profile to create if missing.")]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="Print no progress bar and no summary; errors are still printed."),
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print no progress bar and no summary; errors are still printed.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Jobs = Annotated[
     int | None,
@@ -270,7 +289,8 @@ Jobs = Annotated[
         "-j",
         metavar="N",
         min=1,
-        help="Threads that encode and compare; by default one a core.",
+        help="Threads that encode and compare. (default: one for each core)",
+        rich_help_panel=LIMITS,
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
@@ -281,20 +301,17 @@ MinSimilarity = Annotated[
     typer.Option(
         "--min-similarity",
         metavar="SIMILARITY",
-        min=0.0,
-        max=1.0,
-        help="Lowest similarity to report; few recipes have pairs below their threshold. A distance d is 1 / (1 + d).",
+        min=0,
+        max=1,
+        help="Lowest similarity to report; that of a distance d is 1 / (1 + d).",
     ),
 ]
 Limit = Annotated[
-    int | None, limit_option("Maximum number of rows. (default: all; 50 for a table on standard output)")
+    int | None, limit_option("Maximum number of rows. (default: all, or 50 of a table on standard output)")
 ]
 MatchLimit = Annotated[
     int | None,
-    limit_option(
-        "Maximum number of matches of each document: those with the best estimates, which need not be the most "
-        "similar. (default: all)"
-    ),
+    limit_option("Maximum number of matches of each document, those with the best estimates. (default: all)"),
 ]
 ExportLimit = Annotated[int | None, limit_option("Maximum number of documents. (default: all)")]
 
@@ -303,20 +320,20 @@ ExportLimit = Annotated[int | None, limit_option("Maximum number of documents. (
 class Scope:
     """The collection and profile that are used."""
 
-    collection: Collection = DEFAULT
+    collection: Collection = None
     profile: Profile = None
 
     def answers(self) -> "Answers":
         """Open what is stored."""
         from nearsim_db.search.answers import Answers
 
-        return Answers.connect(collection=self.collection, profile=self.profile)
+        return Answers(*connect_to(self.collection), self.profile)
 
     def queries(self) -> "Queries":
         """Open what is stored, to look up texts in it."""
         from nearsim_db.search.queries import Queries
 
-        return Queries.connect(collection=self.collection, profile=self.profile)
+        return Queries(*connect_to(self.collection), self.profile)
 
 
 @dataclass(eq=False, repr=False)
@@ -351,19 +368,21 @@ class Result:
             terminal.print_info(text) if isinstance(text, str) else text()
 
 
+def _log_format_option(**more: Any) -> Any:
+    return typer.Option(
+        "--log-format",
+        help="Progress, warnings and errors as lines of text or JSON. (default: bars on a terminal, otherwise text)",
+        rich_help_panel=OUTPUT,
+        **more,
+    )
+
+
 @dataclass(eq=False, repr=False)
 class Reporting:
     """Whether a command shows its progress, and how it writes to standard error."""
 
     quiet: Quiet = False
-    log_format: Annotated[
-        LogFormat | None,
-        typer.Option(
-            "--log-format",
-            help="Progress, warnings and errors on standard error as lines of text or JSON. (default: bars on a "
-            "terminal, otherwise text)",
-        ),
-    ] = None
+    log_format: Annotated[LogFormat | None, _log_format_option()] = None
 
     def __post_init__(self) -> None:
         """Write notes in the format that is given."""
@@ -381,6 +400,8 @@ class Reporting:
 class Outcome(Reporting, Result):
     """How a command prints what it did, and whether it shows its progress."""
 
+    format: MessageFormat = Format.TABLE
+
     def progress(
         self, source: "Source | None" = None, *, for_programs: bool = False
     ) -> AbstractContextManager["Progress"]:
@@ -388,13 +409,21 @@ class Outcome(Reporting, Result):
         return super().progress(source, for_programs=for_programs or self.format.is_machine)
 
     @contextmanager
-    def index(self, collection: str, threads: int | None = None) -> Iterator["Index"]:
+    def index(self, collection: str | None, threads: int | None = None) -> Iterator["Index"]:
         """Open a collection, with progress; its warnings are printed at the end."""
         from nearsim_db.index import Index
 
-        with self.progress() as progress, Index(connect(threads), collection, progress=progress) as index:
+        database, name = connect_to(collection, threads)
+        with self.progress() as progress, Index(database, name, progress=progress) as index:
             yield index
         terminal.print_warnings(index.warnings)
+
+
+@dataclass(eq=False, repr=False)
+class ShortOutcome(Outcome):
+    """How a command prints what it did in a moment: nobody asks for its progress, as nobody sees any."""
+
+    log_format: Annotated[LogFormat | None, _log_format_option(hidden=True)] = None
 
 
 @dataclass(eq=False, repr=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.options import beginning
 from nearsim_db.errors import RecipeConflictError, suggested_command
@@ -42,7 +43,10 @@ def _complete_key(incomplete: str) -> list[tuple[str, str]]:
 Threshold = Annotated[
     float | None,
     typer.Option(
-        "--threshold", "-t", metavar="SIMILARITY", help="Similarity threshold, as --set match.threshold=."
+        "--threshold",
+        "-t",
+        metavar="SIMILARITY",
+        help="Similarity from which two documents are near-duplicates; the same as --set match.threshold=.",
     ),
 ]
 
@@ -51,13 +55,20 @@ Threshold = Annotated[
 class RecipeOptions:
     """A recipe: a file or a preset, by default the preset `default`, and changes of single keys."""
 
-    recipe: Annotated[Path | None, typer.Option(metavar="R.toml", help="Recipe file in TOML.")] = None
+    recipe: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="R.toml",
+            help="Recipe file in TOML, instead of --preset.",
+            rich_help_panel=options.MATCHING,
+        ),
+    ] = None
     preset: Annotated[
         str | None,
         typer.Option(
             autocompletion=complete_preset,
             metavar="NAME",
-            help="Recipe that ships with nearsim; list them with: nearsim profile presets.",
+            help="Recipe that ships with nearsim, of those that nearsim profile presets lists.",
         ),
     ] = None
     settings: Annotated[
@@ -67,13 +78,15 @@ class RecipeOptions:
             autocompletion=_complete_key,
             metavar="KEY=VALUE",
             help="Set a recipe key, e.g. match.threshold=0.8 (repeatable).",
+            rich_help_panel=options.MATCHING,
         ),
     ] = None
     ignore: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Leave out what this text has, such as a licence header; for the family winnow (repeatable).",
+            help="Ignore what this text has, such as a licence header; for the family winnow (repeatable).",
+            rich_help_panel=options.MATCHING,
         ),
     ] = None
 

@@ -34,24 +34,29 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="File for the remaining documents; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst, "
-        ".bz2, .xz), .parquet, otherwise that of the input. A folder, as in out/, gets a file for each input file, "
-        "with its name. - is standard output; required without --dry-run.",
+        help="File for the remaining documents, in the format of its suffix, else that of the input; a folder, as "
+        "out/, for a file for each input file; or - for standard output.",
     ),
 ]
 OutputFormat = Annotated[
     FileFormat | None,
     typer.Option(
-        "--output-format", help="Format of --output if its suffix names none. (default: that of the input)"
+        "--output-format",
+        metavar="FORMAT",
+        help="Format, if the suffix of --output names none: jsonl, json, csv, csv-exact, tsv, parquet or lines. "
+        "(default: that of the input)",
+        rich_help_panel=options.OUTPUT,
     ),
 ]
 Rejects = Annotated[Path | None, inputs.rejects_option(f"{inputs.REJECTS}; - is standard output.")]
 MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
 
 
-def lines_option(what: str) -> Any:
+def lines_option(what: str, **more: Any) -> Any:
     """Return an option for a file of JSON lines."""
-    return typer.Option(metavar="PATH", parser=options.path, help=f"File for the {what}, as JSON lines.")
+    return typer.Option(
+        metavar="PATH", parser=options.path, help=f"File for the {what}, as JSON lines.", **more
+    )
 
 
 @dataclass(frozen=True, slots=True)

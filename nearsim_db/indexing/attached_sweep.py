@@ -203,24 +203,30 @@ def create_missing(
     The caller holds the lock under which rows of the parent are applied.
     """
     known = {one.value for one in attachments.list_of_values(connection, parent.collection_id, values)}
-    return [_create(connection, parent, source, value) for value in values if value not in known]
+    missing = [value for value in values if value not in known]
+    if not missing:
+        return []
 
-
-def _create(connection: Connection, parent: Attachment, source: Source, value: str) -> CollectionId:
-    field = tables.read_columns(connection, source.relation)[parent.columns.collection_field or ""]
-    collection_id = _create_named(connection, parent.collection, value).collection_id
-    columns = tables.of_value(parent.columns, field, value)
-    attachments.store_attachment(
-        connection, collection_id, source.relation, columns, parent.collection_id, value
-    )
     newest: dict[str, Generation] = {}
     for one in generation_rows.list_generations(connection, parent.collection_id):
         if one.state == "live" or (one.state not in ("retired", "abandoned") and one.profile not in newest):
             newest[one.profile] = one
-    for one in newest.values():
-        profile = restore(one.recipe, one.fingerprint, one.bands, one.rows)
-        profiles.create(connection, collection_id, one.profile, profile)
-    return collection_id
+    resolved = {
+        name: restore(one.recipe, one.fingerprint, one.bands, one.rows) for name, one in newest.items()
+    }
+
+    field = tables.read_columns(connection, source.relation)[parent.columns.collection_field or ""]
+    created = []
+    for value in missing:
+        collection_id = _create_named(connection, parent.collection, value).collection_id
+        columns = tables.of_value(parent.columns, field, value)
+        attachments.store_attachment(
+            connection, collection_id, source.relation, columns, parent.collection_id, value
+        )
+        for name, profile in resolved.items():
+            profiles.create(connection, collection_id, name, profile)
+        created.append(collection_id)
+    return created
 
 
 def _create_named(connection: Connection, parent: str, value: str) -> Collection:

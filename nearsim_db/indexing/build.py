@@ -55,8 +55,9 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
         if not is_small:
             _build_by_stages(engine, context, progress)
         elif documents_built > MAX_SMALL_BUILD_DOCUMENTS:
-            for stage in ("sign", "bands", "pairs", "clusters"):
-                _vacuum(engine, context, stage)
+            with engine.connect(autocommit=True) as connection:
+                context.tables(connection).vacuum_grown(context.leaves.shared)
+                partitions.analyze_if_stale(connection)
     finally:
         context.build.close_spool()
 
@@ -227,7 +228,7 @@ def _build_at_once(connection: Connection, context: Context) -> int:
     context.findings.clear()
 
     # Sign.
-    whole = (0, build_slices.WHOLE.high)
+    whole = (0, build_slices.WHOLE_RANGE.high)
     unsigned = documents.stream_unsigned(
         connection, context.collection_id, context.leaves, whole, vectors=context.encoder.takes_vectors
     )
@@ -240,18 +241,18 @@ def _build_at_once(connection: Connection, context: Context) -> int:
 
     # Load the bands.
     figures = build_bands.forecast(connection, context, list(chain.from_iterable(batches)))
-    taker.load_bands(build_slices.WHOLE)
+    taker.load_bands(build_slices.WHOLE_RANGE)
     full, buckets = tables.bands.find_full_buckets(context.bucket_limit)
 
     count = collection_rows.count_documents(connection, context.collection_id)
     is_attached = attachments.find_attachment(connection, context.collection_id) is not None
     if is_attached and sum(map(len, batches)) < count:
         # Texts that differ from the recorded revision were left out; compare them again.
-        tables.work.add("compare", [queue.WHOLE])
+        tables.work.add("compare", [queue.WHOLE_GENERATION])
 
     # Find the pairs, and cluster.
     if count > 1:
-        taker.find_pairs(build_slices.WHOLE, full)
+        taker.find_pairs(build_slices.WHOLE_RANGE, full)
         steps.rebuild_clusters(connection, context)
     context.findings.counts.update(ZERO_COUNTS)
 

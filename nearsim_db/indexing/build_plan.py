@@ -150,7 +150,7 @@ def complete_signing(connection: Connection, context: Context) -> None:
     tables.signatures.index()
     if attachments.find_attachment(connection, generation.collection_id) is not None:
         # Texts that differ from the recorded revision were left out; compare them again.
-        tables.work.add("compare", [queue.WHOLE])
+        tables.work.add("compare", [queue.WHOLE_GENERATION])
     generation_rows.set_stage(connection, generation, "bands")
     commit(connection, generation)
 

@@ -27,6 +27,7 @@ class CatchUp:
         self._database = database
         self._contexts = contexts
         self._progress = progress
+        self._plain_characters = FEW_CHARACTERS  # of all builds together: there may be hundreds of small ones
 
     def catch_up(self, generation: Generation) -> None:
         """Do everything that is queued for a generation; one that was catching up is ready then."""
@@ -54,7 +55,30 @@ class CatchUp:
         existing = self.generations(collection_id)
         if existing and not any(generation.is_first_build for generation in existing):
             return existing
+        self._build_first(collection_id, prepared)
+        return self.generations(collection_id)
 
+    def ensure_all_built(self, collection_ids: Sequence[CollectionId]) -> list[Generation]:
+        """Build first generations of collections; return all generations of these.
+
+        Raises InputError for a recipe that the documents of its collection do not suit.
+        """
+        existing = self.generations(*collection_ids)
+        by_collection = {collection_id: list[Generation]() for collection_id in collection_ids}
+        for generation in existing:
+            by_collection[generation.collection_id].append(generation)
+
+        built = False
+        for collection_id, generations in by_collection.items():
+            if not generations or any(generation.is_first_build for generation in generations):
+                profiles.refuse_unusable_recipes(
+                    self._database, collection_id, existing=generations, only_new=True
+                )
+                self._build_first(collection_id)
+                built = True
+        return self.generations(*collection_ids) if built else existing
+
+    def _build_first(self, collection_id: CollectionId, prepared: Sequence[Context] = ()) -> None:
         prepared_by_id = {context.generation.generation_id: context for context in prepared}
         with self._database.builder(collection_id):
             # Another process may have built them while this one waited for the lock.
@@ -67,13 +91,13 @@ class CatchUp:
                     with self._database.transaction() as connection:
                         generation = build_plan.place(connection, generation)
                 self.build(generation, context)
-        return self.generations(collection_id)
 
     def build(self, generation: Generation, context: Context | None = None) -> None:
         """Build a generation from the stage at which it stopped, in a context that was prepared, or a new one."""
         if context is None:
-            context = self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
+            context = self._contexts.make(generation, plain_characters=self._plain_characters)
         build.build(self._database.engine, context, self._progress)
+        self._plain_characters = min(self._plain_characters, max(0, context.encoder.plain_left))
 
     @contextmanager
     def prepare_first_builds(
@@ -145,10 +169,10 @@ class CatchUp:
         with self._database.transaction() as connection:
             return profiles.create(connection, collection_id, DEFAULT, resolve(Recipe()))
 
-    def generations(self, collection_id: CollectionId) -> list[Generation]:
-        """Return the generations of a collection."""
+    def generations(self, *collection_ids: CollectionId) -> list[Generation]:
+        """Return the generations of some collections."""
         with self._database.transaction() as connection:
-            return generation_rows.list_generations(connection, collection_id)
+            return generation_rows.list_of_collections(connection, collection_ids)
 
 
 def _signs_from_texts(context: Context) -> bool:
@@ -159,5 +183,5 @@ def _signs_from_texts(context: Context) -> bool:
         and context.generation.stage == "sign"
         and context.retained_seconds is None
         and not context.encoder.takes_vectors
-        and context.encoder.field_rules is None
+        and context.encoder.across is None
     )

@@ -1,4 +1,8 @@
-"""Drop generations, or whole collections, without blocking sessions that use others; wait for those that read them."""
+"""Drop generations, or whole collections, without blocking sessions that use other generations.
+
+Tables are detached and dropped under locks with a short timeout, again and again until sessions that read them end, or
+patience does; a worker then finishes later.
+"""
 
 import math
 from collections.abc import Callable
@@ -23,19 +27,21 @@ from nearsim_db.store.generations import generation_rows, generation_states, par
 from nearsim_db.store.generations.generation_rows import Generation, State
 from nearsim_db.store.generations.tables import GenerationTables
 
-_TABLE_MILLISECONDS = 40  # readers and writers queue behind a waiting table lock
-_BUILDER_MILLISECONDS = 1_000  # only builders and workers queue behind these locks
+# Readers and writers queue behind a waiting table lock.
+_MAX_TABLE_LOCK_MILLISECONDS = 40
+# Only builders and workers queue behind these locks.
+_MAX_BUILDER_LOCK_MILLISECONDS = 1_000
 _VALUES_SHOWN = 5
 _DROPPABLE: tuple[State, ...] = (*generation_states.PENDING, "retired", "abandoned")
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """An abandoned generation; unless `finished`, the sessions `held_by` still read it and a worker drops it later."""
+    """An abandoned generation, dropped now or later."""
 
     generation: Generation
-    finished: bool
-    held_by: list[str]
+    finished: bool  # False: a worker drops it once nobody reads it
+    held_by: list[str]  # the sessions that still read it, if it is not finished
 
 
 class _Busy(Exception):
@@ -70,18 +76,18 @@ def finish(engine: Engine, generation: Generation, patience_seconds: float = mat
 def drop_remains(engine: Engine) -> list[GenerationId]:
     """Drop tables and rows of generations that were deleted in SQL; return their numbers.
 
-    What other sessions use is left to the next call, and rows in a damaged table.
+    Tables that other sessions use are left to the next call, and so are rows in a damaged table.
     """
     with translate_errors(), engine.connect(autocommit=True) as connection:
-        found = partitions.list_remains(connection)
-        for leaves in found:
+        remains = partitions.list_remains(connection)
+        for leaves in remains:
             _empty(GenerationTables(connection, leaves), 0.0, partial(_drop_tables, engine, leaves))
-        left = partitions.list_remains(connection) if found else []
-    return [leaves.generation_id for leaves in found if leaves not in left]
+        left = partitions.list_remains(connection) if remains else []
+    return [leaves.generation_id for leaves in remains if leaves not in left]
 
 
 def _empty(tables: GenerationTables, patience_seconds: float, drop: Callable[[], None]) -> bool:
-    """Detach or empty tables, and drop them; False if sessions still used them when patience ended."""
+    """Detach tables or delete their rows, and drop them; return False if sessions still used them at the end."""
     try:
         _retry_for(patience_seconds, partial(_detach, tables))
         tables.empty()
@@ -104,10 +110,11 @@ def _retry_for(seconds: float, action: Callable[[], None]) -> None:
 
 def _detach(tables: GenerationTables) -> None:
     connection = tables.connection
+    # PostgreSQL allows one partition of a table to be in the course of being detached.
     if not take_lock(connection, Lock.DROP, 0, wait=False):
         raise _Busy
     try:
-        partitions.limit_lock_wait(connection, _TABLE_MILLISECONDS)
+        partitions.limit_lock_wait(connection, _MAX_TABLE_LOCK_MILLISECONDS)
         tables.detach()
     finally:
         partitions.limit_lock_wait(connection, 0)
@@ -134,18 +141,18 @@ def _drop_tables(engine: Engine, leaves: Leaves) -> None:
 
 def _lock(connection: Connection, generation_id: GenerationId) -> None:
     """Wait for builds, stores and links: they lock the tables in another order than DROP."""
-    limit_lock_wait(connection, _BUILDER_MILLISECONDS)
+    limit_lock_wait(connection, _MAX_BUILDER_LOCK_MILLISECONDS)
     for lock in (Lock.REINDEX, Lock.STORE, Lock.LINK):
         take_transaction_lock(connection, lock, generation_id)
-    limit_lock_wait(connection, _TABLE_MILLISECONDS)
+    limit_lock_wait(connection, _MAX_TABLE_LOCK_MILLISECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedCollections:
-    """What the deletion of a collection deletes: `of_values` has the collections of an attached table's values."""
+    """What the deletion of a collection deletes."""
 
-    documents: int
-    of_values: dict[str, int]
+    documents: int  # of the collection itself
+    of_values: dict[str, int]  # documents by collection, for the collections of an attached table's values
 
     @property
     def total(self) -> int:
@@ -168,9 +175,10 @@ def describe_deletion(database: Database, name: str) -> DeletedCollections:
 
 
 def refuse_values(name: str, deleted: DeletedCollections) -> None:
-    """Raise ConflictError if a collection has others of an attached table's values, which would go with it."""
+    """Raise ConflictError if the collections of an attached table's values would be deleted with a collection."""
     if not deleted.of_values:
         return
+
     shown = [f"{value} ({count:,})" for value, count in list(deleted.of_values.items())[:_VALUES_SHOWN]]
     more = ", ..." if len(deleted.of_values) > _VALUES_SHOWN else ""
     raise ConflictError(
@@ -183,19 +191,23 @@ def refuse_values(name: str, deleted: DeletedCollections) -> None:
 def delete_collection(database: Database, name: str, *, with_values: bool = True) -> int:
     """Delete a collection with its documents and indexes; return the number of documents.
 
-    The collections of an attached table's values are deleted with it; without `with_values` they are refused by a
-    ConflictError. Builds of its indexes stop at their next step.
+    The collections of an attached table's values are deleted with it; without `with_values` there must be none, else
+    this raises ConflictError. Builds of its indexes stop at their next step.
     """
     if not with_values:
         refuse_values(name, describe_deletion(database, name))
+
+    # Stop the builds, whose lock is taken next.
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
         existing = generation_rows.list_generations(connection, collection.collection_id)
         generation_states.mark_abandoned(connection, existing)
+
     with database.builder(collection.collection_id):
         of_values = attached_table.drop_triggers(database.engine, collection.collection_id)
-        documents = sum(delete_collection(database, one.collection) for one in of_values)
+        documents = sum(delete_collection(database, value.collection) for value in of_values)
         documents += database.count_documents(collection)
+
         with database.transaction() as connection:
             existing = generation_rows.list_generations(connection, collection.collection_id)
         for generation in existing:

@@ -1,6 +1,7 @@
-"""Create and drop profiles: a recipe for one collection, with the generations built from it.
+"""Create, check and drop profiles: a recipe for one collection, with the generations built from it.
 
-Shingles that are too short for the documents, measured on a sample of them, produce a warning.
+A recipe that finds no pairs in the documents of its collection is refused. Shingles that are too short for a sample of
+the documents produce a warning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +13,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve, restore
-from nearsim_db.similarity.recipe import (
-    MatchRules,
-    Recipe,
-    from_mapping,
-    keep_policy,
-    refuse_unusable_keep,
-    to_mapping,
-    with_earlier_values,
-)
+from nearsim_db.similarity.recipe import Recipe, keep_policy, refuse_unusable_keep, to_mapping
 from nearsim_db.similarity.recipe.conversion import differing_keys
 from nearsim_db.similarity.recipe.sections import NOWHERE
 from nearsim_db.store import query_rows
@@ -32,18 +25,20 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 
+_SAMPLE_SEED = 1
+
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
     """Create a profile with its first generation, not built yet.
 
-    Raises ConflictError when the name is taken or as `refuse_delete` does, InputError as `refuse_unusable` does.
+    Raises ConflictError if the name is taken, and the errors of `refuse_unusable` and `refuse_delete`.
     """
     refuse_unusable(connection, collection_id, to_mapping(profile.recipe))
     refuse_delete(connection, collection_id, profile.recipe)
     return generation_rows.create_profile(connection, collection_id, name, profile)
 
 
-# For workers and applications, too, which have no options of a command.
+# Workers and applications show these too, so they name no options of the command at hand.
 _KEEP_REMEDIES = {
     "source": "store one in the column source of nearsim.document (nearsim ingest --source-field FIELD)",
     "highest": "name another attribute",
@@ -53,19 +48,26 @@ _KEEP_REMEDIES = {
 def refuse_unusable(
     connection: Connection, collection_id: CollectionId, recipe: Mapping[str, Any], *, adds: bool = False
 ) -> None:
-    """Raise InputError if the collection has documents, and none has a field of `match` or of a keep policy.
+    """Refuse a recipe that cannot be used for the documents of a collection.
 
-    Raises RecipeError for a policy that an index of this linkage does not have, and ConflictError if texts are gone.
+    Raises InputError if there are documents, but none has the field of `match.across` or of the keep policy;
+    RecipeError for a keep policy that an index with this linkage does not have; ConflictError if the texts are lost.
     `adds`: a dry run would add documents without a source.
     """
     refuse_lost_texts(connection, collection_id)
-    _refuse_absent_fields(connection, collection_id, from_mapping(with_earlier_values(recipe)).match)
-    keep = recipe["cluster"]["keep"]
+
+    keep, across = recipe["cluster"]["keep"], recipe["match"].get("across", NOWHERE)
+    if across != NOWHERE and documents.lacks_values(connection, collection_id, across):
+        raise InputError(
+            f"match.across is {across!r}, but no document has a value of it, so there are no pairs; name source or an "
+            "attribute that documents have"
+        )
     if keep == "central" and recipe["cluster"]["linkage"] == "representative":
         raise RecipeError(
             "cluster.keep is 'central', but representatives are kept, which are chosen before a document is in a "
             "cluster; set cluster.linkage to connected or average"
         )
+
     names = keep_policy(keep)[1]
 
     def has_field(policy: str) -> bool:
@@ -74,19 +76,6 @@ def refuse_unusable(
         return policy != "source" or not query_rows.lacks_sources(connection, collection_id, adds=adds)
 
     refuse_unusable_keep(keep, has_field, _KEEP_REMEDIES)
-
-
-def _refuse_absent_fields(connection: Connection, collection_id: CollectionId, match: MatchRules) -> None:
-    """Raise InputError if no document has a field that decides which pairs count."""
-    given = [("within", name) for name in match.fields_within]
-    given += [("across", match.across)] if match.across != NOWHERE else []
-    for key, name in given:
-        if documents.lacks_values(connection, collection_id, name):
-            missing = "there are no pairs" if key == "across" else "all documents would agree in it"
-            raise InputError(
-                f"match.{key} is {name!r}, but no document has a value of it, so {missing}; name source or an "
-                "attribute that documents have"
-            )
 
 
 def refuse_unusable_recipes(
@@ -98,19 +87,25 @@ def refuse_unusable_recipes(
     *,
     only_new: bool = False,
 ) -> None:
-    """Raise InputError as `refuse_unusable` does, for documents that are stored or of a dry run.
+    """Refuse recipes of a collection as `refuse_unusable` does: of live profiles, and of those not built yet.
 
-    `existing` are the collection's generations, if they were just read.
-
-    The profiles are the live ones and those not built yet, or only the latter, and the one of a planned recipe.
+    tried: the account of a dry run, whose documents count as stored. planned: the recipe of a profile to be created.
+    existing: the collection's generations, if they were just read. only_new: leave out live profiles.
     """
     has_source = tried is not None and tried.has_source
     adds = tried is not None and tried.summary.inserted > 0 and not has_source
     with database.transaction() as connection:
-        found = existing or generation_rows.list_generations(connection, collection_id)
-        used = [one for one in found if one.is_first_build or (one.state == "live" and not only_new)]
-        recipes = [] if has_source else [one.recipe for one in used]
-        for recipe in recipes if planned is None else [*recipes, to_mapping(planned)]:
+        generations = existing or generation_rows.list_generations(connection, collection_id)
+        recipes = [
+            generation.recipe
+            for generation in generations
+            if generation.is_first_build or (generation.state == "live" and not only_new)
+        ]
+        if has_source:
+            recipes = []
+        if planned is not None:
+            recipes.append(to_mapping(planned))
+        for recipe in recipes:
             refuse_unusable(connection, collection_id, recipe, adds=adds)
 
 
@@ -121,14 +116,14 @@ def refuse_delete(connection: Connection, collection_id: CollectionId, recipe: R
 
 
 def refuse_other_recipe(collection: str, generation: Generation, recipe: Recipe) -> None:
-    """Raise RecipeConflictError if a generation has another fingerprint than the recipe would give it."""
+    """Raise RecipeConflictError if a generation was made with another recipe."""
     if generation.fingerprint != resolve(recipe).fingerprint:
         differs = differing_keys(generation.recipe, to_mapping(recipe))
         raise RecipeConflictError(collection, generation.profile, differs)
 
 
 def is_refused(generation: Generation) -> bool:
-    """Whether this version cannot write to a generation, as its sketches would differ; never for abandoned ones."""
+    """Whether this version cannot write to a generation, as its sketches would differ; False if it is abandoned."""
     if generation.state == "abandoned":
         return False
     try:
@@ -139,16 +134,20 @@ def is_refused(generation: Generation) -> bool:
 
 
 def list_refused(connection: Connection) -> list[Generation]:
-    """Return the generations that this version cannot write to, without restoring equal recipes again."""
-    refused = [
-        one.fingerprint
-        for one in generation_rows.list_generations(connection, only="recipes")
-        if is_refused(one)
-    ]
-    if not refused:
+    """Return the generations that this version cannot write to."""
+    # One generation of each recipe is enough to find the recipes: of thousands of generations, most have the same.
+    fingerprints = {
+        generation.fingerprint
+        for generation in generation_rows.list_generations(connection, only="recipes")
+        if is_refused(generation)
+    }
+    if not fingerprints:
         return []
-    existing = generation_rows.list_generations(connection)
-    return [one for one in existing if one.fingerprint in refused and is_refused(one)]
+    return [
+        generation
+        for generation in generation_rows.list_generations(connection)
+        if generation.fingerprint in fingerprints and is_refused(generation)
+    ]
 
 
 def remedy(refused: Generation) -> str:
@@ -165,11 +164,11 @@ def remedy(refused: Generation) -> str:
 
 
 def drop(database: Database, collection: Collection, name: str) -> None:
-    """Drop a profile with all its generations; the documents stay. Builds of it stop at their next step.
+    """Drop a profile with all its generations; the documents stay. Its builds stop at their next step.
 
     Can be run again if killed. Raises NotFoundError.
     """
-    # Commands that only show profiles do not import what drops them.
+    # Commands that only show profiles would load tenacity for this.
     from nearsim_db.indexing.drop_generation import finish
 
     collection_id = collection.collection_id
@@ -177,6 +176,7 @@ def drop(database: Database, collection: Collection, name: str) -> None:
         if name not in generation_rows.profile_names(connection, collection_id):
             raise NotFoundError(f"collection {collection.name!r} has no profile {name!r}")
         generation_states.mark_abandoned(connection, _of_profile(connection, collection_id, name))
+
     with database.builder(collection_id):
         with database.transaction() as connection:
             existing = _of_profile(connection, collection_id, name)
@@ -187,16 +187,14 @@ def drop(database: Database, collection: Collection, name: str) -> None:
 
 
 def _of_profile(connection: Connection, collection_id: CollectionId, name: str) -> list[Generation]:
-    return [one for one in generation_rows.list_generations(connection, collection_id) if one.profile == name]
-
-
-_SEED = 1
+    existing = generation_rows.list_generations(connection, collection_id)
+    return [generation for generation in existing if generation.profile == name]
 
 
 def warn_of_index(
     connection: Connection, generation: Generation, profile: Profile, backend: str | None = None
 ) -> str | None:
-    """Return a warning for a profile and the documents that a generation has signed, None if there is none."""
+    """Return a warning if shingles are too short for the documents of a generation's index, else None."""
     if not k_rule.applies(profile):
         return None
     heads = generation.tables(connection).signatures.sample_heads(k_rule.SAMPLE_SIZE)
@@ -204,10 +202,10 @@ def warn_of_index(
 
 
 def warn_of_collection(connection: Connection, collection_id: CollectionId, profile: Profile) -> str | None:
-    """Return a warning for a profile and the documents of a collection, None if there is none."""
+    """Return a warning if shingles are too short for the documents of a collection, else None."""
     if not k_rule.applies(profile):
         return None
-    sampled = documents.sample_documents(connection, collection_id, k_rule.SAMPLE_SIZE, _SEED)
+    sampled = documents.sample_documents(connection, collection_id, k_rule.SAMPLE_SIZE, _SAMPLE_SEED)
     return warn_of_documents(connection, collection_id, sampled, profile, None)
 
 
@@ -218,11 +216,11 @@ def warn_of_documents(
     profile: Profile,
     backend: str | None,
 ) -> str | None:
-    """Return a warning for a profile and some documents, None if there is none."""
+    """Return a warning if shingles are too short for these documents, else None."""
     encoder = Encoder(profile, backend)
     texts = [
-        encoder.text_of(one.title, one.body)
+        encoder.text_of(document.title, document.body)
         for batch in documents.stream_documents(connection, collection_id, doc_ids)
-        for one in batch
+        for document in batch
     ]
     return k_rule.warning(profile, texts, backend)

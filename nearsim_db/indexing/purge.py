@@ -1,4 +1,8 @@
-"""Purge: delete documents at once, by external id, from every place that stores their data."""
+"""Purge documents: delete them at once, by external id, from every place that stores their data.
+
+An ordinary deletion leaves the work to workers and keeps events and verdicts. A purge removes all of it before it
+returns, except from generations that another process is building: these drop the documents before they answer.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +15,7 @@ from nearsim_db.indexing import steps
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.readers.leftovers import sweep_copies, sweep_parts
 from nearsim_db.readers.output import open_output
-from nearsim_db.readers.rejects import RejectLines, split_rejects
+from nearsim_db.readers.rejects import split_rejects
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.clusters import events
@@ -23,7 +27,7 @@ from nearsim_db.store.driver.locks import Lock, take_transaction_lock, try_trans
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import insertions, lookup_requests
-from nearsim_db.store.work.queue import STAGES, WHOLE
+from nearsim_db.store.work.queue import STAGES, WHOLE_GENERATION
 
 # Linking takes its lock before its work rows, so this order does too: link work goes last.
 _BEFORE_LINK = [stage for stage in STAGES if stage != "link"]
@@ -31,32 +35,26 @@ _BEFORE_LINK = [stage for stage in STAGES if stage != "link"]
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What a purge removed, and from where.
+    """What a purge removed, and from where."""
 
-    `deleted` were documents; `not_found` were neither documents nor in a reject file. `generations` are those that have
-    tables, each with the number of rows it had. `later` are being built beside a live one right now: they drop the
-    documents once caught up, or are abandoned. `changes` include the captured deletion itself. `probes` are
-    all of the collection, as any of them may hold such a text. `events` named the documents.
-    """
-
-    deleted: list[str]
-    not_found: list[str]
-    generations: list[tuple[Generation, Traces]]
-    later: list[Generation]
-    work: int
-    changes: int
-    probes: int
-    events: int
+    deleted: list[str]  # external ids of documents
+    not_found: list[str]  # external ids that neither a document nor a reject file had
+    generations: list[tuple[Generation, Traces]]  # with the rows that each had
+    later: list[Generation]  # being built beside a live one; they drop the documents as they catch up
+    work: int  # rows of work
+    changes: int  # captured changes, the deletion itself included
+    probes: int  # all of the collection, as any of them may hold such a text
+    events: int  # events that named the documents
     verdicts: int
-    rejects: list[tuple[Path, int]]
-    caches_emptied_at: datetime
+    rejects: list[tuple[Path, int]]  # records by reject file
+    caches_emptied_at: datetime  # the time of the purge, on which processes drop cached features
 
 
 @dataclass(slots=True)
 class _Removed:
-    """What one transaction removed, or several, added up."""
+    """What one transaction removed, or several; fields as in `Purged`."""
 
-    doc_ids: dict[str, int] = field(default_factory=dict)
+    doc_ids: dict[str, int] = field(default_factory=dict)  # by external id
     traces: dict[GenerationId, tuple[Generation, Traces]] = field(default_factory=dict)
     later: list[Generation] = field(default_factory=list)
     work: int = 0
@@ -73,13 +71,17 @@ class _Removed:
 
     @property
     def first_builds(self) -> set[GenerationId]:
-        """First builds: they are finished and purged once more before they answer."""
-        return {id for id, (generation, _) in self.traces.items() if generation.is_first_build}
+        """The generations that are first builds: they are finished, and purged once more before they answer."""
+        return {
+            generation_id
+            for generation_id, (generation, _) in self.traces.items()
+            if generation.is_first_build
+        }
 
     @property
     def queued(self) -> set[GenerationId]:
-        """Generations in whose queue the deletion waits."""
-        return self.first_builds | {one.generation_id for one in self.later}
+        """The generations in whose queue the deletion waits."""
+        return self.first_builds | {generation.generation_id for generation in self.later}
 
     def add(self, later: "_Removed") -> None:
         """Add what a later transaction removed."""
@@ -100,31 +102,39 @@ def purge(
     """Purge documents of a collection, by external id.
 
     One transaction deletes everything in the database, except from generations that are being built: a first build is
-    finished and then purged, a reindex drops the documents later. Until generations begun meanwhile are purged too, the
-    deletion stays captured as a change. Generations that this version cannot reproduce lose the rows as well.
-    What killed processes left of unfinished files beside reject files and in the working directory, and of copies of
-    inputs, is deleted whole. Raises InputError, before anything is done, for a file that is not a reject file.
+    finished and then purged, a reindex drops the documents later. Generations that this version cannot reproduce lose
+    the rows as well. Unfinished files of killed processes beside reject files and in the working directory, and their
+    copies of inputs, are deleted whole. Raises InputError, before anything is done, for a file that is not a reject
+    file.
     """
     wanted = set(external_ids)
-    in_rejects = {path: split_rejects(path, wanted) for path in reject_files}
+    rejects = {path: split_rejects(path, wanted) for path in reject_files}
+
     with engine.connect() as connection:
         removed = retry_conflicts(
             connection, _purge_collection, connection, collection_id, sorted(wanted), contexts
         )
+        # Until generations begun meanwhile are purged too, the deletion stays captured as a change.
         removed.add(retry_conflicts(connection, _purge_begun, connection, collection_id, removed, contexts))
-        for path, found in in_rejects.items():
-            _rewrite(path, found)
+
+        for path, lines in rejects.items():
+            if lines.removed:
+                with open_output(path) as stream:
+                    stream.writelines(lines.kept)
         if removed.first_builds:
             finish_builds()
             removed.add(
                 retry_conflicts(connection, _purge_built, connection, collection_id, removed, contexts)
             )
+
+    # Free what still holds the data: dead rows, and files of killed processes.
     with engine.connect(autocommit=True) as connection:
         purges.vacuum(connection, [generation.leaves for generation, _ in removed.traces.values()])
     sweep_copies()
     for folder in {Path(), *(path.parent for path in reject_files)}:
         sweep_parts(folder)
-    rejected = {external_id for found in in_rejects.values() for external_id in found.external_ids}
+
+    rejected = {external_id for lines in rejects.values() for external_id in lines.external_ids}
     return Purged(
         deleted=sorted(removed.doc_ids),
         not_found=sorted(wanted - removed.doc_ids.keys() - rejected),
@@ -135,7 +145,7 @@ def purge(
         probes=removed.probes,
         events=removed.events,
         verdicts=removed.verdicts,
-        rejects=[(path, found.removed) for path, found in in_rejects.items()],
+        rejects=[(path, lines.removed) for path, lines in rejects.items()],
         caches_emptied_at=removed.at,
     )
 
@@ -143,19 +153,21 @@ def purge(
 def _purge_collection(
     connection: Connection, collection_id: CollectionId, external_ids: Sequence[str], contexts: ContextFactory
 ) -> _Removed:
-    """The transaction that deletes documents and all their derived data.
+    """Delete documents and all their derived data in one transaction.
 
-    It waits for workers that are storing. A worker that has only read a document cannot store it: its work row is
-    deleted, or the signature that a pair needs.
+    It waits for workers that are storing. A worker that has only read a document cannot store it afterwards: its work
+    row is deleted, or the signature that a pair needs.
     """
     removed = _Removed(document_writes.delete_documents(connection, collection_id, external_ids))
     removed.changes = purges.delete_changes(connection, removed.ids)
     existing = generation_rows.list_generations(connection, collection_id)
     _purge_generations(connection, collection_id, existing, removed.ids, removed, contexts)
+
     removed.probes = lookup_requests.drop_all(connection, collection_id)
     insertions.drop_of(connection, collection_id, external_ids)
     _purge_verdicts(connection, removed)
     removed.at = purges.record_purge(connection, collection_id)
+
     # A generation committed after they were listed is built from what existed before this transaction commits.
     purges.capture_deletes(connection, collection_id, removed.ids)
     connection.commit()
@@ -168,13 +180,15 @@ def _purge_begun(
     """Purge generations that were begun during the first transaction; then the captured deletion can go too."""
     removed, ids = _Removed(), before.ids
     purges.delete_changes(connection, ids)
-    known = before.traces.keys() | before.queued
+
+    handled = before.traces.keys() | before.queued
     existing = generation_rows.list_generations(connection, collection_id)
-    begun = [one for one in existing if one.generation_id not in known]
+    begun = [generation for generation in existing if generation.generation_id not in handled]
     _purge_generations(connection, collection_id, begun, ids, removed, contexts)
+
+    # The captured deletion may have been dispatched meanwhile.
     for generation in existing:
         if generation.generation_id in before.traces.keys() - before.queued:
-            # The captured deletion may have been dispatched meanwhile.
             generation.tables(connection).removals.delete_work(ids, _BEFORE_LINK)
     connection.commit()
     return removed
@@ -186,7 +200,7 @@ def _purge_built(
     """Purge generations that were first builds in the first transaction and are built now."""
     removed = _Removed()
     existing = generation_rows.list_generations(connection, collection_id)
-    built = [one for one in existing if one.generation_id in before.first_builds]
+    built = [generation for generation in existing if generation.generation_id in before.first_builds]
     _purge_generations(connection, collection_id, built, before.ids, removed, contexts)
     connection.commit()
     return removed
@@ -200,16 +214,19 @@ def _purge_generations(
     removed: _Removed,
     contexts: ContextFactory,
 ) -> None:
-    removed.work += sum(one.tables(connection).removals.delete_work(ids, _BEFORE_LINK) for one in chosen)
+    """Purge documents from generations, and their events; add what was removed to `removed`."""
+    for generation in chosen:
+        removed.work += generation.tables(connection).removals.delete_work(ids, _BEFORE_LINK)
     for generation in chosen:
         _purge_generation(connection, generation, ids, removed, contexts)
+
     # Under the locks of these generations, so that no worker finds another pair of the documents. The events of the
     # deletion itself are written at commit.
     removed.events += events.purge_events(connection, collection_id, ids)
 
 
 def _purge_verdicts(connection: Connection, removed: _Removed) -> None:
-    """Delete verdicts after the clusters, which are updated using the vetoes that split them.
+    """Delete verdicts. The clusters were updated before, by the vetoes that split them.
 
     A generation that is being built may have linked its clusters already; it links them again.
     """
@@ -217,29 +234,31 @@ def _purge_verdicts(connection: Connection, removed: _Removed) -> None:
     unfinished = [generation for generation, _ in removed.traces.values() if _is_unfinished(generation)]
     for generation in unfinished + removed.later:
         if was_vetoed:
-            generation.tables(connection).work.add("link", [WHOLE])
+            generation.tables(connection).work.add("link", [WHOLE_GENERATION])
 
 
 def _purge_generation(
     connection: Connection, generation: Generation, ids: Ints, removed: _Removed, contexts: ContextFactory
 ) -> None:
-    id = generation.generation_id
-    tables = generation.tables(connection)
+    """Purge documents from a generation, or queue their removal if another process is building it."""
+    generation_id, tables = generation.generation_id, generation.tables(connection)
     if generation.is_first_build:
         # Its builder may have read the documents already; what it stores of them is removed when it is done.
         if tables.exist():
             tables.work.add("sign", ids)
-            removed.traces[id] = generation, Traces(0, 0, 0, 0)
+            removed.traces[generation_id] = generation, Traces(0, 0, 0, 0)
         return
-    if _is_unfinished(generation) and not try_transaction_lock(connection, Lock.REINDEX, id):
+    if _is_unfinished(generation) and not try_transaction_lock(connection, Lock.REINDEX, generation_id):
         tables.work.add("sign", ids)
         removed.later.append(generation)
         return
+
     # Dropping the generation takes these locks too; and its build may have finished before they are granted.
-    take_transaction_lock(connection, Lock.STORE, id)
-    take_transaction_lock(connection, Lock.LINK, id)
+    take_transaction_lock(connection, Lock.STORE, generation_id)
+    take_transaction_lock(connection, Lock.LINK, generation_id)
     if not tables.exist():
         return
+
     generation = generation_rows.reread(connection, generation)
     removed.work += tables.removals.delete_work(ids, STAGES)
     context = None if generation.state == "abandoned" else contexts.make_if_reproducible(generation)
@@ -250,9 +269,10 @@ def _purge_generation(
         traces = tables.removals.delete_document_rows(ids)
     else:
         traces = _remove_exactly(connection, context, ids)
+
     # Removing them queued the clusters around them, which are updated already, or not linked yet.
     tables.removals.delete_work(ids, STAGES)
-    removed.traces[id] = generation, traces
+    removed.traces[generation_id] = generation, traces
 
 
 def _is_unfinished(generation: Generation) -> bool:
@@ -260,18 +280,13 @@ def _is_unfinished(generation: Generation) -> bool:
 
 
 def _remove_exactly(connection: Connection, context: Context, ids: Ints) -> Traces:
-    """Remove documents as after a deletion, and update the clusters at once instead of queueing them."""
+    """Remove documents as a worker does after a deletion, but update the clusters at once; count their rows."""
     tables = context.tables(connection)
     heads = tables.signatures.read_sketches(ids, context.encoder.family)
     keys = context.encoder.band_keys(heads.sketches)
     traces = tables.removals.count_traces(ids, heads.doc_ids, keys)
+
     steps.store_signatures(connection, context, ids.tolist(), steps.sign_documents(context, []))
     if not _is_unfinished(context.generation):
         steps.update_clusters(connection, context, ids.tolist())
     return traces
-
-
-def _rewrite(path: Path, lines: RejectLines) -> None:
-    if lines.removed:
-        with open_output(path) as stream:
-            stream.writelines(lines.kept)

@@ -1,4 +1,7 @@
-"""Answers from what is stored: no text is encoded, so any generation serves, reproducible or not."""
+"""Answer from what is stored: pairs, clusters, similar documents, statistics.
+
+No text is encoded, so a generation that this version cannot reproduce answers too.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -30,15 +33,16 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _DOCUMENTS_PER_BATCH = 100
-_MAX_EQUAL_PAIRS = 100_000  # that are read for a table if all are equally similar, as those of many twins
+# The pairs that are read for a table if all are equally similar, as the pairs of many twins are.
+_MAX_EQUAL_PAIRS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class PairPage:
-    """The most similar pairs, and the number of all."""
+    """The most similar pairs of a collection."""
 
     pairs: Results[Pair]
-    total: int
+    total: int  # the number of all pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class IndexedProfile:
 
 
 class Answers:
-    """Reads the live generation, each answer in one transaction; that of a collection without documents is empty.
+    """Reads the live generation, each answer in one transaction; a collection without documents gives empty answers.
 
     If the generation is dropped after it was chosen and before it is read, the new live one is read.
     """
@@ -110,13 +114,14 @@ class Answers:
         ]
 
     def metric(self) -> str:
-        """The metric of the profile: jaccard, containment, weighted_jaccard, cosine or euclidean."""
+        """Return the metric of the profile: jaccard, containment, weighted_jaccard, cosine or euclidean."""
         return metric_of(self._recipe()[1])
 
     def least_similarity(self) -> tuple[str, float, float]:
-        """The profile, its threshold, and the least similarity that it stores; another value if that is a distance.
+        """Return the profile, its threshold, and the least similarity of the pairs that it stores.
 
-        The least is 0 if pairs are stored for the bands that they share.
+        For a threshold that is a distance d, the similarity is 1 / (1 + d). It is 0 if pairs are stored for the bands
+        that they share.
         """
         profile, recipe = self._recipe()
         match, is_distance = recipe["match"], metric_of(recipe) == "euclidean"
@@ -134,8 +139,8 @@ class Answers:
         """Return a document as it is stored. Raises NotFoundError."""
         with self.database.transaction() as connection:
             collection = collection_rows.get_collection(connection, self.collection)
-            found = query_rows.find_document(connection, collection.collection_id, external_id)
-        return found or refuse_document(self.collection, external_id)
+            document = query_rows.find_document(connection, collection.collection_id, external_id)
+        return document or refuse_document(self.collection, external_id)
 
     def pairs(
         self,
@@ -147,13 +152,13 @@ class Answers:
         unreviewed: bool = False,
         sample: int | None = None,
     ) -> Results[Pair]:
-        """Stream all pairs, or with `review` those to be reviewed (`match.review`), twins expanded, unordered.
+        """Stream all pairs, or with `review` the pairs to be reviewed (`match.review`), twins expanded, unordered.
 
         Close the stream when leaving it early. `unreviewed` leaves out pairs with a verdict or a decision of the review
         desk; `sample` is the number of pairs that are drawn, the same ones each time.
         """
-        wanted = PairFilter(min_similarity, review, max_similarity, numbers_differ, unreviewed, sample)
-        pairs = self._stream(lambda connection, live: live.tables(connection).shown.stream_pairs(wanted))
+        chosen = PairFilter(min_similarity, review, max_similarity, numbers_differ, unreviewed, sample)
+        pairs = self._stream(lambda connection, live: live.tables(connection).shown.stream_pairs(chosen))
         return Results(pairs, Pair)
 
     def most_similar_pairs(
@@ -168,24 +173,25 @@ class Answers:
 
         All pairs as similar as the last of these are included, up to 100,000 if all have one similarity.
         """
-        wanted = PairFilter(min_similarity, review, max_similarity)
+        chosen = PairFilter(min_similarity, review, max_similarity)
         total = 0
 
         def read(connection: Connection, live: Generation) -> Iterator[Pair]:
             nonlocal total
             shown = live.tables(connection).shown
-            bounds = shown.bound_pairs(live.collection_id, wanted, limit)
+            bounds = shown.bound_pairs(live.collection_id, chosen, limit)
             total = bounds.pairs
-            chosen = replace(wanted, min_similarity=bounds.least or min_similarity)
-            most = max(limit, _MAX_EQUAL_PAIRS) if bounds.least == bounds.highest else None
-            return shown.stream_pairs(chosen, most)
+            bounded = replace(chosen, min_similarity=bounds.least or min_similarity)
+            max_pairs = max(limit, _MAX_EQUAL_PAIRS) if bounds.least == bounds.highest else None
+            return shown.stream_pairs(bounded, max_pairs)
 
         pairs = self._stream(read)
-        first = list(islice(pairs, 1))  # by which the total is read, in the snapshot of the pairs
+        # To read the first pair counts them all, in the same snapshot.
+        first = list(islice(pairs, 1))
         return PairPage(Results(_continued(first, pairs), Pair), total)
 
     def look_up_pairs(self, ends: Sequence[tuple[str, str]]) -> list[StoredPair]:
-        """Return what the index has on pairs of documents, by their ids, in the given order."""
+        """Return what the index stores for pairs of documents, by their ids, in the order of `ends`."""
 
         def read(connection: Connection) -> list[StoredPair]:
             live = self._live(connection)
@@ -194,12 +200,14 @@ class Answers:
         return self._ask(read)
 
     def clusters(self, min_size: int = 2) -> Results[Cluster]:
-        """Stream all clusters of at least so many documents, the largest first.
+        """Stream all clusters of at least `min_size` documents, the largest first.
 
         Close the stream when leaving it early.
         """
-        found = self._stream(lambda connection, live: live.tables(connection).shown.stream_clusters(min_size))
-        return Results(found, Cluster)
+        clusters = self._stream(
+            lambda connection, live: live.tables(connection).shown.stream_clusters(min_size)
+        )
+        return Results(clusters, Cluster)
 
     def cluster(self, name: str) -> Results[ClusterMember]:
         """Stream the documents of a cluster, the survivor first, then the most similar to it.
@@ -210,11 +218,11 @@ class Answers:
 
         def read(connection: Connection, live: Generation) -> Iterator[ClusterMember]:
             tables = live.tables(connection)
-            found = tables.shown.find_cluster(live.collection_id, name)
-            if found is None:
+            cluster_id = tables.shown.find_cluster(live.collection_id, name)
+            if cluster_id is None:
                 find_document(connection, live, name, with_text=False)
                 raise NotFoundError(f"document {name!r} is in no cluster")
-            return tables.shown.stream_cluster(found)
+            return tables.shown.stream_cluster(cluster_id)
 
         return Results(self._stream(read, name), ClusterMember)
 
@@ -225,30 +233,33 @@ class Answers:
         limit: int | None = None,
         direction: Direction | None = None,
     ) -> Matches:
-        """Return the documents paired with one, the most similar first, then by doc_id.
+        """Return the documents paired with a document, the most similar first, then by doc_id.
 
-        With `direction` "contains" those that it holds, with "contained_in" those that hold it, by the share of the one
-        that is held: at least `min_similarity`, by default the threshold. With a limit at most so many; `has_more` of
-        the answer says whether there are others. Raises NotFoundError, with the reason, for a document that is not in
-        the index, and InputError for a direction under another metric than containment. An answer for an older text of
-        the document is a warning.
+        `direction` "contains" returns the documents that this one holds, "contained_in" the documents that hold it.
+        They are then ordered by the share of the held document, which is at least `min_similarity`, by default the
+        threshold. With a `limit` there are at most so many; `has_more` of the answer says whether there are others.
+        Raises NotFoundError, with the reason, for a document that is not in the index, and InputError for a direction
+        under another metric than containment. An answer for an older text of the document is a warning.
         """
-        most = checked_limit(limit)
+        checked_limit(limit)
 
         def read(connection: Connection, live: Generation) -> tuple[Matches, str | None]:
             doc_id = find_document(connection, live, external_id, with_text=False)["doc_id"]
             warning = live_generation.refuse_unindexed(connection, live, doc_id, external_id)
-            least = least_share(live, direction, min_similarity)
-            found = live.tables(connection).shown.read_similar(doc_id, least, most and most + 1, direction)
-            kept = found[:most]
-            return Matches(kept, metric_of(live.recipe), has_more=len(found) > len(kept)), warning
 
-        found, warning = self._ask(lambda connection: read(connection, self._live(connection, external_id)))
+            # One more than the limit shows whether there are others.
+            min_share = least_share(live, direction, min_similarity)
+            shown = live.tables(connection).shown
+            rows = shown.read_similar(doc_id, min_share, limit and limit + 1, direction)
+            matches = rows[:limit]
+            return Matches(matches, metric_of(live.recipe), has_more=len(rows) > len(matches)), warning
+
+        matches, warning = self._ask(lambda connection: read(connection, self._live(connection, external_id)))
         self.warnings += [] if warning is None else [warning]
-        return found
+        return matches
 
     def verdicts(self, by: str | None = None, *, undone: bool = False) -> Results[Verdict]:
-        """Stream the verdicts on pairs, the newest first, of one person or all; with `undone` also those undone."""
+        """Stream the verdicts on pairs, the newest first; `by`: of one person, `undone`: undone verdicts too."""
         return Results(self._verdicts(by, undone=undone), Verdict)
 
     def _verdicts(self, by: str | None, *, undone: bool) -> Generator[Verdict, None, None]:
@@ -259,8 +270,8 @@ class Answers:
     def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
         """Return counts, bytes and probabilities of the collection and of one profile.
 
-        Counts of buckets are those of the build, at `buckets_counted_at`; with `recount` all band rows are read, and
-        buckets counted now.
+        The build counted the buckets, at `buckets_counted_at`; with `recount` all band rows are read, and buckets
+        counted now.
         """
         from nearsim_db.search import statistics
 
@@ -274,7 +285,7 @@ class Answers:
             return self._ask(lambda connection: statistics.of_nothing(connection, self.collection))
 
     def _recipe(self) -> tuple[str, Mapping[str, Any]]:
-        """The profile that answers and its recipe, by default the default ones."""
+        """Return the profile that answers and its recipe, in an empty collection the default ones."""
         try:
             chosen = self._ask(
                 lambda connection: live_generation.find_newest(connection, self.collection, self.profile)
@@ -286,7 +297,10 @@ class Answers:
         return chosen.profile, chosen.recipe
 
     def _live(self, connection: Connection, external_id: str | None = None) -> Generation:
-        """Return the live generation, to look for a document. Raises NotFoundError if there is none at all."""
+        """Return the live generation. Raises NotFoundError if there is none.
+
+        In an empty collection, the error says that the document does not exist, if one is looked for.
+        """
         try:
             return live_generation.find_live(connection, self.collection, self.profile)
         except EmptyIndexError:
@@ -295,7 +309,7 @@ class Answers:
             return refuse_document(self.collection, external_id)
 
     def _ask(self, read: Callable[[Connection], Answer]) -> Answer:
-        """Return what `read` finds in one snapshot, in which the rows of its generation stay when that is dropped."""
+        """Return what `read` finds in one snapshot, in which rows stay visible when their generation is dropped."""
 
         def query() -> Answer:
             with self.database.engine.snapshot() as connection:
@@ -307,11 +321,12 @@ class Answers:
     def _stream(
         self, read: Callable[[Connection, Generation], Iterator[Answer]], external_id: str | None = None
     ) -> Generator[Answer, None, None]:
+        """Yield the rows of `read` in one snapshot."""
         with translate_errors(), self.database.engine.snapshot() as connection:
 
             def query() -> tuple[list[Answer], Iterator[Answer]]:
                 rows = read(connection, self._live(connection, external_id))
-                # Once the first row is read, the transaction keeps tables from being dropped; its snapshot keeps rows.
+                # Once the first row is read, the transaction keeps tables, and its snapshot keeps rows.
                 return list(islice(rows, 1)), rows
 
             try:
@@ -333,7 +348,7 @@ def list_newest(database: Database, collection: str) -> list[Generation]:
     """Return the live generation of every profile of a collection, else its newest."""
     with database.transaction() as connection:
         existing = live_generation.list_of_collection(connection, collection)
-        names = sorted({one.profile for one in existing})
+        names = sorted({generation.profile for generation in existing})
         return [live_generation.choose_newest(connection, collection, existing, name) for name in names]
 
 
@@ -345,9 +360,14 @@ def describe_collection(database: Database, name: str) -> dict[str, Any]:
         documents = collection_rows.count_documents(connection, collection.collection_id)
         trouble = obstacles.list_problems(connection, collection.collection_id).get(collection.name)
         waiting = backlog.count_changes(connection, collection.collection_id)
+
     profiles = [
-        {"profile": one.profile, "state": one.state, "threshold": one.recipe["match"]["threshold"]}
-        for one in list_newest(database, name)
+        {
+            "profile": generation.profile,
+            "state": generation.state,
+            "threshold": generation.recipe["match"]["threshold"],
+        }
+        for generation in list_newest(database, name)
     ]
     return {
         "collection": collection.name,
@@ -368,33 +388,34 @@ def checked_limit(limit: int | None) -> int | None:
 
 
 def checked_ids(external_ids: Iterable[str]) -> list[str]:
-    """Return external ids as a list. Raises InputError for a single one, whose characters would be taken for ids."""
+    """Return external ids as a list. Raises InputError for a string, whose characters would be taken for ids."""
     if isinstance(external_ids, str):
         raise InputError(f"{external_ids!r} is a string; give a list of ids")
     return list(external_ids)
 
 
-def least_share(live: Generation, direction: Direction | None, asked: float) -> float:
-    """Return the least similarity or, in a direction, share that is asked for; a share is by default the threshold.
+def least_share(live: Generation, direction: Direction | None, min_similarity: float) -> float:
+    """Return the least similarity of matches or, in a direction, their least share.
 
-    Raises InputError for a similarity outside 0..1, and for a direction under another metric than containment.
+    A share of 0 stands for the threshold. Raises InputError for a similarity outside 0..1, and for a direction under
+    another metric than containment.
     """
-    if not 0 <= asked <= 1:
-        raise InputError(f"a similarity of {asked} is outside 0..1")
+    if not 0 <= min_similarity <= 1:
+        raise InputError(f"a similarity of {min_similarity} is outside 0..1")
     if direction is None:
-        return asked
+        return min_similarity
     if (metric := metric_of(live.recipe)) != "containment":
         raise InputError(
             f"profile {live.profile!r} has the metric {metric}, which has no directions; name a profile of the family "
             "winnow, such as one of the preset embedded-stories"
         )
-    return asked or float(live.recipe["match"]["threshold"])
+    return min_similarity or float(live.recipe["match"]["threshold"])
 
 
 def find_document(
     connection: Connection, live: Generation, external_id: str, *, with_text: bool = True
 ) -> dict[str, Any]:
-    """Return a document of a generation's collection. Raises NotFoundError, InputError for no string."""
+    """Return a document of a generation's collection. Raises NotFoundError; InputError unless the id is a string."""
     return find_documents(connection, live, [external_id], with_text=with_text)[0]
 
 
@@ -405,6 +426,7 @@ def find_documents(
     for external_id in external_ids:
         if not isinstance(external_id, str):
             raise InputError(f"the id {external_id!r} is no string")
+
     stored = query_rows.find_documents(connection, live.collection_id, external_ids, with_text=with_text)
     return [stored.get(name) or refuse_document(live.collection, name) for name in external_ids]
 
@@ -412,7 +434,7 @@ def find_documents(
 def iterate_documents(
     connection: Connection, live: Generation, external_ids: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what `find_documents` returns, of which a batch is in memory."""
+    """Yield documents as `find_documents` returns them, with a batch of them in memory."""
     for begin in range(0, len(external_ids), _DOCUMENTS_PER_BATCH):
         yield from find_documents(connection, live, external_ids[begin : begin + _DOCUMENTS_PER_BATCH])
 

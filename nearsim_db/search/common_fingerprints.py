@@ -1,4 +1,4 @@
-"""The shingles that a generation leaves out because too many documents have them, with a text of each."""
+"""Describe the shingles that a generation leaves out because too many documents have them, each with a text."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,50 +21,49 @@ from nearsim_db.store.generations.generation_rows import Generation
 
 @dataclass(frozen=True, slots=True)
 class CommonFingerprints:
-    """Shingles in a row that are left out: how many, the most distinct texts of a sample that one is in, a text.
-
-    `share` is that of the texts of the sample.
-    """
+    """Shingles in a row that are left out."""
 
     shingles: int
-    documents: int
-    share: float
-    example: str
+    documents: int  # distinct texts of a sample that have the most frequent of them
+    share: float  # of the texts of the sample
+    example: str  # a text of the shingles
 
 
 def read_common(connection: Connection, generation: Generation) -> list[CommonFingerprints]:
-    """Return what a generation leaves out, the most frequent first: each shingle once, in the first text that has it.
+    """Return the shingles that a generation leaves out, the most frequent first, each once.
 
-    The example is empty if none of the sampled texts has the fingerprint now.
+    Shingles in a row in the first sampled text that has them are described together. The example is empty if none of
+    the sampled texts has the fingerprint now.
     """
     common, reader = generation.common, _Reader(generation)
     if not len(common):
         return []
+
+    # Look for each shingle, in rows of `common`, in the texts of a sample.
     doc_ids = documents.sample_documents(connection, generation.collection_id, SAMPLE_SIZE, SAMPLE_SEED)
-    counter, open_ids = ShingleCounts(), np.ones(len(common), np.bool_)
+    counter, is_missing = ShingleCounts(), np.ones(len(common), np.bool_)
     examples: list[tuple[Ints, str]] = []
     with closing(documents.stream_documents(connection, generation.collection_id, doc_ids)) as batches:
         for batch in batches:
-            texts = [reader.text_of(one) for one in batch]
+            texts = [reader.text_of(document) for document in batch]
             sequences = [reader.ids(text) for text in texts]
             counter.add(sequences)
             for text, ids in zip(texts, sequences, strict=True):
-                for first, last in _runs(are_in(common, ids)):
-                    places = np.unique(common.searchsorted(ids[first:last]))
-                    fresh = places[open_ids[places]]
-                    if len(fresh):
-                        open_ids[fresh] = False
-                        examples.append((fresh, reader.part(text, first, last)))
-    if open_ids.any():
-        examples.append((np.flatnonzero(open_ids), ""))
-    return sorted(
-        (_described(common[places], counter, text) for places, text in examples),
-        key=lambda one: (-one.documents, -one.shingles, one.example),
-    )
+                for begin, end in _runs(are_in(common, ids)):
+                    rows = np.unique(common.searchsorted(ids[begin:end]))
+                    rows = rows[is_missing[rows]]
+                    if len(rows):
+                        is_missing[rows] = False
+                        examples.append((rows, reader.part(text, begin, end)))
+    if is_missing.any():
+        examples.append((np.flatnonzero(is_missing), ""))
+
+    described = [_described(common[rows], counter, text) for rows, text in examples]
+    return sorted(described, key=lambda row: (-row.documents, -row.shingles, row.example))
 
 
 class _Reader:
-    """Reads texts as passages are found in them."""
+    """Splits the texts of a generation's documents into shingles, in the form that passages show."""
 
     def __init__(self, generation: Generation) -> None:
         self._recipe = profile_of(generation).recipe
@@ -78,22 +77,22 @@ class _Reader:
     def ids(self, text: str) -> Hashes:
         return self._shingler.shingles([text]).ids
 
-    def part(self, text: str, first: int, last: int) -> str:
-        """Return the text of shingles; of sentences and single words, which tokens do not count, the whole."""
+    def part(self, text: str, begin: int, end: int) -> str:
+        """Return the text of the shingles `begin` to `end`, or the whole text if they are no runs of tokens."""
         tokens = self._tokeniser.tokens(text)
-        end = last + self._recipe.shingle.k - 2
-        if self._recipe.shingle.scheme not in ("word", "char") or end >= len(tokens):
+        last_token = end + self._recipe.shingle.k - 2
+        if self._recipe.shingle.scheme not in ("word", "char") or last_token >= len(tokens):
             return text
-        return text[tokens.begins[first] : tokens.ends[end]]
+        return text[tokens.begins[begin] : tokens.ends[last_token]]
 
 
 def _runs(chosen: Mask) -> list[list[int]]:
-    """Return the begin and end of each run of chosen places."""
+    """Return the begin and end of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], chosen, [False])).astype(np.int8)))
     return edges.reshape(-1, 2).tolist()
 
 
 def _described(ids: Hashes, counter: ShingleCounts, text: str) -> CommonFingerprints:
-    most = int(counter.counts_of(ids).max())
-    share = round(most / counter.documents, 6) if counter.documents else 0.0
-    return CommonFingerprints(len(ids), most, share, text)
+    max_documents = int(counter.counts_of(ids).max())
+    share = round(max_documents / counter.documents, 6) if counter.documents else 0.0
+    return CommonFingerprints(len(ids), max_documents, share, text)

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 _EVENTS_PER_BATCH = 1_000
 _PRUNED_PER_BATCH = 10_000
 _POLL_SECONDS = 1.0
-_SLICE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 30.0
+# A stop is noticed within this time.
+_WAIT_SECONDS = 0.1
+_MAX_PAUSE_SECONDS = 30.0
 
 _log = logging.getLogger("nearsim.events")
 
@@ -38,19 +39,20 @@ def choose(
     """Select the events of a collection, and of one profile, by name. Raises NotFoundError, listing the names."""
     if collection is None:
         return EventFilter(kinds=kinds)
+
     with database.transaction() as connection:
-        found = collection_rows.get_collection(connection, collection)
-        generations = generation_rows.list_generations(connection, found.collection_id)
+        collection_id = collection_rows.get_collection(connection, collection).collection_id
+        generations = generation_rows.list_generations(connection, collection_id)
     if profile is None:
-        return EventFilter(found.collection_id, None, kinds)
-    profiles = {one.profile: one.profile_id for one in generations}
-    if profile not in profiles:
+        return EventFilter(collection_id, None, kinds)
+    profile_ids = {generation.profile: generation.profile_id for generation in generations}
+    if profile not in profile_ids:
         refuse_profile(collection, profile, generations)
-    return EventFilter(found.collection_id, profiles[profile], kinds)
+    return EventFilter(collection_id, profile_ids[profile], kinds)
 
 
 def read(database: Database, wanted: EventFilter, after: int | None = None) -> Generator[Event, None, None]:
-    """Stream the existing events: all, or those after event `after`, for a consumer that has read up to it.
+    """Stream the existing events, or only the events after number `after`, for a consumer that has read up to it.
 
     Raises MissedEventsError if events after it were removed.
     """
@@ -67,8 +69,8 @@ def read(database: Database, wanted: EventFilter, after: int | None = None) -> G
 class Follower:
     """Follows events as they are committed, each once, and reconnects when the connection is lost.
 
-    Starts after event `after`, at the oldest if it is None, or with the next event if `new`. `after` is the last event
-    that was read.
+    Starts after event `after`, at the oldest if it is None, or with the next event if `new`. The attribute `after` is
+    the number of the last event that was read.
     """
 
     def __init__(
@@ -104,18 +106,20 @@ class Follower:
         newest = events.read_newest(connection)
         if self._new:
             self.after, self._new = newest, False
-        found = events.read_events(connection, self._wanted, self.after, newest, _EVENTS_PER_BATCH)
-        removed = [event.event_id for event, pruned in found if pruned]
+        rows = events.read_events(connection, self._wanted, self.after, newest, _EVENTS_PER_BATCH)
+
+        removed = [event.event_id for event, is_pruned in rows if is_pruned]
         if removed and not self._may_miss:
             raise MissedEventsError(self.after, removed[-1])
-        self.after = found[-1][0].event_id if len(found) == _EVENTS_PER_BATCH else max(self.after, newest)
+        self.after = rows[-1][0].event_id if len(rows) == _EVENTS_PER_BATCH else max(self.after, newest)
         # Marks of pruned events precede all others, so the first real event shows that the beginning was found.
         self._may_miss &= len(removed) == _EVENTS_PER_BATCH
-        return [event for event, pruned in found if not pruned]
+        return [event for event, is_pruned in rows if not is_pruned]
 
     def _batches(self) -> Generator[list[Event], None, None]:
         if self._stopping():
             return
+
         with translate_errors(), self._database.engine.connect(autocommit=True) as connection:
             connection.listen()
             while not self._stopping():
@@ -126,9 +130,9 @@ class Follower:
                     self._await_notice(connection)
 
     def _await_notice(self, connection: Connection) -> None:
-        until = time.monotonic() + _POLL_SECONDS
-        while not self._stopping() and time.monotonic() < until:
-            if connection.await_notice(_SLICE_SECONDS):
+        deadline = time.monotonic() + _POLL_SECONDS
+        while not self._stopping() and time.monotonic() < deadline:
+            if connection.await_notice(_WAIT_SECONDS):
                 return
 
 
@@ -154,8 +158,8 @@ class Following(Generator[Event, None, None]):
 class Reconnecting:
     """Repeats work that needs the database until it is stopped, with growing pauses while the connection is lost.
 
-    `lost` is called with the error of each failed attempt. A different error than the last one is logged, and the
-    first success after an error.
+    `lost` is called with the error of each failed attempt. An error is logged if it differs from the one before; so is
+    the first success after an error.
     """
 
     def __init__(
@@ -176,7 +180,7 @@ class Reconnecting:
         return iter(
             Retrying(
                 retry=retry_if_exception_type(DatabaseError),
-                wait=wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE_SECONDS),
+                wait=wait_random_exponential(multiplier=0.2, max=_MAX_PAUSE_SECONDS),
                 sleep=self._pause,
                 before_sleep=self._log_lost,
             )
@@ -190,9 +194,9 @@ class Reconnecting:
             self._log.info("reconnected to the database", extra={"event": "reconnected"})
 
     def _pause(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while not self._stopping() and time.monotonic() < until:
-            time.sleep(_SLICE_SECONDS)
+        deadline = time.monotonic() + seconds
+        while not self._stopping() and time.monotonic() < deadline:
+            time.sleep(_WAIT_SECONDS)
 
     def _log_lost(self, state: "RetryCallState") -> None:
         error = state.outcome.exception() if state.outcome else None
@@ -214,11 +218,11 @@ def kept_seconds(age: str, name: str) -> int | None:
         raise RecipeError(str(error).replace("retain.age", name)) from error
 
 
-def prune(engine: Engine, age_seconds: int, most: int | None = None) -> int:
-    """Remove events older than an age, a batch per transaction; stop after about `most`; return how many."""
+def prune(engine: Engine, age_seconds: int, limit: int | None = None) -> int:
+    """Remove events older than an age, a batch in a transaction; stop after about `limit`; return how many."""
     removed = 0
     with translate_errors(), engine.connect() as connection:
-        while most is None or removed < most:
+        while limit is None or removed < limit:
             pruned = retry_conflicts(connection, events.prune, connection, age_seconds, _PRUNED_PER_BATCH)
             connection.commit()
             removed += pruned

@@ -1,19 +1,18 @@
-"""Why two documents are a pair, or are not: reasons and exact figures, the deciding reason first."""
+"""Explain why two documents are a pair, or are not: reasons and exact figures, the deciding reason first."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-import numpy as np
-
 from nearsim_db.errors import InputError, count_of
-from nearsim_db.readers.values import field_of, label_of
+from nearsim_db.readers.values import field_of
 from nearsim_db.search.answers import find_documents, metric_of, profile_of
 from nearsim_db.search.pair_figures import (
     PairFigures,
     Remedy,
     find_remedy,
+    of_same_value,
     read_contents,
     required_bands,
     separated,
@@ -23,10 +22,9 @@ from nearsim_db.search.pair_figures import (
 )
 from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.encoder import Content, Encoder
-from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.passages import Passage
 from nearsim_db.similarity.profile import Profile
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, field_across
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import query_rows
@@ -45,8 +43,6 @@ ReasonKind = Literal[
     "too_few_shared_bands",
     "bucket_limit",
     "same_value",
-    "other_value",
-    "distant_dates",
     "unexplained",
     "unknown",
 ]
@@ -54,37 +50,31 @@ ReasonKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason why two documents are a pair, or are not, as a word for programs and as a sentence."""
+    """A reason why two documents are a pair, or are not."""
 
-    kind: ReasonKind
-    text: str
+    kind: ReasonKind  # for programs
+    text: str  # a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedDocument:
-    """One of two documents: `text` is what the profile compares, `only_here` the numbers that the other lacks.
-
-    `only_here` is None while a text is newer than the index.
-    """
+    """One of two documents."""
 
     id: str
     title: str | None
-    text: str
-    only_here: Sequence[str] | None
+    text: str  # what the profile compares
+    only_here: (
+        Sequence[str] | None
+    )  # the numbers that the other lacks; None while a text is newer than the index
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The evidence for two documents as a pair in a live generation.
 
-    `similarity`, `intersection`, `union` and `distance` are computed from the present texts, also of two documents
-    that are no pair; None if a document has no features, its text cannot be read, or this version would make
-    different sketches. `stored_similarity` is that of the stored pair, an estimate unless `verified`. `probability`
-    is that of two documents of this similarity becoming candidates, under winnow of two whose longest common run has
-    the length of theirs. `passages` are what the present texts share, the
-    longest first, under containment, else none. `estimate`, `shared_bands` and `buckets` are
-    from the stored sketches. `bands` of `rows` values are those of the index, of which `required` must be shared.
-    `remedy` is a recipe under which they would be a pair.
+    `similarity`, `intersection`, `union`, `distance` and `probability` are computed from the present texts, whether or
+    not the two are a pair. They are None if a document has no features, its text cannot be read, or this version would
+    make different sketches. `estimate`, `shared_bands` and `buckets` are from the stored sketches.
     """
 
     left: ExplainedDocument
@@ -100,25 +90,27 @@ class Explanation:
     intersection: int | None
     union: int | None
     distance: float | None
-    stored_similarity: float | None
+    stored_similarity: float | None  # of the stored pair; an estimate unless `verified`
     estimate: float | None
     threshold: float
     shared_bands: int | None
-    required: str
-    bands: int
-    rows: int
+    required: str  # which shared bands make a candidate: a number, or an amplification
+    bands: int  # of the index
+    rows: int  # sketch positions per band
     bucket_limit: int
-    buckets: tuple[SharedBucket, ...]
-    probability: float | None
+    buckets: tuple[SharedBucket, ...]  # which both are in
+    probability: (
+        float | None
+    )  # of becoming candidates, at this similarity; under winnow, at this longest common run
     numbers_differ: bool | None
     verified_at: datetime | None
     verdict: str | None
     verdict_by: str | None
     verdict_why: str | None
     reasons: tuple[Reason, ...]
-    remedy: Remedy | None
+    remedy: Remedy | None  # a recipe under which they would be a pair
     verified: bool | None
-    passages: tuple[Passage, ...]
+    passages: tuple[Passage, ...]  # under containment, what the present texts share, the longest first
 
     @property
     def signature_similarity(self) -> float | None:
@@ -131,6 +123,7 @@ class Explanation:
         return round(self.estimate / (2 - self.estimate), 6)
 
 
+# Fields that have the same name and value in PairEvidence.
 _OF_EVIDENCE = (
     *("is_pair", "are_twins", "same_cluster", "shared_bands", "numbers_differ", "verified", "verified_at"),
     *("verdict", "verdict_by", "verdict_why"),
@@ -140,7 +133,7 @@ _OF_EVIDENCE = (
 def explain(
     connection: Connection, generation: Generation, encoder: Encoder | None, one: str, other: str
 ) -> Explanation:
-    """Explain two documents of a live generation's collection, in the order given; `connection` is in a snapshot.
+    """Explain two documents of a live generation's collection, in their order; `connection` is in a snapshot.
 
     `encoder` is None if this version would make different sketches. Raises NotFoundError for a missing document, and
     InputError if both are the same.
@@ -154,7 +147,9 @@ def explain(
     contents, figures = _measure(connection, generation, encoder, ids)
     names = left["external_id"], right["external_id"]
     needed = _needed_limit(evidence, buckets)
-    excluded = _exclusion(profile.recipe, found)
+    across = field_across(profile.recipe)
+    values = [] if across is None else [field_of(across, one["source"], one["attributes"]) for one in found]
+    is_excluded = across is not None and values[0] == values[1]
     numbers = {ids[0]: evidence.left_numbers, ids[1]: evidence.right_numbers}
     sides = [_side(document, profile.recipe, numbers[document["doc_id"]]) for document in found]
     return Explanation(
@@ -174,9 +169,9 @@ def explain(
         rows=profile.rows,
         bucket_limit=profile.recipe.match.bucket_limit,
         buckets=buckets,
-        reasons=tuple(_reasons(names, profile, evidence, needed, figures, excluded=excluded)),
+        reasons=tuple(_reasons(names, profile, evidence, needed, figures, is_excluded=is_excluded)),
         remedy=find_remedy(figures, contents, needed)
-        if figures and not evidence.is_pair and excluded is None
+        if figures and not evidence.is_pair and not is_excluded
         else None,
         passages=tuple(passages_if_contained(connection, generation, *(side.text for side in sides))),
     )
@@ -194,33 +189,22 @@ def find_two(
 def _measure(
     connection: Connection, generation: Generation, encoder: Encoder | None, doc_ids: tuple[int, int]
 ) -> tuple[list[Content], PairFigures | None]:
-    """Compare the present texts or vectors of two documents; also return them.
+    """Return the present texts or vectors of two documents, and their figures.
 
-    None if one has no features, or its text in an attached table is not the recorded one.
+    There are no figures if a document has no features, or its text in an attached table is not the recorded one.
     """
     if encoder is None:
         return [], None
-    found = read_contents(connection, generation.collection_id, encoder, doc_ids)
-    if len(found) < len(doc_ids):
+    content_by_id = read_contents(connection, generation.collection_id, encoder, doc_ids)
+    if len(content_by_id) < len(doc_ids):
         return [], None
-    contents = [found[one] for one in doc_ids]
+
+    contents = [content_by_id[doc_id] for doc_id in doc_ids]
     features = encoder.features(contents)
-    own = [features.of(0), features.of(1)]
-    return contents, PairFigures.of(encoder, encoder.sketch(features), own) if all(map(len, own)) else None
-
-
-def _exclusion(recipe: Recipe, found: Sequence[Mapping[str, Any]]) -> Reason | None:
-    """Return which field keeps two documents from being a pair, None if none does."""
-    rules = FieldRules.of(recipe)
-    if rules is None:
-        return None
-    labels = []
-    for document in found:
-        values = [field_of(name, document["source"], document["attributes"]) for name in rules.fields]
-        label = label_of(rules, values, document["published_at"])
-        labels.append(np.frombuffer(label, np.uint8).reshape(1, -1))
-    excluded = rules.exclusion(*labels)
-    return None if excluded is None else Reason(*excluded)
+    sets = [features.of(0), features.of(1)]
+    if not all(map(len, sets)):
+        return contents, None
+    return contents, PairFigures.of(encoder, encoder.sketch(features), sets)
 
 
 def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDocument:
@@ -229,23 +213,24 @@ def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDo
 
 
 def _scores(figures: PairFigures | None) -> dict[str, Any]:
-    """Return the exact figures by field, all None without."""
+    """Return the exact figures by field, all None if there are none."""
     names = ("similarity", "intersection", "union", "distance")
     if figures is None:
         return dict.fromkeys((*names, "probability"))
-    found = {name: getattr(figures.scores, name) for name in names}
-    exact = {name: None if one is None else one[0].item() for name, one in found.items()}
+    scores = {name: getattr(figures.scores, name) for name in names}
+    exact = {name: None if values is None else values[0].item() for name, values in scores.items()}
     return exact | {"probability": figures.probability}
 
 
-_NO_FEATURES = "has no features"  # of nearsim.document_state
+# A state that nearsim.document_state returns.
+_NO_FEATURES = "has no features"
 
 
 def _needed_limit(evidence: PairEvidence, buckets: Sequence[SharedBucket]) -> int | None:
     """Return the smallest bucket limit that would link two documents, None if the present one does."""
     if evidence.are_linked or not buckets:
         return None
-    return min(one.place for one in buckets)
+    return min(bucket.place for bucket in buckets)
 
 
 def _reasons(
@@ -255,14 +240,15 @@ def _reasons(
     needed_limit: int | None,
     figures: PairFigures | None,
     *,
-    excluded: Reason | None,
+    is_excluded: bool,
 ) -> Iterator[Reason]:
-    """Yield the reasons: verdict first, then the pair itself, else all that keeps the two from being a pair."""
+    """Yield the reasons: a verdict, then what makes the two a pair, or all that keeps them from being one."""
     by = f"{evidence.verdict_by}: {evidence.verdict_why}"
     if evidence.verdict == "vetoed":
         yield Reason("vetoed", f"they never share a cluster: vetoed by {by}")
     elif evidence.verdict == "pinned":
         yield Reason("pinned", f"they share a cluster whatever their similarity: pinned by {by}")
+
     states = zip(names, (evidence.left_state, evidence.right_state), strict=True)
     waiting = [(name, state) for name, state in states if state is not None]
     if evidence.are_twins:
@@ -273,13 +259,14 @@ def _reasons(
         for name, state in waiting:
             kind: ReasonKind = "no_features" if state == _NO_FEATURES else "not_indexed"
             yield Reason(kind, f"document {name!r} {state}")
-    elif excluded is not None:
-        yield excluded
+    elif is_excluded:
+        yield Reason("same_value", of_same_value(profile.recipe.match.across))
     else:
         yield from _missing(profile, evidence, needed_limit, figures)
 
 
 def _deciding(profile: Profile, evidence: PairEvidence) -> str:
+    """Say which condition of the recipe makes the two a pair."""
     match, shared, similarity = profile.recipe.match, evidence.shared_bands or 0, evidence.similarity or 0.0
     is_distance = METRIC_OF_FAMILY[profile.recipe.sketch.family] == "euclidean"
     value = value_of(profile, 1 / similarity - 1 if is_distance and similarity else similarity)

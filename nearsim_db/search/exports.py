@@ -1,4 +1,7 @@
-"""Exports: the documents of a collection, all or those to keep or to drop, with clusters; their columns; to a file."""
+"""Export the documents of a collection to a file, with their clusters: all, those to keep, or the duplicates.
+
+`ExportColumns` decides which columns are read and written, `write_export` writes them.
+"""
 
 import csv
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -27,14 +30,18 @@ _COLUMNS = (
     *("id", "title", "text", "source", "url", "published_at", "vector", "attributes"),
     *("doc_id", "revision", "created_at", "updated_at", "cluster", "survivor"),
 )
-_FIELDS = {"id": "external_id", "text": "body"}  # of ExportedRow, that are not named like their columns
-_OF_DOCUMENT = {name: attrgetter(_FIELDS.get(name, name)) for name in _COLUMNS}
+# Columns whose field of ExportedRow has another name.
+_FIELD_BY_COLUMN = {"id": "external_id", "text": "body"}
+_OF_DOCUMENT = {name: attrgetter(_FIELD_BY_COLUMN.get(name, name)) for name in _COLUMNS}
 _BEFORE_ATTRIBUTES = ("id", "title", "text", "source", "url", "published_at")
 _AFTER_ATTRIBUTES = ("cluster", "survivor")
 _PREFIX = "attributes."
 _ON_REQUEST = ("text", "vector", "attributes")
-_SHOWN_KEYS = 20
-MOST_COLUMNS = 1_000
+_MAX_KEYS_SHOWN = 20
+MAX_COLUMNS = 1_000
+_DOCUMENTS_PER_REPORT = 1_000
+_WITHOUT_HEADER = (FileFormat.JSONL, FileFormat.JSON)
+_DUPLICATES: dict[Keep, bool | None] = {"survivors": False, "duplicates": True, "all": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class ExportColumns:
 
     @property
     def needed(self) -> list[str]:
-        """The columns to read that are read only on request."""
+        """The columns to read beside those that are always read."""
         if self.names is None:
             return ["text", "attributes"]
         wanted = {*self.names, "attributes"} if self.of_attributes else self.names
@@ -67,31 +74,33 @@ class ExportColumns:
         }
 
     def with_attributes(self, kinds: Mapping[str, Sequence[str]]) -> "ExportColumns":
-        """Return the same with every name listed, given all keys of the attributes.
+        """Return the same columns with every name listed; `kinds` has all keys of the attributes.
 
         Raises InputError for a name that is neither a column nor a key, and for too many columns.
         """
         if self.names is None:
-            if len(kinds) > MOST_COLUMNS:
+            if len(kinds) > MAX_COLUMNS:
                 raise InputError(
-                    f"the attributes have {len(kinds):,} keys, more than {MOST_COLUMNS:,} columns; name those to write "
+                    f"the attributes have {len(kinds):,} keys, more than {MAX_COLUMNS:,} columns; name those to write "
                     "with --columns, such as --columns id,text,attributes, or write JSON lines"
                 )
             return ExportColumns((*_BEFORE_ATTRIBUTES, *map(_column_of, kinds), *_AFTER_ATTRIBUTES))
+
         for name in self.of_attributes:
             if _key_of(name) not in kinds:
                 raise InputError(f"no column {name!r} in the collection (columns: {_listed(kinds)})")
         return self
 
 
-def parse_columns(given: Iterable[str]) -> ExportColumns:
-    """Parse names separated by commas, where one that has a comma is in double quotes.
+def parse_columns(columns: Iterable[str]) -> ExportColumns:
+    """Parse lists of names separated by commas; a name that has a comma is in double quotes.
 
     Raises InputError for an empty or repeated name.
     """
-    names = tuple(name.strip() for row in csv.reader(given) for name in row)
+    names = tuple(name.strip() for row in csv.reader(columns) for name in row)
     if not names:
         return ExportColumns()
+
     for name in names:
         if not name:
             raise InputError("--columns has an empty name; separate names by single commas")
@@ -115,38 +124,37 @@ def _key_of(name: str) -> str:
 
 def _listed(kinds: Mapping[str, Sequence[str]]) -> str:
     keys = [_column_of(key) for key in kinds]
-    more = f" and {len(keys) - _SHOWN_KEYS:,} more" if len(keys) > _SHOWN_KEYS else ""
-    return ", ".join([*_OF_DOCUMENT, *keys[:_SHOWN_KEYS]]) + more
-
-
-_DUPLICATES: dict[Keep, bool | None] = {"survivors": False, "duplicates": True, "all": None}
+    more = f" and {len(keys) - _MAX_KEYS_SHOWN:,} more" if len(keys) > _MAX_KEYS_SHOWN else ""
+    return ", ".join([*_OF_DOCUMENT, *keys[:_MAX_KEYS_SHOWN]]) + more
 
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """About `total` documents to write: `first`, then `rows`; `kinds` of values by column of an attribute."""
+    """The documents to write, and the columns they have in the file."""
 
     columns: ExportColumns
-    rows: Generator[ExportedRow, None, None]
+    rows: Generator[ExportedRow, None, None]  # after `first`
     first: Sequence[ExportedRow] = ()
-    total: int = 0
-    kinds: dict[str, list[str]] = field(default_factory=dict)
+    total: int = 0  # about how many documents there are
+    kinds: dict[str, list[str]] = field(default_factory=dict)  # kinds of values by column of an attribute
     warnings: tuple[str, ...] = ()
 
 
 def _open(
     connection: Connection, generation: Generation, keep: Keep, columns: ExportColumns, *, with_header: bool
 ) -> _Export:
-    """Begin to read documents in order of their numbers. Raises InputError for an unknown column.
+    """Begin to read documents in the order of their doc_ids. Raises InputError for an unknown column.
 
     `with_header`: name all columns, which reads the keys of all attributes.
     """
     collection_id, duplicates = generation.collection_id, _DUPLICATES[keep]
+
     kinds: dict[str, list[str]] = {}
     if columns.of_attributes or (with_header and columns.names is None):
         of_attributes = exports.read_attribute_kinds(connection, collection_id)
         columns = columns.with_attributes(of_attributes)
         kinds = {name: list(of_attributes[_key_of(name)]) for name in columns.of_attributes}
+
     tables = generation.tables(connection)
     total = tables.exports.count_documents(collection_id, duplicates=duplicates)
     warnings = _warnings(connection, generation)
@@ -166,18 +174,14 @@ def _warnings(connection: Connection, generation: Generation) -> tuple[str, ...]
     )
 
 
-_REPORT_EVERY = 1_000
-_WITHOUT_HEADER = (FileFormat.JSONL, FileFormat.JSON)
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file to write; the escapes are applied to cells and lines of JSON on a terminal."""
+    """A file to write."""
 
     path: Path
     encoding: Encoding
-    escape_cell: Callable[[str], str] | None = None
-    escape_json: Callable[[str], str] | None = None
+    escape_cell: Callable[[str], str] | None = None  # applied to cells that a terminal shows
+    escape_json: Callable[[str], str] | None = None  # applied to lines of JSON that a terminal shows
 
 
 def write_export(
@@ -192,8 +196,8 @@ def write_export(
 ) -> tuple[int, tuple[str, ...]]:
     """Write the documents of a collection in one snapshot, at most `limit`; return how many, and warnings.
 
-    Documents in no cluster are survivors. A collection without documents has none. The file is complete or absent;
-    records are never all in memory. Raises InputError for an unknown column or `keep`.
+    A document in no cluster is a survivor. The file is complete or absent; records are never all in memory. Raises
+    InputError for an unknown column or `keep`.
     """
     if keep not in _DUPLICATES:
         raise InputError(f"keep is {keep!r}; choose {', '.join(_DUPLICATES)}")
@@ -205,18 +209,19 @@ def write_export(
             return _open(connection, generation, keep, columns, with_header=with_header)
 
         try:
-            found = retry_if_replaced(read, connection.rollback)
+            export = retry_if_replaced(read, connection.rollback)
         except EmptyIndexError:
             named = columns.with_attributes({}) if with_header else columns
-            found = _Export(named, (row for row in list[ExportedRow]()))
-        with closing(found.rows):
-            return _write(found, target, limit, progress), found.warnings
+            export = _Export(named, (row for row in list[ExportedRow]()))
+        with closing(export.rows):
+            return _write(export, target, limit, progress), export.warnings
 
 
-def _write(found: _Export, target: Target, limit: int | None, progress: Progress) -> int:
-    names = found.columns.names or ()
-    schema = parquet_schema(names, found.kinds) if target.encoding.format is FileFormat.PARQUET else None
-    total = found.total if limit is None else min(limit, found.total)
+def _write(export: _Export, target: Target, limit: int | None, progress: Progress) -> int:
+    names = export.columns.names or ()
+    schema = parquet_schema(names, export.kinds) if target.encoding.format is FileFormat.PARQUET else None
+    total = export.total if limit is None else min(limit, export.total)
+
     written = 0
     with open_writer(
         target.path,
@@ -226,9 +231,9 @@ def _write(found: _Export, target: Target, limit: int | None, progress: Progress
         escape_cell=target.escape_cell,
         escape_json=target.escape_json,
     ) as writer:
-        for written, row in enumerate(islice(chain(found.first, found.rows), limit), 1):
-            writer.write(found.columns.record(row))
-            if written % _REPORT_EVERY == 0:
+        for written, row in enumerate(islice(chain(export.first, export.rows), limit), 1):
+            writer.write(export.columns.record(row))
+            if written % _DOCUMENTS_PER_REPORT == 0:
                 progress("write", written, total)
         progress("write", written, total)
     return written

@@ -1,4 +1,4 @@
-"""Which generation of a profile answers queries, the reason if none does, and retries when it is replaced meanwhile."""
+"""Choose the generation of a profile that answers queries, say why if none does, retry if it is replaced meanwhile."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,21 +18,22 @@ from nearsim_db.store.query_rows import DocumentState
 if TYPE_CHECKING:
     from nearsim_db.indexing.context import Context, ContextFactory
 
-
 Answer = TypeVar("Answer")
+
+_MAX_ATTEMPTS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class LiveIndex:
-    """A live generation with its context, whose cache holds no features of texts purged until `purged_at`."""
+    """A live generation, ready to be searched."""
 
     context: "Context"
-    purged_at: datetime | None
+    purged_at: datetime | None  # the last purge, of whose texts the context's cache has no features
 
     def incomparable_reason(self, document: Document) -> str | None:
-        """Return why a look-up cannot match, as the profile compares what the document lacks and not what it has.
+        """Return why a document cannot be looked up: the profile compares nothing that it has. None if it can.
 
-        An empty document can be looked up; a document with an id may have its vector stored.
+        An empty document can be looked up. A document with an id may have its vector stored.
         """
         encoder, profile = self.context.encoder, self.context.generation.profile
         if encoder.takes_vectors:
@@ -44,13 +45,14 @@ class LiveIndex:
             )
 
         compared = encoder.profile.recipe.fields
-        given = [field for field, text in (("title", document.title), ("body", document.body)) if text]
-        if not given or any(field in compared for field in given):
+        present = [field for field, text in (("title", document.title), ("body", document.body)) if text]
+        if not present or any(field in compared for field in present):
             return None
-        # Both fields are compared otherwise, so one is compared and the other is given.
+
+        # There are two fields, so the profile compares one, and the document has the other.
         return (
-            f"profile {profile!r} compares the {compared[0]} only, and this document has only a {given[0]}: give its "
-            f"text as {compared[0]}, or name a profile that compares the {given[0]}"
+            f"profile {profile!r} compares the {compared[0]} only, and this document has only a {present[0]}: give its "
+            f"text as {compared[0]}, or name a profile that compares the {present[0]}"
         )
 
 
@@ -69,12 +71,12 @@ def open_live(
 
 def list_of_collection(connection: Connection, collection: str) -> list[Generation]:
     """Return the generations of a collection by its name. Raises MissingCollectionError."""
-    found = collection_rows.get_collection(connection, collection)
-    return generation_rows.list_generations(connection, found.collection_id)
+    collection_id = collection_rows.get_collection(connection, collection).collection_id
+    return generation_rows.list_generations(connection, collection_id)
 
 
 def find_newest(connection: Connection, collection: str, profile: str | None) -> Generation:
-    """Return what `choose_newest` does of the generations of a collection."""
+    """Return the live generation of a profile, else its newest; raises as `choose_newest`."""
     generations = list_of_collection(connection, collection)
     return choose_newest(connection, collection, generations, profile)
 
@@ -84,8 +86,8 @@ def choose_newest(
 ) -> Generation:
     """Return the live generation of a profile, else its newest.
 
-    `profile` may be None if the collection has only one, or one named default. `generations` are all of the
-    collection. Raises NotFoundError, which lists the profiles; EmptyIndexError if there is nothing to index.
+    `generations` are all generations of the collection. `profile` may be None if the collection has one profile, or one
+    named default. Raises NotFoundError, which lists the profiles; EmptyIndexError if there is nothing to index.
     """
     if not generations and profile in (None, DEFAULT):
         _refuse_empty(connection, collection)
@@ -93,11 +95,12 @@ def choose_newest(
             f"collection {collection!r} has documents but no profile; create one: "
             f"{suggested_command('build', collection)}"
         )
+
     profile = profile or _default_profile(connection, generations)
-    own = [one for one in generations if one.profile == profile]
-    if not own:
+    of_profile = [generation for generation in generations if generation.profile == profile]
+    if not of_profile:
         refuse_profile(collection, profile, generations)
-    return next((one for one in own if one.state == "live"), own[-1])
+    return next((generation for generation in of_profile if generation.state == "live"), of_profile[-1])
 
 
 def _default_profile(connection: Connection, generations: Sequence[Generation]) -> str:
@@ -105,35 +108,36 @@ def _default_profile(connection: Connection, generations: Sequence[Generation]) 
         return DEFAULT
     name = generation_rows.default_profile(connection, generations[0].collection_id)
     if name is None:
-        known = ", ".join(_names(generations))
-        raise NotFoundError(f"the collection has several profiles; name one of: {known}")
+        names = ", ".join(_names(generations))
+        raise NotFoundError(f"the collection has several profiles; name one of: {names}")
     return name
 
 
 def _refuse_empty(connection: Connection, collection: str) -> None:
-    found = collection_rows.get_collection(connection, collection)
-    if not query_rows.has_documents(connection, found.collection_id):
+    collection_id = collection_rows.get_collection(connection, collection).collection_id
+    if not query_rows.has_documents(connection, collection_id):
         raise EmptyIndexError(f"collection {collection!r} has no documents yet")
 
 
 def refuse_profile(collection: str, profile: str, generations: Sequence[Generation]) -> NoReturn:
     """Raise NotFoundError for a profile that a collection does not have."""
-    known = ", ".join(_names(generations)) or "none yet"
-    raise NotFoundError(f"collection {collection!r} has no profile {profile!r}; existing profiles: {known}")
+    names = ", ".join(_names(generations)) or "none yet"
+    raise NotFoundError(f"collection {collection!r} has no profile {profile!r}; existing profiles: {names}")
 
 
 def _names(generations: Sequence[Generation]) -> list[str]:
-    return sorted({one.profile for one in generations})
+    return sorted({generation.profile for generation in generations})
 
 
 def find_live(connection: Connection, collection: str, profile: str | None) -> Generation:
-    """Return the live generation of a profile. Raises NotFoundError, with the reason, if none is live.
+    """Return the live generation of a profile.
 
-    That is EmptyIndexError if the collection has no documents.
+    Raises NotFoundError, with the reason, if none is live; EmptyIndexError if the collection has no documents.
     """
     generation = find_newest(connection, collection, profile)
     if generation.state == "live":
         return generation
+
     if generation.state == "abandoned":
         raise NotFoundError(f"profile {generation.profile!r} is being deleted and has no live index")
     _refuse_empty(connection, collection)
@@ -142,6 +146,7 @@ def find_live(connection: Connection, collection: str, profile: str | None) -> G
             f"profile {generation.profile!r} is being built (stage {generation.stage}) and answers when that is done; "
             f"if no process is building it, run: {suggested_command('build', collection)}"
         )
+
     state = generation_states.state_label(generation, attended=True)
     raise NotFoundError(
         f"profile {generation.profile!r} has no live index: generation {generation.generation_id} is {state}; "
@@ -149,38 +154,39 @@ def find_live(connection: Connection, collection: str, profile: str | None) -> G
     )
 
 
-_ATTEMPTS = 50
-
-
 class GenerationReplacedError(Exception):
     """The generation that a query uses is no longer live."""
 
 
 def retry_if_replaced(query: Callable[[], Answer], reset: Callable[[], None] = lambda: None) -> Answer:
-    """Run a query, and again with the generation that is live then if its own was replaced or dropped.
+    """Run a query; if the generation that it reads was replaced or dropped, run it again, on the one that is live then.
 
-    `reset` is called before each retry. Raises NotFoundError after 50 attempts. The driver's errors must arrive
-    untranslated.
+    `reset` is called before each retry. Raises NotFoundError after 50 attempts. The query must raise errors as the
+    driver does: by a translated error, a missing table is not recognised.
     """
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
             return query()
         except Exception as error:
             if not isinstance(error, GenerationReplacedError) and not is_missing_table(error):
                 raise
-            if attempt < _ATTEMPTS:
+            if attempt < _MAX_ATTEMPTS:
                 reset()
-    raise NotFoundError(f"the live index was replaced during each of {_ATTEMPTS} attempts; try again later")
+    raise NotFoundError(
+        f"the live index was replaced during each of {_MAX_ATTEMPTS} attempts; try again later"
+    )
 
 
 def refuse_unindexed(
     connection: Connection, generation: Generation, doc_id: int, external_id: str
 ) -> str | None:
-    """Return a warning if the indexed text is an older one or has no features.
+    """Return a warning if the indexed text of a document is an older one or has no features.
 
     Raises NotFoundError, with the reason, for a document that is not in the index.
     """
     tables = generation.tables(connection)
+
+    # Not in the index.
     if tables.shown.has_expired(doc_id):
         age = generation.recipe["retain"]["age"]
         raise NotFoundError(
@@ -191,6 +197,8 @@ def refuse_unindexed(
         raise NotFoundError(f"document {external_id!r} was deleted just now")
     if state.signed is None:
         raise NotFoundError(f"document {external_id!r} {_reason(state, generation.profile)}")
+
+    # In the index, but not as one may expect.
     if state.signed != state.revision:
         newer = "waits to be indexed" if state.waits else "is not indexed; see: nearsim work list --failed"
         return f"a newer text of document {external_id!r} {newer}; results are for the older text"

@@ -1,4 +1,4 @@
-"""Lookups before an insertion, under locks that keep other callers from adding a near-duplicate meanwhile."""
+"""Look a document up before it is added, under locks that keep other callers from adding a near-duplicate meanwhile."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,11 @@ class LockedLookups(Lookups):
     """Lookups that can also lock the buckets of a document."""
 
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
-        """Return the documents that one would be a near-duplicate of, on the caller's connection, and the generation.
+        """Return the context of the live generation, and the documents of which this one would be a near-duplicate.
 
-        These are the documents that it would be paired with, except for a passage only.
-
-        Locks the buckets of the document, so that no other caller adds a near-duplicate before this transaction ends.
-        Documents that others added so are found, whether or not they are signed.
+        They are the documents that it would be paired with, except those that it only shares a passage with. Locks the
+        buckets of the document, so that no other caller adds a near-duplicate before the caller's transaction ends.
+        Documents that others added under such locks are found, whether or not they are signed.
         """
 
         def find_in_live_index() -> tuple[Context, list[Match]]:
@@ -39,14 +38,14 @@ class LockedLookups(Lookups):
                 raise GenerationReplacedError
 
             match = context.encoder.profile.recipe.match
-            least = 0.0 if match.passage_words is None else match.threshold
-            wanted = Wanted(least, replaced=document.external_id)
-            # In this order: a document that a worker signs in between is found twice, never not at all.
+            min_similarity = 0.0 if match.passage_words is None else match.threshold
+            wanted = Wanted(min_similarity, replaced=document.external_id)
+            # In this order, a document that a worker signs in between is found twice, and never missed.
             unsigned = _look_up_unsigned(connection, context, query, wanted)
             signed = look_up(connection, index, query, wanted)
 
             matches = dict(zip(signed.doc_ids, signed, strict=True)) | dict(unsigned)
-            ranked = sorted(matches.items(), key=lambda named: (-named[1].similarity, named[0]))
+            ranked = sorted(matches.items(), key=lambda item: (-item[1].similarity, item[0]))
             return context, [match for _, match in ranked]
 
         def reset() -> None:
@@ -90,9 +89,9 @@ def _look_up_unsigned(
 
 @dataclass(frozen=True, slots=True)
 class _UnsignedVerification(Verification):
-    """Verifies documents that have no signature, or an older one; `names` has each of them."""
+    """Verifies documents that have no signature, or an older one."""
 
-    names: Mapping[int, Unsigned]
+    names: Mapping[int, Unsigned]  # the documents by doc_id
 
     def _read_twins(self, digests: Sequence[UUID]) -> list[Twin]:
         places = {digest: place for place, digest in enumerate(digests, 1)}

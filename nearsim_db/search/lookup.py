@@ -1,4 +1,4 @@
-"""Lookups: the documents that a text would be paired with if it were added. Nothing is written.
+"""Look up the documents that a text would be paired with if it were added. Nothing is written.
 
 `Lookups.find` opens the live index and encodes the document. `look_up` does the rest: it looks up the heads in the
 buckets of the query, drops those that their sketches rule out, verifies the rest by their features, and ranks the
@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.search import Features, current_features, read_features
-from nearsim_db.readers.values import field_of, label_of
+from nearsim_db.readers.values import field_of, value_digest
 from nearsim_db.records import Direction, DocId, Document, Match, Matches
 from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.similarity.arrays import Ints, Keys, Mask
-from nearsim_db.similarity.batches import PackedDigests, Signatures
+from nearsim_db.similarity.batches import LABEL_BYTES, PackedDigests, Signatures, labels_of
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.field_rules import Labels
 from nearsim_db.similarity.screening import Screened, evidence_values, screen, verify
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents.documents import StoredDocument
@@ -34,21 +33,21 @@ from nearsim_db.store.signatures.lookups import Twin
 
 Answer = TypeVar("Answer")
 
-_QUERY_ID = 0  # the doc_id of the query: smaller than that of any document
-_MAX_BATCH = 128  # under a limit: candidates whose texts are in memory together
-_GROWTH = 4  # of batches: few matches among the first candidates mean that most are verified
+# The doc_id of the query, smaller than the doc_id of any document.
+_QUERY_ID = 0
+# Under a limit, the candidates whose texts are in memory together.
+_MAX_BATCH_CANDIDATES = 128
+# If there are few matches among the first candidates, most candidates have to be verified.
+_BATCH_GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which matches of a query are wanted: at least as similar, at most `limit`, without one external id.
+    """Which matches of a query are wanted."""
 
-    With a `direction` the similarity is the share of what is held, by default at least the threshold.
-    """
-
-    min_similarity: float = 0.0
+    min_similarity: float = 0.0  # with a direction, the least share of what is held; 0: the threshold
     limit: int | None = None
-    replaced: str = ""
+    replaced: str = ""  # external id of the document that the query would replace, which does not match
     direction: Direction | None = None
 
 
@@ -61,12 +60,11 @@ class Query:
     digest: UUID
     signature: Signatures  # one row
     keys: Keys  # one row
-    label: Labels | None  # one row, if fields decide which documents match
-    is_document: bool  # whether dates and values that have to differ count, too
+    label: bytes | None  # of its value of the field `match.across`: documents that have it, too, do not match
 
 
 class Lookups:
-    """Looks documents up in the live generation, opened again once it was replaced. Threads may share one."""
+    """Looks documents up in the live generation, opened again once it was replaced. Threads may share this."""
 
     def __init__(self, database: Database, open_index: Callable[[], LiveIndex]) -> None:
         self._database = database
@@ -81,7 +79,7 @@ class Lookups:
         return index
 
     def find(self, document: Document, wanted: Wanted) -> Matches:
-        """Return the documents that one would be paired with, twins expanded; see `look_up`.
+        """Return the documents that a document would be paired with, twins expanded; see `look_up`.
 
         Raises InputError for a document that the profile cannot compare, for a similarity out of range, and for a
         direction under another metric than containment.
@@ -96,8 +94,8 @@ class Lookups:
             if query is None:
                 return Matches((), encoder.metric.name)
 
-            least = least_share(index.context.generation, wanted.direction, wanted.min_similarity)
-            chosen = replace(wanted, min_similarity=least)
+            min_share = least_share(index.context.generation, wanted.direction, wanted.min_similarity)
+            chosen = replace(wanted, min_similarity=min_share)
             return _of_live(self._database.ask(lambda connection: look_up(connection, index, query, chosen)))
 
         with translate_errors():
@@ -114,19 +112,16 @@ def encode(encoder: Encoder, document: Document) -> Query | None:
         return None
 
     features, sketch = batch.of(0), encoder.sketch(batch)
-    digest, label = encoder.digest(features), None
-    if (rules := encoder.field_rules) is not None:
-        values = [field_of(name, document.source, document.attributes) for name in rules.fields]
-        own = label_of(rules, values, document.published_at)
-        label = np.frombuffer(own, np.uint8).reshape(1, -1)
-        sketch, digest = rules.salted(sketch, label, encoder.family), rules.digest(digest, _QUERY_ID, own)
-    signature = Signatures(np.array([_QUERY_ID], np.int64), sketch, [digest_uuid(digest)])
-    keys, is_document = encoder.band_keys(sketch), bool(document.external_id)
-    return Query(features, len(batch.ids), digest_uuid(digest), signature, keys, label, is_document)
+    digest = digest_uuid(encoder.digest(features))
+    signature = Signatures(np.array([_QUERY_ID], np.int64), sketch, [digest])
+    label = None
+    if encoder.across is not None and document.external_id:
+        label = value_digest(field_of(encoder.across, document.source, document.attributes), LABEL_BYTES)
+    return Query(features, len(batch.ids), digest, signature, encoder.band_keys(sketch), label)
 
 
 def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Wanted) -> Matches:
-    """Return what a query would be paired with, the most similar first.
+    """Return the documents that a query would be paired with, the most similar first.
 
     Under a limit these are the first matches by estimate, then by the doc_id of their head, then by their own doc_id;
     candidates after them are not verified. Documents committed before are found, unless their text is newer than their
@@ -153,9 +148,7 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
         matches = verification.match_first(screened, wanted.limit + 1)
 
     # Rank.
-    ranked = sorted(
-        matches[: wanted.limit], key=lambda named: (-named[1].decisive(wanted.direction), named[0])
-    )
+    ranked = sorted(matches[: wanted.limit], key=lambda item: (-item[1].decisive(wanted.direction), item[0]))
     has_more, doc_ids = len(matches) > len(ranked), [doc_id for doc_id, _ in ranked]
     return Matches((match for _, match in ranked), encoder.metric.name, has_more=has_more, doc_ids=doc_ids)
 
@@ -164,23 +157,21 @@ def screen_heads(encoder: Encoder, query: Query, heads: Signatures) -> tuple[Sig
     """Leave out heads whose sketches rule out a pair; the query becomes row 0 of the signatures."""
     signed = query.signature.joined(heads)
     rows = np.arange(1, len(signed.doc_ids))
-    if query.label is not None and encoder.field_rules is not None:
-        rules, labels = encoder.field_rules, encoder.field_rules.labels_of(heads.digests)
-        # A text is looked up among all dates and values across which pairs count.
-        counts = rules.may_pair if query.is_document else rules.agree
-        rows = rows[counts(labels, query.label)]
+    if query.label is not None:
+        labels = labels_of(heads.digests)
+        rows = rows[(labels != np.frombuffer(query.label, np.uint8)).any(axis=1)]
     return signed, screen(encoder, signed, np.zeros_like(rows), rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Verifies screened candidates, row 0 of `signed` with others; matches are returned with their doc_ids."""
+    """Verifies screened candidates; matches are returned with their doc_ids."""
 
     connection: Connection
     context: Context
     query: Query
     wanted: Wanted
-    signed: Signatures
+    signed: Signatures  # row 0 is the query, the others are heads
 
     def match_all(self, screened: Screened) -> list[tuple[int, Match]]:
         """Return all matches."""
@@ -194,27 +185,27 @@ class Verification:
 
         # Heads of one digest were made by a race; the first stands for both.
         digests = PackedDigests.of(self.signed.digests).array[screened.right[order]].tolist()
-        places: dict[bytes, int] = {}
-        for place, digest in zip(order.tolist(), digests, strict=True):
-            places.setdefault(digest, place)
-        waiting = np.array(list(places.values()), np.int64)
+        first_by_digest: dict[bytes, int] = {}
+        for candidate, digest in zip(order.tolist(), digests, strict=True):
+            first_by_digest.setdefault(digest, candidate)
+        waiting = np.array(list(first_by_digest.values()), np.int64)
 
         size, matches = count, list[tuple[int, Match]]()
         while len(waiting) and len(matches) < count:
-            size = min(size, _MAX_BATCH)
+            size = min(size, _MAX_BATCH_CANDIDATES)
             matches += self._match_batch(screened.take(waiting[:size]), count)
             waiting = waiting[size:]
             if len(waiting) and len(matches) < count:
                 waiting = waiting[self._may_match(screened.take(waiting))]
-            size *= _GROWTH
+            size *= _BATCH_GROWTH
         return matches[:count]
 
     def _match_batch(self, screened: Screened, count: int) -> list[tuple[int, Match]]:
-        """Return the matches among candidates in their order, of each at most `count` twins, in one round trip."""
+        """Return the matches among candidates in their order, at most `count` twins of each, in one round trip."""
         context, rows = self.context, screened.right.tolist()
         digests, doc_ids = self.signed.digests_at(rows), self.signed.doc_ids[rows].tolist()
 
-        # Read the texts whose features are not known, and one twin more, which the document may replace.
+        # Read the texts whose features are not known. The query may replace one of the twins, so read one more.
         features = self._known_features(screened.right)
         reads_texts = context.encoder.is_exact and not context.encoder.takes_vectors
         ends = zip(rows, doc_ids, strict=True)
@@ -232,7 +223,7 @@ class Verification:
         return self._name(twins, [pairs.get(digest) for digest in digests])
 
     def _may_match(self, screened: Screened) -> Mask:
-        """Return which candidates may match, without reading: all but those whose features are known and do not."""
+        """Return which candidates may match: all except those whose features are known here, and do not match."""
         features = self._known_features(screened.right)
         is_known = np.array([row in features for row in screened.right.tolist()], bool)
         pairs = self._verify(screened.take(is_known), features)
@@ -250,16 +241,23 @@ class Verification:
         matches: dict[UUID, Match] = {}
         for digest, values in zip(digests, evidence_values(pairs, scores, verified), strict=True):
             match = Match(*values, external_id="", title=None)
-            both, either = match.intersection, match.union
-            if encoder.metric.name == "containment" and both is not None and either is not None:
-                shares = both / query.size, both / (both + either - query.size)
-                match = replace(match, left_in_right=shares[0], right_in_left=shares[1])
+            intersection, union = match.intersection, match.union
+            if encoder.metric.name == "containment" and intersection is not None and union is not None:
+                match_size = intersection + union - query.size
+                match = replace(
+                    match,
+                    left_in_right=intersection / query.size,
+                    right_in_left=intersection / match_size,
+                )
             if match.decisive(self.wanted.direction) >= self.wanted.min_similarity:
                 matches[digest] = match
         return matches
 
     def _name(self, twins: Sequence[Twin], matches: Sequence[Match | None]) -> list[tuple[int, Match]]:
-        """Return the matches of twins, by their places, without the document that the query would replace."""
+        """Return a match for each twin, without the document that the query would replace.
+
+        `twin.place` is the number, from 1, of its head's match in `matches`, None if the head does not match.
+        """
         return [
             (twin.doc_id, replace(match, external_id=twin.external_id, title=twin.title))
             for twin in twins
@@ -267,19 +265,19 @@ class Verification:
         ]
 
     def _known_features(self, rows: Ints) -> Features:
-        """Return features by row without reading: of the query, of heads with its digest, and cached ones."""
+        """Return features by row without reading: of the query, of heads with its digest, and of cached heads."""
         digests = list(self.signed.digests_at(rows))
         cached = self.context.cache.get_all(self.signed.doc_ids[rows].tolist(), digests)
         features = {0: self.query.features}
-        for row, digest, kept in zip(rows.tolist(), digests, cached, strict=True):
+        for row, digest, cached_features in zip(rows.tolist(), digests, cached, strict=True):
             if digest == self.query.digest:
                 features[row] = self.query.features
-            elif kept is not None:
-                features[row] = kept
+            elif cached_features is not None:
+                features[row] = cached_features
         return features
 
     def _read_features(self, rows: Sequence[int]) -> Features:
-        """Return features by row: of the query, of a head that still has its digest, or of a twin that has."""
+        """Return features by row: of the query, of a head if its text still has the digest, or of a twin."""
         digests = dict(zip(rows, self.signed.digests_at(rows), strict=True))
         features = {0: self.query.features}
         features |= {row: self.query.features for row in rows if digests[row] == self.query.digest}
@@ -290,11 +288,12 @@ class Verification:
         missing = {digests[row]: row for row in others if row not in features}
         if missing:
             twins = self._read_twins(list(missing))
-            held = [list(missing)[twin.place - 1] for twin in twins]
+            twin_digests = [list(missing)[twin.place - 1] for twin in twins]
             doc_ids = np.array([twin.doc_id for twin in twins], np.int64)
-            signed = Signatures(doc_ids, self.signed.sketches[:0], held)
-            for place, ids in read_features(self.connection, self.context, signed, range(len(twins))).items():
-                features[missing[held[place]]] = ids
+            signed = Signatures(doc_ids, self.signed.sketches[:0], twin_digests)
+            of_twins = read_features(self.connection, self.context, signed, range(len(twins)))
+            for number, twin_features in of_twins.items():
+                features[missing[twin_digests[number]]] = twin_features
         return features
 
     def _read_twins(self, digests: Sequence[UUID]) -> list[Twin]:
@@ -302,7 +301,7 @@ class Verification:
 
 
 def _of_live(answer: Answer | None) -> Answer:
-    """Return what was read of a generation. Raises GenerationReplacedError for None: it is no longer live."""
+    """Return what was read of a generation. Raises GenerationReplacedError for None: the generation is not live."""
     if answer is None:
         raise GenerationReplacedError
     return answer

@@ -1,4 +1,4 @@
-"""What two documents share under a profile, why they are a pair or not, and a recipe under which they would be one."""
+"""Measure what two documents share under a profile, say it, and find a recipe under which they would be a pair."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,8 @@ from nearsim_db.store.driver import Connection
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
 _RECALLS = (0.99, 0.999, 0.9999, 0.99999, 0.999999)
-_DIGITS = 4  # of a proposed threshold
+# Significant digits of a proposed threshold.
+_THRESHOLD_DIGITS = 4
 _MEASURES = {"euclidean": "distance", "cosine": "cosine"}
 
 
@@ -34,27 +35,23 @@ def read_contents(
     streamed = documents.stream_documents(connection, collection_id, doc_ids, vectors=encoder.takes_vectors)
     with closing(streamed) as batches:
         return {
-            one.doc_id: encoder.content_of(one.title, one.body, one.vector)
+            document.doc_id: encoder.content_of(document.title, document.body, document.vector)
             for batch in batches
-            for one in batch
+            for document in batch
         }
 
 
 @dataclass(frozen=True, slots=True)
 class PairFigures:
-    """What two documents with features share: `scores` of their features if known, and of their sketches.
-
-    `enough`: their shared bands satisfy the recipe. `run` is the longest run of shingles that both have, None unless
-    the family is winnow.
-    """
+    """What two documents with features share."""
 
     encoder: Encoder
-    scores: Scores | None
+    scores: Scores | None  # of their features, if these are known
     sketch_scores: Scores
     shared_bands: int
-    enough: bool
-    run: int | None = None
-    window: int | None = None
+    enough: bool  # whether their shared bands satisfy the recipe
+    run: int | None = None  # length of the longest run of shingles that both have, under winnow
+    window: int | None = None  # shingles in the larger window of the two, under winnow
 
     @classmethod
     def of(cls, encoder: Encoder, sketches: Sketches, features: FeatureSets | None) -> "PairFigures":
@@ -70,7 +67,7 @@ class PairFigures:
 
     @property
     def decisive(self) -> Scores:
-        """The scores that the recipe compares with its threshold: those of the features, or those of the sketches."""
+        """The scores that the recipe compares with its threshold: of the features, or of the sketches."""
         if not self.encoder.is_exact:
             return self.sketch_scores
         assert self.scores is not None
@@ -78,7 +75,7 @@ class PairFigures:
 
     @property
     def reaches(self) -> bool:
-        """Whether the two as candidates are a pair: they reach the threshold, or share enough bands."""
+        """Whether the two would be a pair if they are candidates: they reach the threshold, or share enough bands."""
         return bool(are_pairs(self.encoder, self.decisive, np.array([self.shared_bands]))[0])
 
     def would_reach(self, threshold: float) -> bool:
@@ -93,9 +90,9 @@ class PairFigures:
 
     @property
     def probability(self) -> float:
-        """The probability that a pair of this similarity becomes a candidate under the profile.
+        """The probability that two documents of this similarity become candidates under the profile.
 
-        Under winnow, that two texts share a fingerprint of a common run as long as their longest.
+        Under winnow, the probability that two texts with such a longest common run share a fingerprint of it.
         """
         if self.window is not None and self.run is not None:
             return run_probability(self.run, self.window)
@@ -104,18 +101,16 @@ class PairFigures:
     @property
     def chance(self) -> str:
         """Say how probable it was that the two become candidates."""
-        what = (
-            "pairs of this similarity"
-            if self.run is None
-            else "texts whose longest common run has this length"
-        )
-        return f"{what} become candidates with probability {self.probability:.4f}"
+        such = "pairs of this similarity"
+        if self.run is not None:
+            such = "texts whose longest common run has this length"
+        return f"{such} become candidates with probability {self.probability:.4f}"
 
     def _measured(self) -> str:
-        """Return the first of the scores that decide, with its name."""
+        """Return the similarity or distance that decides, with its name."""
         scores = self.decisive
-        first = scores.similarity if scores.distance is None else scores.distance
-        value = value_of(self.encoder.profile, float(first[0]))
+        values = scores.similarity if scores.distance is None else scores.distance
+        value = value_of(self.encoder.profile, float(values[0]))
         return value if self.encoder.is_exact else f"the estimated {value}"
 
     def missed_threshold(self) -> str:
@@ -123,6 +118,7 @@ class PairFigures:
         profile, shared = self.encoder.profile, count_of(self.shared_bands, "band")
         side = "above" if self.encoder.metric.name == "euclidean" else "below"
         missed = f"{self._measured()} is {side} {threshold_of(profile)}"
+
         certain, words = profile.recipe.match.certain_shared_bands, profile.recipe.match.passage_words
         if words is not None:
             return f"{missed}, and they share no run of match.passage_words = {words} equal words"
@@ -151,7 +147,7 @@ def value_of(profile: Profile, value: float) -> str:
 
 
 def threshold_of(profile: Profile) -> str:
-    """Return the threshold."""
+    """Return the threshold of a profile, as a noun."""
     return f"the threshold of {profile.recipe.match.threshold:g}"
 
 
@@ -171,6 +167,11 @@ def shared_too_few(profile: Profile, shared: int) -> str:
     return f"they share {count_of(shared, 'band')}, and not those that {required} requires"
 
 
+def of_same_value(across: str) -> str:
+    """Say that two documents are of one value of a field across which pairs count."""
+    return f"their values of {across} are equal, across which pairs count (match.across)"
+
+
 def separated(profile: Profile) -> str:
     """Say that the bucket limit keeps two documents from being compared."""
     limit = profile.recipe.match.bucket_limit
@@ -185,39 +186,40 @@ def required_bands(profile: Profile) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A changed recipe, computed on the texts of the two documents.
+    """A changed recipe, and what the two documents share under it."""
 
-    `settings` are `key=value`, as for `--set`; `bands`, `rows` and `shared_bands` are those under the changed recipe,
-    and `probability` is that of becoming candidates at this similarity. `sufficient`: the two would be candidates.
-    """
-
-    settings: tuple[str, ...]
+    settings: tuple[str, ...]  # key=value, as for `--set`
     bands: int
     rows: int
     shared_bands: int
-    probability: float
-    sufficient: bool
+    probability: float  # of becoming candidates at this similarity
+    sufficient: bool  # the two would be candidates
 
 
 def find_remedy(figures: PairFigures, contents: Sequence[Content], needed_limit: int | None) -> Remedy | None:
-    """Return a small change of the recipe under which two documents would be a pair, as far as one is known.
+    """Return a small change of the recipe under which two documents would be a pair, if one is found.
 
-    `contents` are what was compared. A threshold that they miss is moved to their similarity; if they then share too
-    few bands, bands for a higher recall are tried, up to 0.999999. `needed_limit` is a bucket limit that would link
-    them, None if none is needed; buckets of other bands are not known. None if their similarity is 0 or no bands suit
-    the threshold.
+    `contents` are their texts or vectors. A threshold that they miss is moved to their similarity; if they then share
+    too few bands, bands for a higher recall are tried, up to 0.999999. `needed_limit` is a bucket limit that would link
+    them, None if none is needed; buckets of other bands are not known. Returns None if their similarity is 0, or no
+    bands suit the threshold.
     """
     settings: tuple[str, ...] = ()
     if not figures.reaches:
-        threshold = next((one for one in _thresholds(figures) if figures.would_reach(one)), None)
+        threshold = next((value for value in _thresholds(figures) if figures.would_reach(value)), None)
         if threshold is None:
             return None
         settings = (f"match.threshold={threshold!r}",)
     elif needed_limit is not None:
         settings = (f"match.bucket_limit={needed_limit}",)
+
+    # A recipe with fixed bands has no recall, and each of these would replace its bands.
+    recall = figures.encoder.profile.recipe.bands.recall or 0
+    attempts = [settings]
+    attempts += [(*settings, f"bands.recall={higher!r}") for higher in _RECALLS if higher > recall]
     remedy = None
-    for more in ((), *((f"bands.recall={one!r}",) for one in _higher_recalls(figures.encoder.profile))):
-        changed = _under(figures, contents, (*settings, *more))
+    for attempt in attempts:
+        changed = _under(figures, contents, attempt)
         if changed is None:
             return remedy
         remedy = changed
@@ -226,32 +228,30 @@ def find_remedy(figures: PairFigures, contents: Sequence[Content], needed_limit:
     return remedy
 
 
-def _higher_recalls(profile: Profile) -> list[float]:
-    """Return recalls to try; a recipe with fixed bands has none, and each would replace its bands."""
-    return [one for one in _RECALLS if one > (profile.recipe.bands.recall or 0)]
-
-
 def _under(figures: PairFigures, contents: Sequence[Content], settings: tuple[str, ...]) -> Remedy | None:
-    """Return what the two documents share under a changed recipe; None if no bands suit it."""
+    """Return what two documents share under a changed recipe; None if no bands suit it."""
     try:
         profile = resolve(override(figures.encoder.profile.recipe, settings))
     except RecipeError:
         return None
+
     encoder = Encoder(profile, figures.encoder.backend)
     encoder.freeze(figures.encoder.frequencies)
     features = encoder.features(contents)
-    found = PairFigures.of(encoder, encoder.sketch(features), [features.of(0), features.of(1)])
-    return Remedy(settings, profile.bands, profile.rows, found.shared_bands, found.probability, found.enough)
+    changed = PairFigures.of(encoder, encoder.sketch(features), [features.of(0), features.of(1)])
+    return Remedy(
+        settings, profile.bands, profile.rows, changed.shared_bands, changed.probability, changed.enough
+    )
 
 
 def _thresholds(figures: PairFigures) -> Iterator[float]:
-    """Yield the strictest thresholds of few digits that the two may reach, strictest first."""
+    """Yield the strictest thresholds of few digits that the two may reach, the strictest first."""
     scores = figures.decisive
     if scores.distance is None:
-        scale = 10**_DIGITS
-        at = math.floor(scores.similarity[0] * scale)
-        yield from (one / scale for one in range(at, max(at - 2, 0), -1))
+        scale = 10**_THRESHOLD_DIGITS
+        largest = math.floor(scores.similarity[0] * scale)
+        yield from (scaled / scale for scaled in range(largest, max(largest - 2, 0), -1))
     elif 0 < (distance := float(scores.distance[0])) < math.inf:
-        places = _DIGITS - 1 - math.floor(math.log10(distance))
-        at = math.ceil(distance * 10.0**places)
-        yield from (one / 10.0**places for one in (at, at + 1))
+        places = _THRESHOLD_DIGITS - 1 - math.floor(math.log10(distance))
+        smallest = math.ceil(distance * 10.0**places)
+        yield from (scaled / 10.0**places for scaled in (smallest, smallest + 1))

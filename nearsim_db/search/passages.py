@@ -1,4 +1,4 @@
-"""Passages of documents of an index: of two, the rare ones first, and which documents have those of one, by time."""
+"""Find passages: those that two documents share, and the documents that have the passages of one, by time."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,71 +20,76 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.generations.generation_rows import Generation
 
-_MOST_FINGERPRINTS, _MOST_OF_ALL = 16, 4_096  # of a passage and of all of a pair, whose documents are counted
-_MOST_DOCUMENTS = 100
+# The fingerprints whose documents are counted.
+_MAX_FINGERPRINTS_PER_PASSAGE = 16
+_MAX_FINGERPRINTS_PER_PAIR = 4_096
+_MAX_DOCUMENTS_COUNTED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A document that has a passage, where in its text, and the equal words and their share, as in `Passage`."""
+    """A document that has a passage."""
 
     id: str
     title: str | None
     source: str | None
     published_at: datetime | None
-    place: Span
-    equal: int
-    share: float
+    place: Span  # of the passage in its text
+    equal: int  # the number of equal words, as in `Passage`
+    share: float  # their share, as in `Passage`
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadPassage:
-    """A part of a document that others have too.
+    """A part of a document that others have too."""
 
-    `place` is in the document; `occurrences` are by time, that document among them, those without a date last.
-    `first_seen` is the id of the earliest, None if none has a date.
-    """
-
-    place: Span
-    first_seen: str | None
-    occurrences: tuple[Occurrence, ...]
+    place: Span  # in the document
+    first_seen: str | None  # id of the earliest document that has it, None if none of them has a date
+    occurrences: tuple[Occurrence, ...]  # by time, the document among them; documents without a date are last
 
 
 def compared_text(document: Mapping[str, Any], recipe: Recipe) -> str:
-    """Return the text of a document in which passages have their places."""
+    """Return the text of a document as places of passages count its characters."""
     return clean(shown_text(document, recipe.fields, html=recipe.normalise.html))[0]
 
 
 def passages_of(connection: Connection, generation: Generation, left: str, right: str) -> list[Passage]:
     """Return the passages that two texts share, as `rare_first` orders them.
 
-    Under containment the documents are counted that have a passage's fingerprints, up to _MOST_DOCUMENTS.
+    Under containment, each passage has the number of documents with its fingerprints, up to _MAX_DOCUMENTS_COUNTED.
     """
     profile = profile_of(generation)
-    found = PassageFinder(profile.recipe, backend.resolve(), generation.common).find(left, right)
-    if not found or not _is_contained(profile.recipe):
-        return found
+    passages = PassageFinder(profile.recipe, backend.resolve(), generation.common).find(left, right)
+    if not passages or not _is_contained(profile.recipe):
+        return passages
+
     # The windows of long texts, whose fingerprints shorter texts with the passage have too.
     recipe = override(profile.recipe, ["match.min_fingerprints=1"])
     encoder = Encoder(replace(profile, recipe=recipe), plain_characters=backend.FEW_CHARACTERS)
     encoder.ignore(generation.common)
-    keys = encoder.ragged_keys(encoder.encode([one.left.text for one in found]).sketches)
-    rows = [keys.take(slice(row, row + 1)).values for row in range(len(found))]
-    most = max(1, min(_MOST_FINGERPRINTS, _MOST_OF_ALL // len(found)))
-    chosen = [own[:: -(-len(own) // most) or 1] for own in rows]
-    members, _ = generation.tables(connection).buckets.read_anchors(_MOST_DOCUMENTS, Ragged.of(chosen))
+    keys = encoder.ragged_keys(encoder.encode([passage.left.text for passage in passages]).sketches)
+
+    # Count the documents of a few fingerprints of each passage, spread over it.
+    max_keys = max(1, min(_MAX_FINGERPRINTS_PER_PASSAGE, _MAX_FINGERPRINTS_PER_PAIR // len(passages)))
+    keys_by_passage = [keys.take(slice(row, row + 1)).values for row in range(len(passages))]
+    chosen = [own_keys[:: -(-len(own_keys) // max_keys) or 1] for own_keys in keys_by_passage]
+    members, _ = generation.tables(connection).buckets.read_anchors(_MAX_DOCUMENTS_COUNTED, Ragged.of(chosen))
     sizes = Counter(bucket for bucket, _ in members)
-    counted = [sorted(sizes[key] for key in to_bigint(own).tolist() if key in sizes) for own in chosen]
+
+    # The median of the counts is the passage's.
+    counts = [
+        sorted(sizes[key] for key in to_bigint(own_keys).tolist() if key in sizes) for own_keys in chosen
+    ]
     return rare_first(
-        replace(one, documents=own[(len(own) - 1) // 2] if own else None)
-        for one, own in zip(found, counted, strict=True)
+        replace(passage, documents=own_counts[(len(own_counts) - 1) // 2] if own_counts else None)
+        for passage, own_counts in zip(passages, counts, strict=True)
     )
 
 
 def passages_if_contained(
     connection: Connection, generation: Generation, left: str, right: str
 ) -> list[Passage]:
-    """Return what `passages_of` does under containment, otherwise none."""
+    """Return the passages of `passages_of` under containment, otherwise none."""
     is_contained = _is_contained(profile_of(generation).recipe)
     return passages_of(connection, generation, left, right) if is_contained else []
 
@@ -96,24 +101,27 @@ def _is_contained(recipe: Recipe) -> bool:
 def spread_of(
     asked: Mapping[str, Any], others: Iterable[Mapping[str, Any]], recipe: Recipe, finder: PassageFinder
 ) -> list[SpreadPassage]:
-    """Return the passages that a document has in common with others, in the order of its text.
+    """Return the passages that the document `asked` has in common with others, in the order of its text.
 
-    Passages that overlap in it, of one document or several, are one.
+    Passages that overlap in its text are joined, also passages of several documents.
     """
-    own = finder.tokens(compared_text(asked, recipe))
-    found: list[tuple[Passage, Mapping[str, Any]]] = []
+    asked_tokens = finder.tokens(compared_text(asked, recipe))
+    shared: list[tuple[Passage, Mapping[str, Any]]] = []
     for other in others:
         tokens = finder.tokens(compared_text(other, recipe))
-        found += [(one, _named(other)) for one in find_passages(own, tokens, finder.rules)]
-    found.sort(key=lambda one: (one[0].left.start, one[0].left.end))
+        passages = find_passages(asked_tokens, tokens, finder.rules)
+        shared += [(passage, _named(other)) for passage in passages]
+    shared.sort(key=lambda item: (item[0].left.start, item[0].left.end))
+
     groups: list[list[tuple[Passage, Mapping[str, Any]]]] = []
-    end = 0
-    for one in found:
-        if not groups or one[0].left.start >= end:
+    group_end = 0
+    for passage, named in shared:
+        if not groups or passage.left.start >= group_end:
             groups.append([])
-        groups[-1].append(one)
-        end = max(end if len(groups[-1]) > 1 else 0, one[0].left.end)
-    return [_joined(asked, own.text, group) for group in groups]
+            group_end = 0
+        groups[-1].append((passage, named))
+        group_end = max(group_end, passage.left.end)
+    return [_joined(asked, asked_tokens.text, group) for group in groups]
 
 
 def _named(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,14 +133,19 @@ def _named(document: Mapping[str, Any]) -> dict[str, Any]:
 def _joined(
     asked: Mapping[str, Any], text: str, group: Sequence[tuple[Passage, Mapping[str, Any]]]
 ) -> SpreadPassage:
-    lefts = [one.left for one, _ in group]
-    start, end = min(one.start for one in lefts), max(one.end for one in lefts)
-    first, last = min(one.first_word for one in lefts), max(one.end_word for one in lefts)
-    place = Span(start, end, first, last, text[start:end])
+    """Return the passages of a group as one; `text` is the text of the document `asked`."""
+    spans = [passage.left for passage, _ in group]
+    start, end = min(span.start for span in spans), max(span.end for span in spans)
+    first_word, end_word = min(span.first_word for span in spans), max(span.end_word for span in spans)
+    place = Span(start, end, first_word, end_word, text[start:end])
+
     occurrences = [
-        Occurrence(**named, place=one.right, equal=one.equal, share=one.share) for one, named in group
+        Occurrence(**named, place=passage.right, equal=passage.equal, share=passage.share)
+        for passage, named in group
     ]
-    occurrences.append(Occurrence(**_named(asked), place=place, equal=last - first, share=1.0))
-    dated = sorted((one for one in occurrences if one.published_at), key=attrgetter("published_at", "id"))
-    undated = sorted((one for one in occurrences if not one.published_at), key=attrgetter("id"))
+    occurrences.append(Occurrence(**_named(asked), place=place, equal=end_word - first_word, share=1.0))
+    dated = [occurrence for occurrence in occurrences if occurrence.published_at]
+    dated.sort(key=attrgetter("published_at", "id"))
+    undated = [occurrence for occurrence in occurrences if not occurrence.published_at]
+    undated.sort(key=attrgetter("id"))
     return SpreadPassage(place, dated[0].id if dated else None, (*dated, *undated))

@@ -1,4 +1,4 @@
-"""Near-duplicates within a result set, estimated from the sketches of its documents, many times a second."""
+"""Find near-duplicates within a result set by the sketches of its documents, many times a second."""
 
 import threading
 import time
@@ -28,21 +28,26 @@ from nearsim_db.store.generations.tables import GenerationTables
 
 Answer = TypeVar("Answer")
 
-_ENTRY_BYTES = 250  # approximate overhead of a cache entry
+# The approximate overhead of a cache entry.
+_ENTRY_BYTES = 250
+_MAX_BIGINT = 2**63 - 1
 
-_Signed = tuple[int, bytes | None]  # the signed revision, and the sketch if it has features
-_UNSIGNED: _Signed = (0, None)  # revisions begin at 1
+# The revision of a document that was signed, and its sketch if it has features. Revisions begin at 1.
+_Signed = tuple[int, bytes | None]
+_UNSIGNED: _Signed = (0, None)
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A live generation with its caches. `verdicts` maps the smaller and then the larger doc_id to "is pinned"."""
+    """A live generation with its caches."""
 
     index: LiveIndex
-    sketches: BoundedCache[int, _Signed]
-    answers: BoundedCache[bytes, bytes]
-    verdicts: dict[int, dict[int, bool]] = field(default_factory=dict)
-    checked_at: float = 0.0
+    sketches: BoundedCache[int, _Signed]  # by doc_id
+    answers: BoundedCache[bytes, bytes]  # by documents, revisions and threshold
+    verdicts: dict[int, dict[int, bool]] = field(
+        default_factory=dict
+    )  # is pinned, by smaller, then larger doc_id
+    checked_at: float = 0.0  # by the monotonic clock
 
     @property
     def leaves(self) -> Leaves:
@@ -72,9 +77,9 @@ class Deduper:
     """Finds the documents of a result set that duplicate earlier ones in it. Threads may share one.
 
     A document is a duplicate of the first kept document before it whose estimated similarity to it is at least
-    `min_similarity`, by default the threshold of the live generation's recipe. The estimate is that of the profile's
-    sketch family: a cosine for cosine profiles, 1 / (1 + d) for a distance d. It is not verified; `standard_error` is
-    its error. Pinned pairs always count as duplicates, vetoed pairs never.
+    `min_similarity`, by default the threshold of the live generation's recipe. The profile's sketch family estimates
+    it: a cosine for cosine profiles, 1 / (1 + d) for a distance d. It is not verified; `standard_error` is its error.
+    Pinned pairs always count as duplicates, vetoed pairs never.
 
     Sketches are cached by document and revision, answers by documents, revisions and similarity. Every
     `recheck_seconds` a call first checks that the generation is still live, that no texts were purged (which empties
@@ -112,29 +117,33 @@ class Deduper:
         """Return whether each document of a result set is kept or a duplicate, in the order given.
 
         A repeated id is a duplicate of the same document as before, or of itself. Documents that are not indexed are
-        kept, and marked. With `revisions`, those of the documents' rows, nothing is read if all cached sketches are of
-        these revisions or later; without, one query reads the signed revisions and the missing sketches. A document
+        kept, and marked. With `revisions`, as the documents' rows have them, nothing is read if all cached sketches are
+        of these revisions or later; without, one query reads the signed revisions and the missing sketches. A document
         whose newer text is not indexed yet is compared by its older text. Raises InputError for a value that cannot be
         a doc_id or a revision.
         """
-        wanted = latest_revisions(doc_ids, revisions)
-        latest = list(wanted.values()) if revisions else None
-        return judgements(doc_ids, list(wanted), self._find_duplicates(list(wanted), latest, min_similarity))
+        revision_by_id = latest_revisions(doc_ids, revisions)
+        distinct, latest = list(revision_by_id), list(revision_by_id.values()) if revisions else None
+        return judgements(doc_ids, distinct, self._find_duplicates(distinct, latest, min_similarity))
 
     def dedupe_external(
         self, external_ids: Sequence[str], min_similarity: float | None = None
     ) -> list[Judgement[str]]:
         """Run `dedupe` for external ids, which one more query resolves."""
-        names = list(dict.fromkeys(checked_ids(external_ids)))
-        storable = storable_ids(names)
+        distinct = list(dict.fromkeys(checked_ids(external_ids)))
+        storable = storable_ids(distinct)
         try:
             collection_id = self._current().index.context.collection_id
-            found = self._ask(lambda one: documents.read_doc_ids(one, collection_id, storable)) or {}
+            doc_id_by_name = (
+                self._ask(lambda connection: documents.read_doc_ids(connection, collection_id, storable))
+                or {}
+            )
         except EmptyIndexError:
-            found = {}
-        # No document has a doc_id below 1.
-        doc_ids = [found.get(name, -place) for place, name in enumerate(names, 1)]
-        return judgements(external_ids, names, self._find_duplicates(doc_ids, None, min_similarity))
+            doc_id_by_name = {}
+
+        # No document has a doc_id below 1, so these stand for ids without a document.
+        doc_ids = [doc_id_by_name.get(name, -number) for number, name in enumerate(distinct, 1)]
+        return judgements(external_ids, distinct, self._find_duplicates(doc_ids, None, min_similarity))
 
     def _ask(self, read: Callable[[Connection], Answer | None]) -> Answer | None:
         with translate_errors():
@@ -143,7 +152,7 @@ class Deduper:
     def _find_duplicates(
         self, doc_ids: list[int], revisions: list[int] | None, min_similarity: float | None
     ) -> Ints:
-        """Return (2, n) int64: the position of the document that each duplicates, else -1; and 1 if indexed, else 0."""
+        """Return (2, n) int64: the row of the document that each duplicates, else -1; 1 if it is indexed, else 0."""
         threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
         if not doc_ids:
             return np.zeros((2, 0), np.int64)
@@ -165,41 +174,53 @@ class Deduper:
         self, state: _State, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction
     ) -> bytes | None:
         """Return the answer as it is cached; None if the generation is no longer live."""
+        # The revisions of the application, if it has them, may name a cached answer.
         key = _key(doc_ids, revisions, threshold) if revisions else b""
-        if revisions and (known := state.answers.get(key)) is not None:
-            return known
-        signed = [one or _UNSIGNED for one in state.sketches.get_many(doc_ids)]
+        if revisions and (cached := state.answers.get(key)) is not None:
+            return cached
+
+        signed = [entry or _UNSIGNED for entry in state.sketches.get_many(doc_ids)]
         if revisions is None or _is_outdated(signed, revisions):
             fetched = self._fetch(state, doc_ids, signed)
             if fetched is None:
                 return None
             signed = fetched
+
+        # Else the signed revisions may.
         if revisions is None:
             key = _key(doc_ids, [revision for revision, _ in signed], threshold)
-            if (known := state.answers.get(key)) is not None:
-                return known
+            if (cached := state.answers.get(key)) is not None:
+                return cached
+
         answer = _compare(state, doc_ids, signed, threshold).tobytes()
         if revisions is None or not _is_outdated(signed, revisions):
             state.answers.put(key, answer, len(key) + len(answer) + _ENTRY_BYTES)
         return answer
 
     def _fetch(self, state: _State, doc_ids: list[int], signed: list[_Signed]) -> list[_Signed] | None:
-        """Read signed revisions and missing sketches in one query, and cache the new ones."""
+        """Read signed revisions and missing sketches in one query, and cache the new ones.
+
+        `signed` are the cached ones. Returns None if the generation is no longer live.
+        """
         revisions = [revision for revision, _ in signed]
         leaves, purged_at = state.leaves, state.index.purged_at
         rows = self._ask(
-            lambda one: GenerationTables(one, leaves).lookups.read_signed(purged_at, doc_ids, revisions)
+            lambda connection: GenerationTables(connection, leaves).lookups.read_signed(
+                purged_at, doc_ids, revisions
+            )
         )
         if rows is None:
             return None
-        before = dict(zip(doc_ids, signed, strict=True))
-        now: dict[int, _Signed] = {}
+
+        cached = dict(zip(doc_ids, signed, strict=True))
+        current: dict[int, _Signed] = {}
         for doc_id, revision, sketch in rows:
-            now[doc_id] = before[doc_id] if before[doc_id][0] == revision else (revision, sketch)
-        for doc_id, one in now.items():
-            if one is not before[doc_id]:
-                state.sketches.put(doc_id, one, len(one[1] or b"") + _ENTRY_BYTES)
-        return [now.get(doc_id, _UNSIGNED) for doc_id in doc_ids]
+            if cached[doc_id][0] == revision:
+                current[doc_id] = cached[doc_id]
+            else:
+                current[doc_id] = revision, sketch
+                state.sketches.put(doc_id, current[doc_id], len(sketch or b"") + _ENTRY_BYTES)
+        return [current.get(doc_id, _UNSIGNED) for doc_id in doc_ids]
 
     def _current(self) -> _State:
         """Return the state of the live generation. Raises NotFoundError if there is none."""
@@ -210,21 +231,27 @@ class Deduper:
             return retry_if_replaced(self._refresh)
 
     def _refresh(self) -> _State:
-        """Return the state with current verdicts; a new one if its generation is not live or texts were purged."""
+        """Read the verdicts again, and return the state with them.
+
+        Raises GenerationReplacedError if the generation is no longer live, or texts were purged.
+        """
         state = self._state or _State(
             self._index.serving(), BoundedCache(self._sketch_bytes), BoundedCache(self._answer_bytes)
         )
         leaves, purged_at = state.leaves, state.index.purged_at
-        rows = self._ask(lambda one: GenerationTables(one, leaves).lookups.read_verdicts(purged_at))
+        rows = self._ask(
+            lambda connection: GenerationTables(connection, leaves).lookups.read_verdicts(purged_at)
+        )
         self._state = None
         if rows is None:
             raise GenerationReplacedError
+
         verdicts: dict[int, dict[int, bool]] = {}
-        for left_id, right_id, pinned in rows:
-            verdicts.setdefault(left_id, {})[right_id] = pinned
-        answers = (
-            state.answers if verdicts == state.verdicts else BoundedCache[bytes, bytes](self._answer_bytes)
-        )
+        for left_id, right_id, is_pinned in rows:
+            verdicts.setdefault(left_id, {})[right_id] = is_pinned
+        answers = state.answers
+        if verdicts != state.verdicts:
+            answers = BoundedCache(self._answer_bytes)
         self._state = replace(state, answers=answers, verdicts=verdicts, checked_at=time.monotonic())
         return self._state
 
@@ -236,7 +263,7 @@ class Deduper:
 
 def _is_outdated(signed: list[_Signed], revisions: list[int]) -> bool:
     """Whether a signed revision is older than requested, or missing."""
-    return any(one[0] < revision for one, revision in zip(signed, revisions, strict=True))
+    return any(entry[0] < revision for entry, revision in zip(signed, revisions, strict=True))
 
 
 def _key(doc_ids: list[int], revisions: list[int], threshold: Fraction) -> bytes:
@@ -256,18 +283,17 @@ def _known_pairs(state: _State, doc_ids: list[int]) -> KnownPairs:
     """Return the verdicts on pairs of these documents."""
     if not state.verdicts:
         return NO_KNOWN_PAIRS
-    rows = {doc_id: row for row, doc_id in enumerate(doc_ids)}
-    found: dict[int, bool] = {}
-    for doc_id, row in rows.items():
-        for partner, pinned in state.verdicts.get(doc_id, {}).items():
-            other = rows.get(partner)
-            if other is not None:
-                found[max(row, other) * len(doc_ids) + min(row, other)] = pinned
-    pairs = sorted(found)
-    return KnownPairs(np.array(pairs, np.int64), np.array([found[pair] for pair in pairs], bool))
 
-
-_LARGEST = 2**63 - 1  # of PostgreSQL's bigint
+    row_by_id = {doc_id: row for row, doc_id in enumerate(doc_ids)}
+    is_pinned: dict[int, bool] = {}
+    for doc_id, row in row_by_id.items():
+        for partner_id, is_pinned_pair in state.verdicts.get(doc_id, {}).items():
+            partner = row_by_id.get(partner_id)
+            if partner is not None:
+                # As KnownPairs numbers pairs: larger row * n + smaller row.
+                is_pinned[max(row, partner) * len(doc_ids) + min(row, partner)] = is_pinned_pair
+    pairs = sorted(is_pinned)
+    return KnownPairs(np.array(pairs, np.int64), np.array([is_pinned[pair] for pair in pairs], bool))
 
 
 def checked_threshold(min_similarity: float) -> Fraction:
@@ -281,9 +307,10 @@ def checked_threshold(min_similarity: float) -> Fraction:
 
 def latest_revisions(doc_ids: Sequence[int], revisions: Sequence[int] | None) -> dict[int, int]:
     """Return the documents in order of first occurrence, each with the latest revision given for it."""
-    _check_integers("doc_ids", doc_ids, -_LARGEST)
+    _check_integers("doc_ids", doc_ids, -_MAX_BIGINT)
     if revisions is None:
         return dict.fromkeys(doc_ids, 0)
+
     _check_integers("revisions", revisions, 1)
     if len(revisions) != len(doc_ids):
         raise InputError(f"got {len(doc_ids)} doc_ids but {len(revisions)} revisions; give one for each")
@@ -294,41 +321,43 @@ def latest_revisions(doc_ids: Sequence[int], revisions: Sequence[int] | None) ->
     return latest
 
 
-def _check_integers(kind: str, numbers: Sequence[int], least: int) -> None:
-    """Raise InputError unless all are integers from `least` to the largest bigint."""
-    for found in set(map(type, numbers)):
-        if not issubclass(found, int | np.integer):
-            raise InputError(f"{kind} must be integers; got {found.__name__}")
-    for one in (min(numbers, default=least), max(numbers, default=least)):
-        if not least <= one <= _LARGEST:
-            raise InputError(f"{kind} must be from {least} to {_LARGEST}; got {one}")
+def _check_integers(kind: str, numbers: Sequence[int], minimum: int) -> None:
+    """Raise InputError unless all are integers from `minimum` to the largest bigint."""
+    for number_type in set(map(type, numbers)):
+        if not issubclass(number_type, int | np.integer):
+            raise InputError(f"{kind} must be integers; got {number_type.__name__}")
+    for number in (min(numbers, default=minimum), max(numbers, default=minimum)):
+        if not minimum <= number <= _MAX_BIGINT:
+            raise InputError(f"{kind} must be from {minimum} to {_MAX_BIGINT}; got {number}")
 
 
 def storable_ids(external_ids: list[str]) -> list[str]:
     """Return the ids that documents can have. Raises InputError for a value that is not a string."""
-    for one in external_ids:
-        if not isinstance(one, str):
-            raise InputError(f"external ids must be strings; got {type(one).__name__}")
-    return [one for one in external_ids if not clean(one)[1]]
+    for external_id in external_ids:
+        if not isinstance(external_id, str):
+            raise InputError(f"external ids must be strings; got {type(external_id).__name__}")
+    return [external_id for external_id in external_ids if not clean(external_id)[1]]
 
 
-def judgements(given: Sequence[Id], distinct: list[Id], answer: Ints) -> list[Judgement[Id]]:
-    """Return the judgement of each given id.
+def judgements(ids: Sequence[Id], distinct: list[Id], answer: Ints) -> list[Judgement[Id]]:
+    """Return the judgement of each id, in their order; `distinct` are the ids without repetitions.
 
-    `answer` is (2, n) int64 for the n distinct ids: the position of the id that each duplicates, else -1; and 1 if it
-    is indexed, else 0.
+    `answer` is (2, n) int64 for the n distinct ids: the row of the id that each duplicates, else -1; and 1 if it is
+    indexed, else 0.
     """
     first, indexed = answer.tolist()
     judged = {
-        one: Judgement(one, None if other < 0 else distinct[other], signed > 0)
-        for one, other, signed in zip(distinct, first, indexed, strict=True)
+        id: Judgement(id, None if duplicated < 0 else distinct[duplicated], is_indexed > 0)
+        for id, duplicated, is_indexed in zip(distinct, first, indexed, strict=True)
     }
-    if len(judged) == len(given):
+    if len(judged) == len(ids):
         return list(judged.values())
+
+    # A kept id that occurs again is a duplicate of itself.
     seen: set[Id] = set()
     judgements = []
-    for one in given:
-        found = judged[one]
-        judgements.append(found._replace(duplicate_of=one) if one in seen and found.keep else found)
-        seen.add(one)
+    for id in ids:
+        judgement = judged[id]
+        judgements.append(judgement._replace(duplicate_of=id) if id in seen and judgement.keep else judgement)
+        seen.add(id)
     return judgements

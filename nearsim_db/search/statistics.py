@@ -1,4 +1,4 @@
-"""Statistics of an index, what to expect of a profile, and what suggests another recipe."""
+"""Statistics of an index, what to expect of a profile, and hints that another recipe suits the documents better."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
@@ -11,27 +11,30 @@ from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.query_rows import PairSample
+from nearsim_db.store.query_rows import IndexSample
 from nearsim_db.store.signatures import bands
 from nearsim_db.store.work import backlog, leases, queue
 
-# Pairs of heads that a bucket links, and those of them whose shared bands satisfy the recipe, for each head.
+# The figures that are divided by the number of heads: pairs that a bucket links, and pairs that are candidates.
 _PER_HEAD = {"linked_pairs_per_document": "linked", "candidates_per_document": "candidates"}
 
 Kind = Literal["numbers-apart", "numbers-differ", "many-duplicates", "within-source", "few-pairs"]
 
-_LEAST_DOCUMENTS = 100  # from which the absence of pairs says something
-_LEAST_PAIRS = 20
-_FEW = 1_000  # documents for each pair or twin
-_SHORT_FEATURES = 60  # of a title or a record on average
+# From here on the absence of pairs says something.
+_MIN_HINT_DOCUMENTS = 100
+_MIN_HINT_PAIRS = 20
+# With fewer pairs and twins than this allows, the recipe may be too strict.
+_MAX_DOCUMENTS_PER_PAIR = 1_000
+# On average; titles and records have fewer, stories more.
+_MAX_SHORT_FEATURES = 60
 
 
 class Hint(TypedDict):
-    """A hint, the preset to try instead, if it is one, and the sentence that says so."""
+    """A hint that another recipe may suit the documents better."""
 
     kind: Kind
-    preset: str | None
-    message: str
+    preset: str | None  # the preset to try instead, if there is one
+    message: str  # a sentence
 
 
 def stats(
@@ -39,15 +42,14 @@ def stats(
 ) -> dict[str, Any]:
     """Return counts, bytes and probabilities of a generation and its collection.
 
-    Counts of buckets are those of the build, at `buckets_counted_at`: workers do not keep them current. With
-    `recount` all band rows are read, and buckets counted now.
+    The build counted the buckets, at `buckets_counted_at`: workers do not keep the counts current. With `recount` all
+    band rows are read, and buckets counted now.
     """
-    collection_id = generation.collection_id
+    collection_id, tables = generation.collection_id, generation.tables(connection)
     documents = collection_rows.count_documents(connection, collection_id)
-    tables = generation.tables(connection)
     outside = tables.shown.count_past_retention(collection_id)
     queued, set_aside = tables.work.count()
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "collection": generation.collection,
         "profile": generation.profile,
         "generation": generation.generation_id,
@@ -63,28 +65,36 @@ def stats(
         "review_pairs": 0,
         "hints": [],
     }
-    if generation.state == "live":
-        limit = profile.recipe.match.bucket_limit
-        found |= _sizes(connection, generation)
-        sample = tables.shown.sample_pairs(collection_id)
-        found["hints"] = [*_numbers_hints(profile.recipe, sample), *_cluster_hints(profile.recipe, found)]
-        signed = found["indexed"] - found["no_features"]
-        found["hints"] += _pair_hints(profile.recipe, signed, found["pairs"] + found["twins"], sample)
-        found |= {
-            name: generation.figures.get(name) for name in (*bands.BUCKET_FIGURES, "buckets_counted_at")
-        }
-        if profile.recipe.match.ignore_common is not None:
-            found["common_shingles"] = len(generation.common_shingles or b"") // 8
-        if profile.recipe.sketch.weights == "idf":
-            found["frequencies_counted_in"] = generation.figures.get("frequencies_counted_in")
-        if recount:
-            found |= tables.bands.count_buckets(limit)
-            found["buckets_counted_at"] = queue.server_time(connection).isoformat(timespec="seconds")
-    return found | describe(profile)
+    if generation.state != "live":
+        return figures | describe(profile)
+
+    # Hints from the pairs.
+    recipe = profile.recipe
+    figures |= _sizes(connection, generation)
+    sample = tables.shown.sample_pairs(collection_id)
+    signed, paired = figures["indexed"] - figures["no_features"], figures["pairs"] + figures["twins"]
+    figures["hints"] = [
+        *_numbers_hints(recipe, sample),
+        *_cluster_hints(recipe, figures),
+        *_pair_hints(recipe, signed, paired, sample),
+    ]
+
+    # What the build counted.
+    for name in (*bands.BUCKET_FIGURES, "buckets_counted_at"):
+        figures[name] = generation.figures.get(name)
+    if recipe.match.ignore_common is not None:
+        figures["common_shingles"] = len(generation.common_shingles or b"") // 8
+    if recipe.sketch.weights == "idf":
+        figures["frequencies_counted_in"] = generation.figures.get("frequencies_counted_in")
+
+    if recount:
+        figures |= tables.bands.count_buckets(recipe.match.bucket_limit)
+        figures["buckets_counted_at"] = queue.server_time(connection).isoformat(timespec="seconds")
+    return figures | describe(profile)
 
 
 def of_nothing(connection: Connection, collection: str) -> dict[str, Any]:
-    """Return what `stats` does of an index, for a collection without documents and profiles: the default recipe."""
+    """Return statistics of a collection without documents and profiles, with the default recipe."""
     counts = ("documents", "outside_window", "changes_waiting", "queued", "set_aside")
     return {
         "collection": collection,
@@ -121,8 +131,9 @@ def _per_head(counted: int | None, heads: int) -> float | None:
 def describe(profile: Profile) -> dict[str, Any]:
     """Return the resolved parameters of a profile, and what to expect of them.
 
-    `curve` has the probability of becoming a candidate by similarity, under winnow that of a shared fingerprint by the
-    equal words in a row, of which `never_missed` always make a candidate.
+    `curve` has the probability that two documents become candidates, by their similarity. Under winnow it has the
+    probability that they share a fingerprint, by their number of equal words in a row; `never_missed` such words always
+    make a candidate.
     """
     return {
         "threshold": profile.recipe.match.threshold,
@@ -140,7 +151,7 @@ def describe(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _numbers_hints(recipe: Recipe, sample: PairSample) -> list[Hint]:
+def _numbers_hints(recipe: Recipe, sample: IndexSample) -> list[Hint]:
     """Return a hint if most pairs have other numbers."""
     kind: Kind = "numbers-differ" if recipe.cluster.numbers_differ == "link" else "numbers-apart"
     warnings = recipe_warnings.of_numbers(recipe, sample.numbers_differ, sample.pairs)
@@ -154,29 +165,21 @@ def _cluster_hints(recipe: Recipe, sizes: Mapping[str, int]) -> list[Hint]:
     return [Hint(kind="many-duplicates", preset=None, message=warning) for warning in warnings]
 
 
-def _pair_hints(recipe: Recipe, documents: int, found: int, sample: PairSample) -> list[Hint]:
-    """Return a hint if few of so many documents with features are pairs or twins, or all pairs are of one source."""
-    hints: list[Hint] = []
+def _pair_hints(recipe: Recipe, documents: int, paired: int, sample: IndexSample) -> list[Hint]:
+    """Return a hint if there are few pairs and twins for so many documents, or no pairs across sources."""
     if recipe.sketch.input == "vector":
-        return hints
-    preset = "records" if sample.features < _SHORT_FEATURES else "reworded"
+        return []
+
+    preset = "records" if sample.features < _MAX_SHORT_FEATURES else "reworded"
     advice = f"compare with nearsim tune --preset {preset}"
-    if documents >= _LEAST_DOCUMENTS and found * _FEW < documents:
-        hints.append(
-            Hint(
-                kind="few-pairs",
-                preset=preset,
-                message=f"only {count_of(found, 'near-duplicate')} among {documents:,} documents; if you expect more, "
-                f"{advice}",
-            )
+    if documents >= _MIN_HINT_DOCUMENTS and paired * _MAX_DOCUMENTS_PER_PAIR < documents:
+        among = f"only {count_of(paired, 'near-duplicate')} among {documents:,} documents"
+        message = f"{among}; if you expect more, {advice}"
+        return [Hint(kind="few-pairs", preset=preset, message=message)]
+    if sample.sources > 1 and _MIN_HINT_PAIRS <= sample.pairs == sample.within_source:
+        message = (
+            f"all {sample.pairs:,} pairs looked at lie within one source, though there are {sample.sources:,}; "
+            f"if sources publish the same content in other words, {advice}"
         )
-    elif sample.sources > 1 and _LEAST_PAIRS <= sample.pairs == sample.within_source:
-        hints.append(
-            Hint(
-                kind="within-source",
-                preset=preset,
-                message=f"all {sample.pairs:,} pairs looked at lie within one source, though there are "
-                f"{sample.sources:,}; if sources publish the same content in other words, {advice}",
-            )
-        )
-    return hints
+        return [Hint(kind="within-source", preset=preset, message=message)]
+    return []

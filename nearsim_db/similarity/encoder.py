@@ -24,7 +24,7 @@ from nearsim_db.similarity.arrays import (
     offsets_of,
 )
 from nearsim_db.similarity.backend import sketch_kernels, text_kernels
-from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.batches import LABEL_BYTES, Columns, own_digest
 from nearsim_db.similarity.common_shingles import (
     NOTHING_COUNTED,
     CommonShingles,
@@ -33,9 +33,9 @@ from nearsim_db.similarity.common_shingles import (
     ignored_ids,
     without,
 )
-from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores
 from nearsim_db.similarity.profile import Profile, make_family
+from nearsim_db.similarity.recipe import field_across
 from nearsim_db.similarity.runs import longest_runs, share_runs
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
 from nearsim_db.similarity.text import Shingler
@@ -124,7 +124,9 @@ class Encoder:
         self.profile = profile
         chosen = backends.resolve(backend)
         self.backend: backends.Backend = "later" if plain_characters and chosen == "numba" else chosen
-        self._plain_left = plain_characters
+        self.plain_left = (
+            plain_characters  # characters still to be encoded without numba, negative after them
+        )
         self.family: Family = make_family(profile.recipe, self.backend)
         self._shingler = Shingler(profile.recipe, self.backend)
         self._ignored_texts = ignored_ids(profile.recipe, self._shingler)
@@ -136,7 +138,7 @@ class Encoder:
             profile.recipe.match.verify == "exact"
         )  # pairs are decided on features, not on sketches
         self._places = [("title", "body").index(name) for name in profile.recipe.fields]
-        self.field_rules: FieldRules | None = FieldRules.of(profile.recipe)
+        self.across: str | None = field_across(profile.recipe)
         self._between = "\n\n" if profile.recipe.shingle.scheme == "sentence" else "\n"
         has_words = not self.takes_vectors and profile.recipe.shingle.scheme != "char"
         self._chunk_size = _CHUNK_IDS * (_CHARACTERS_PER_WORD if has_words else 1)
@@ -145,8 +147,8 @@ class Encoder:
 
     def _count(self, characters: int) -> None:
         """Start numba once as much has been encoded without it as its start takes."""
-        self._plain_left -= characters
-        if self.backend == "later" and self._plain_left < 0:
+        self.plain_left -= characters
+        if self.backend == "later" and self.plain_left < 0:
             backends.NUMBA_STARTED.set()
 
     def text_of(self, title: str | None, body: str | None) -> str:
@@ -337,9 +339,9 @@ class Encoder:
     def is_digest(self, digest: UUID, features: NDArray[Any], doc_id: int) -> bool:
         """Whether a stored digest is of these features of a document."""
         found = self.digest(features)
-        if self.field_rules is None:
-            return digest.bytes == found
-        return self.field_rules.is_digest(digest, found, doc_id)
+        return digest.bytes == (
+            own_digest(found, doc_id, digest.bytes[-LABEL_BYTES:]) if self.across else found
+        )
 
     def digest_bytes(self, content: memoryview) -> bytes:
         """Return a 128-bit digest of any content of one document under this profile."""

@@ -13,9 +13,10 @@ import numpy as np
 from nearsim_db.errors import RecipeError, count_of
 from nearsim_db.similarity.amplification import MAX_COUNT, Amplification, Sensitivity, banding, upper_tail
 
-_PANELS = 64  # of a whole curve, each integrated exactly up to degree 63
+# A curve from 0 to 1 is integrated in so many panels, each exactly for polynomials up to degree 63.
+_INTEGRATION_PANELS = 64
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-_STEPS = 512
+_SEARCH_STEPS = 512
 
 
 def match_probability(similarity: float, bands: int, rows: int, min_shared_bands: int = 1) -> float:
@@ -30,6 +31,7 @@ def match_probability(similarity: float, bands: int, rows: int, min_shared_bands
         raise RecipeError(f"a similarity of {similarity} is outside 0..1")
     if min_shared_bands < 1:
         raise RecipeError(f"a minimum of {min_shared_bands} shared bands is out of range; choose 1 or more")
+
     # Not `upper_tail`: where a recall is met exactly, rounding decides which bands an existing index has.
     shared = similarity**rows
     tail = math.fsum(
@@ -59,10 +61,10 @@ def approximate_steepest_point(bands: int, rows: int) -> float:
 def steepest(curve: Callable[[float], float], low: float = 0.0, high: float = 1.0) -> float:
     """Return where a curve rises fastest between two similarities, to about three digits; the first of several."""
     for _ in range(2):
-        points = np.linspace(low, high, _STEPS + 1)
+        points = np.linspace(low, high, _SEARCH_STEPS + 1)
         rises = np.diff([curve(point) for point in points.tolist()])
         at = int(np.argmax(rises))
-        low, high = float(points[max(at - 1, 0)]), float(points[min(at + 2, _STEPS)])
+        low, high = float(points[max(at - 1, 0)]), float(points[min(at + 2, _SEARCH_STEPS)])
     return float(points[at] + points[at + 1]) / 2
 
 
@@ -79,6 +81,7 @@ def fixed_point(amplification: Amplification) -> float | None:
         needed_to_reject *= step.count - step.least + 1
     if needed_to_accept == 1 or needed_to_reject == 1:
         return None
+
     low, high = 0.0, 1.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -100,14 +103,10 @@ UNIFORM = (Bin(0.0, 1.0, 1.0),)
 
 @dataclass(frozen=True, slots=True)
 class ErrorAreas:
-    """The errors of a curve at a threshold, in the weights of the bins.
+    """The errors of a curve at a threshold, in the weights of the bins."""
 
-    `false_negatives` is the area above the curve from the threshold on, `false_positives` the area below it
-    before the threshold.
-    """
-
-    false_negatives: float
-    false_positives: float
+    false_negatives: float  # the area above the curve from the threshold on
+    false_positives: float  # the area below the curve up to the threshold
 
 
 def error_areas(
@@ -129,7 +128,7 @@ def error_areas(
 
 def _integral(function: Callable[[float], float], low: float, high: float) -> float:
     """Integrate by Gauss-Legendre quadrature, panel by panel."""
-    edges = np.linspace(low, high, max(1, round(_PANELS * min(high - low, 1))) + 1)
+    edges = np.linspace(low, high, max(1, round(_INTEGRATION_PANELS * min(high - low, 1))) + 1)
     middles, halves = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
     points = middles[:, None] + halves[:, None] * _NODES
     values = np.array([function(point) for point in points.ravel().tolist()]).reshape(points.shape)
@@ -137,7 +136,7 @@ def _integral(function: Callable[[float], float], low: float, high: float) -> fl
 
 
 def similarities_around(similarity: float) -> list[float]:
-    """Return similarities in steps of 0.05 from 0.25 below one to 0.25 above it, within 0..1."""
+    """Return similarities in steps of 0.05 from 0.25 below a similarity to 0.25 above it, within 0..1."""
     steps = (round(similarity + step * 0.05, 10) for step in range(-5, 6))
     return [step for step in steps if 0 <= step <= 1]
 
@@ -147,7 +146,7 @@ def _check_bands(bands: int, rows: int) -> None:
         raise RecipeError(f"{bands} bands of {rows} rows are out of range; both must be 1 or more")
 
 
-_MOST_BANDS = 256
+_MAX_BANDS = 256
 
 
 def choose_bands(
@@ -161,23 +160,25 @@ def choose_bands(
 ) -> Amplification:
     """Return the most rows per band, and for these the fewest bands, whose recall at the threshold reaches `recall`.
 
-    `base` is the probability that two documents at the threshold agree in one position: for Jaccard, the
-    threshold itself. `threshold` is the value that error messages show if it differs from `base`. More rows
-    mean fewer candidates; each band costs a row of a document's index. There are at most k // rows and
-    256 bands. A sketch that is not `positional` has bands of one row, single ids, of which fewer mean fewer candidates.
+    More rows mean fewer candidates; each band is a row in the index of every document. There are at most k // rows and
+    256 bands. `base` is the probability that two documents at the threshold agree in one position: for Jaccard, the
+    threshold itself. `threshold` is the value that error messages show if it differs from `base`. If positions of a
+    sketch have no meaning (not `positional`), bands are single ids, and fewer bands mean fewer candidates.
     Raises RecipeError if one row per band does not reach the recall.
     """
     _check_threshold(base)
     if not 0 < recall < 1:
         raise RecipeError(f"a recall of {recall} is out of range; choose one above 0 and below 1")
+
     for rows in range(k if positional else 1, 0, -1):
-        most = min(k // rows, _MOST_BANDS)
-        best = match_probability(base, most, rows, min_shared_bands)
+        max_bands = min(k // rows, _MAX_BANDS)
+        best = match_probability(base, max_bands, rows, min_shared_bands)
         if best >= recall:
-            return _fewest_bands(base, rows, recall, min_shared_bands, most)
+            return _fewest_bands(base, rows, recall, min_shared_bands, max_bands)
+
     bandings, gives = ("no banding", "one row per band gives")
     if not positional:
-        bandings, gives = "no number of bands of one id", f"{most} give"
+        bandings, gives = "no number of bands of one id", f"{max_bands} give"
     raise RecipeError(
         f"{bandings} of a sketch of k = {k} reaches a recall of {recall} at the threshold "
         f"{base if threshold is None else threshold} with {count_of(min_shared_bands, 'shared band')}: {gives} "
@@ -186,13 +187,15 @@ def choose_bands(
     )
 
 
-def _fewest_bands(base: float, rows: int, recall: float, min_shared_bands: int, most: int) -> Amplification:
-    """Return the fewest bands of so many rows that reach the recall, as `most` of them do."""
+def _fewest_bands(
+    base: float, rows: int, recall: float, min_shared_bands: int, max_bands: int
+) -> Amplification:
+    """Return the fewest bands of `rows` rows that reach the recall, which `max_bands` bands reach."""
 
     def expected(bands: int) -> float:
         return match_probability(base, bands, rows, min_shared_bands)
 
-    counts = range(min_shared_bands, most)
+    counts = range(min_shared_bands, max_bands)
     bands = min_shared_bands + bisect_left(counts, recall, key=expected)
     return banding(bands, rows, min_shared_bands)
 
@@ -212,13 +215,15 @@ def _check_threshold(threshold: float) -> None:
 def design_bands(
     wanted: Sensitivity, agreement: Callable[[float], float] = lambda distance: 1 - distance
 ) -> Amplification:
-    """Return the fewest bands, and of these the fewest rows, that make a family at least as sensitive.
+    """Return the fewest bands, and for these the fewest rows, that make a family at least as sensitive.
 
-    `agreement` maps a distance to the probability that one function agrees, by default that of MinHash for a Jaccard
-    distance. Raises RecipeError if the request is out of range or takes more than 65,536 bands or rows.
+    `agreement` maps a distance to the probability that one function agrees; by default it is 1 - distance, as of
+    MinHash at a Jaccard distance. Raises RecipeError if the request is out of range or takes more than 65,536 bands or
+    rows.
     """
     near, far = agreement(wanted.near_distance), agreement(wanted.far_distance)
     _check_sensitivity(wanted, near, far)
+
     bands = rows = 1
     # More rows need more bands, so that each step of either rules out all smaller counts.
     while max(bands, rows) <= MAX_COUNT:
@@ -228,6 +233,7 @@ def design_bands(
             rows += 1
         else:
             return banding(bands, rows)
+
     raise RecipeError(
         f"no banding of at most {MAX_COUNT:,} bands and rows has a probability of at least {wanted.near_probability:g} "
         f"at the distance {wanted.near_distance:g} and at most {wanted.far_probability:g} at {wanted.far_distance:g}; "
@@ -236,7 +242,7 @@ def design_bands(
 
 
 def _check_sensitivity(wanted: Sensitivity, near: float, far: float) -> None:
-    """Refuse what no bands of functions that agree with these probabilities, `near` and `far`, can reach."""
+    """Refuse a sensitivity that no bands reach whose functions agree with the probabilities `near` and `far`."""
     if not (0 <= wanted.near_distance < wanted.far_distance and 0 <= far <= near <= 1):
         raise RecipeError(
             f"distances of {wanted.near_distance:g} and {wanted.far_distance:g} are out of range; choose distances of "

@@ -23,7 +23,7 @@ from nearsim_db.similarity.sketch.kernels.plain import add_up
 Threshold = Fraction | str | float
 
 DECIMALS = 12
-_LARGEST = 2**63 - 1
+_MAX_INT64 = 2**63 - 1
 
 # A weighted feature. A document is sorted by id, has each id once and no weight of 0.
 FEATURE = np.dtype([("id", "<u8"), ("weight", "<f8")])
@@ -31,22 +31,19 @@ FEATURE = np.dtype([("id", "<u8"), ("weight", "<f8")])
 
 @dataclass(frozen=True, slots=True)
 class Scores(Columns):
-    """The similarity of m pairs, each field of length m.
+    """The similarity of m pairs; each field is of length m, or None where it has no meaning."""
 
-    `similarity` is float64, at most 1. `intersection` and `union` are int64 if the metric counts features, else
-    None; `distance` is float64 if it measures one, else None; `smaller` int64, the features of the smaller document, if
-    the similarity is a share of these, else None. `by_passage`, bool, are pairs below the threshold for a run of words
-    that both have, None if the recipe has no such pairs. `longest_passage` are the words of the longest such run,
-    int64, None if they were not asked for, or the metric is another than containment.
-    """
-
-    similarity: Floats
-    intersection: Ints | None = None
-    union: Ints | None = None
-    distance: Floats | None = None
-    smaller: Ints | None = None
-    by_passage: Mask | None = None
-    longest_passage: Ints | None = None
+    similarity: Floats  # at most 1
+    intersection: Ints | None = None  # features of both documents, if the metric counts features
+    union: Ints | None = None  # features of either document, if the metric counts features
+    distance: Floats | None = None  # if the metric measures one
+    smaller: Ints | None = None  # features of the smaller document, if the similarity is a share of them
+    by_passage: Mask | None = (
+        None  # pairs below the threshold because of a run of words, if the recipe has such pairs
+    )
+    longest_passage: Ints | None = (
+        None  # words of the longest run that both have, under containment if asked for
+    )
 
 
 class Metric(ABC):
@@ -109,8 +106,10 @@ class Containment(Metric):
 
     def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Count intersections, and divide them by the smaller sizes; see `Metric.compare`."""
-        given = Ragged.of(features)
-        ids, offsets, _ = text_kernels(backends.resolve(backend)).distinct(given.values, given.offsets)
+        sequences = Ragged.of(features)
+        ids, offsets, _ = text_kernels(backends.resolve(backend)).distinct(
+            sequences.values, sequences.offsets
+        )
         intersection, sizes = intersections(ids, offsets, left, right, backend), np.diff(offsets)
         smaller, union = np.minimum(sizes[left], sizes[right]), sizes[left] + sizes[right] - intersection
         return Scores(intersection / smaller, intersection, union, smaller=smaller)
@@ -118,14 +117,14 @@ class Containment(Metric):
     def may_reach(
         self, features: FeatureSets, left: Ints, right: Ints, threshold: float, backend: str | None
     ) -> Mask:
-        """Compare sets of bits: as many ids of a document as it has bits that the other lacks are not shared."""
-        given = Ragged.of(features)
-        kernels, sizes = sketch_kernels(backends.resolve(backend)), np.diff(given.offsets)
-        bits, shared = kernels.shared_bits(given.values, given.offsets, left, right)
-        most_left, most_right = (sizes[side] - bits[side] + shared for side in (left, right))
-        found = reach_mask(most_left, sizes[left], threshold)
-        found |= reach_mask(most_right, sizes[right], threshold)
-        return found
+        """Compare sets of bits, one bit for each id: an id whose bit the other document lacks is not shared."""
+        sequences = Ragged.of(features)
+        kernels, sizes = sketch_kernels(backends.resolve(backend)), np.diff(sequences.offsets)
+        bits, shared = kernels.shared_bits(sequences.values, sequences.offsets, left, right)
+        max_of_left, max_of_right = (sizes[side] - bits[side] + shared for side in (left, right))
+        may_reach = reach_mask(max_of_left, sizes[left], threshold)
+        may_reach |= reach_mask(max_of_right, sizes[right], threshold)
+        return may_reach
 
     def reaches(self, scores: Scores, threshold: float) -> Mask:
         """Compare the counts, or similarities where only these are known, as in an estimate."""
@@ -149,8 +148,8 @@ def count_overlaps(
     features: FeatureSets, left: Ints, right: Ints, backend: str | None = None
 ) -> tuple[Ints, Ints]:
     """Return intersection and union sizes of m pairs, given as int64 rows into `features`: two int64 of m."""
-    given = Ragged.of(features)
-    shared, sizes = intersections(given.values, given.offsets, left, right, backend), np.diff(given.offsets)
+    sets = Ragged.of(features)
+    shared, sizes = intersections(sets.values, sets.offsets, left, right, backend), np.diff(sets.offsets)
     return shared, sizes[left] + sizes[right] - shared
 
 
@@ -161,7 +160,7 @@ def reach_mask(intersections: Ints, sizes: Ints, threshold: Threshold) -> Mask:
     """
     exact = exact_threshold(threshold)
     largest = int(max(intersections.max(initial=0), sizes.max(initial=0)))
-    if max(exact.numerator, exact.denominator) * largest > _LARGEST:
+    if max(exact.numerator, exact.denominator) * largest > _MAX_INT64:
         intersections, sizes = intersections.astype(object), sizes.astype(object)
     reached = intersections * exact.denominator >= sizes * exact.numerator
     return (reached & (sizes > 0)).astype(np.bool_)
@@ -187,14 +186,14 @@ def containment(left: Hashes, right: Hashes) -> tuple[float, float]:
     return of_left, of_right
 
 
-class _Compared(NamedTuple):
-    """The sums of m pairs, and each document's sum of squared weights, added in order of ids."""
+class _WeightedSums(NamedTuple):
+    """Sums over the weights of documents."""
 
-    sums: Sums
-    squares: Floats
+    sums: Sums  # of m pairs
+    squares: Floats  # of n documents, each the sum of its squared weights, added in the order of ids
 
 
-def _compare(features: FeatureSets, left: Ints, right: Ints, backend: str | None = None) -> _Compared:
+def _add_weights(features: FeatureSets, left: Ints, right: Ints, backend: str | None = None) -> _WeightedSums:
     """Compute the sums of pairs of documents, given as int64 rows into `features`, each an array of `FEATURE`."""
     sizes = np.array([len(document) for document in features], np.int64)
     offsets = offsets_of(sizes)
@@ -202,7 +201,7 @@ def _compare(features: FeatureSets, left: Ints, right: Ints, backend: str | None
     ids, weights = np.ascontiguousarray(flat["id"]), np.ascontiguousarray(flat["weight"])
     sums = sketch_kernels(backends.resolve(backend)).sums(ids, weights, offsets, left, right)
     owners = np.repeat(np.arange(len(sizes)), sizes)
-    return _Compared(sums, add_up(owners, weights * weights, len(sizes)))
+    return _WeightedSums(sums, add_up(owners, weights * weights, len(sizes)))
 
 
 def _rounded(values: Floats) -> Floats:
@@ -227,30 +226,29 @@ class WeightedJaccard(Metric):
 
     def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Compute the ratios to 12 decimals; see `Metric.compare`."""
-        sums = _compare(features, left, right, backend).sums
-        return Scores(_rounded(sums.least / sums.most))
+        sums = _add_weights(features, left, right, backend).sums
+        return Scores(_rounded(sums.minima / sums.maxima))
 
 
 class Cosine(Metric):
-    """x.y / (|x| |y|), in [-1, 1]: 1 for vectors of one direction, 0 for those that share no feature."""
+    """x.y / (|x| |y|), in [-1, 1]: 1 for vectors of one direction, 0 for vectors that share no feature."""
 
     name = "cosine"
     signed = True
 
     def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Compute the cosines to 12 decimals; see `Metric.compare`."""
-        compared = _compare(features, left, right, backend)
-        products = compared.sums.products
-        return Scores(_rounded(_ratio(products, compared.squares[left], compared.squares[right])))
+        sums, squares = _add_weights(features, left, right, backend)
+        return Scores(_rounded(_ratio(sums.products, squares[left], squares[right])))
 
 
 def _ratio(products: Floats, left: Floats, right: Floats) -> Floats:
     """Divide dot products by the root of the product of squared lengths: exactly 1 for a vector and itself."""
-    # Two roots where the product could leave the range of float64.
+    # One root rounds once; two are taken only where the product could leave the range of float64.
     lengths = np.sqrt(left) * np.sqrt(right)
     product = left * right
-    within = (product > 1e-280) & (product < 1e280)
-    lengths[within] = np.sqrt(product[within])
+    is_in_range = (product > 1e-280) & (product < 1e280)
+    lengths[is_in_range] = np.sqrt(product[is_in_range])
     ratios: Floats = np.clip(products / lengths, -1, 1)
     return ratios
 
@@ -266,7 +264,7 @@ class Euclidean(Metric):
 
     def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
         """Compute the distances to 12 decimals, and the similarities, in (0, 1]; see `Metric.compare`."""
-        squares = _compare(features, left, right, backend).sums.squares
+        squares = _add_weights(features, left, right, backend).sums.squares
         distance = _rounded(np.sqrt(squares))
         return Scores(1 / (1 + distance), distance=distance)
 

@@ -34,26 +34,24 @@ from nearsim_db.store.work import leases
 if TYPE_CHECKING:
     from nearsim_db.store.driver.borrowed import OwnConnection
 
-_KEPT_FOR_READING = 4
-_EMBEDDED_PATIENCE_SECONDS = 30.0  # any command may be the one that upgrades the schema
+_MAX_READING_CONNECTIONS = 4
+# Any command may be the one that upgrades the schema of the embedded server.
+_EMBEDDED_PATIENCE_SECONDS = 30.0
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """The server's version, such as 18.1, and the schema's revision, None if nearsim is not installed.
+    """Versions of the server and of the schema."""
 
-    `nodes` are those of a Citus cluster that hold band rows, if they are distributed.
-    """
-
-    version: str
-    revision: str | None
-    nodes: tuple[NodeState, ...] = ()
+    version: str  # of the server, such as 18.1
+    revision: str | None  # of the schema; None if nearsim is not installed
+    nodes: tuple[NodeState, ...] = ()  # of a Citus cluster, if band rows are distributed
 
 
 class Database:
-    """An open database. Driver errors leave its blocks as those of `nearsim_db.errors`."""
+    """An open database. Its blocks translate errors of the driver into errors of `nearsim_db.errors`."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
@@ -91,7 +89,7 @@ class Database:
         return database
 
     def refuse_borrowed(self, doing: str) -> None:
-        """Raise ConflictError if the sessions are those of an application's transaction."""
+        """Raise ConflictError if this works in the transaction of an application."""
         if self.engine.is_borrowed:
             raise ConflictError(
                 f"{doing} takes transactions of its own, and this index is in one of the application; "
@@ -99,7 +97,7 @@ class Database:
             )
 
     def refuse_snapshot(self, what: str) -> None:
-        """Raise ConflictError if an application's transaction does not see what is committed during it."""
+        """Raise ConflictError if this works in an application's transaction that sees one snapshot."""
         if not self.engine.is_borrowed:
             return
         with self.transaction() as connection:
@@ -111,7 +109,7 @@ class Database:
             )
 
     def _prepare_schema(self, *, may_upgrade: bool) -> None:
-        """Check the server and the schema, which is created or upgraded if it may be."""
+        """Check the server and the schema; with `may_upgrade` create or upgrade the schema if needed."""
         with self.engine.connect(autocommit=True) as connection:
             check_server(connection)
             if not may_upgrade:
@@ -200,7 +198,7 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """Connect in autocommit; the connection is kept for the next block.
 
-        Driver errors leave the block untranslated; after one all kept connections are closed.
+        Does not translate errors; after an error all kept connections are closed.
         """
         try:
             connection = self._reading.pop()
@@ -212,15 +210,15 @@ class Database:
             connection.close()
             self._stop_reading()
             raise
-        if len(self._reading) < _KEPT_FOR_READING and not self.engine.is_borrowed:
+        if len(self._reading) < _MAX_READING_CONNECTIONS and not self.engine.is_borrowed:
             self._reading.append(connection)
         else:
             connection.close()
 
     def ask(self, action: Callable[[Connection], Result | None]) -> Result | None:
-        """Return what an action reads, retried once after a restart of the server; None if a table of it was dropped.
+        """Return the result of an action that reads, retried once after a transient error of the server.
 
-        Driver errors leave it untranslated.
+        Returns None if a table that it reads was dropped. Does not translate errors.
         """
         try:
             with self.reading() as connection:
@@ -245,22 +243,23 @@ class Database:
         Without `wait` the block runs even if another process holds the build lock; yields whether this one does.
         """
         with translate_errors(), self.engine.connect() as connection:
-            taken = take_lock(connection, Lock.BUILD, collection_id, wait=wait)
+            has_lock = take_lock(connection, Lock.BUILD, collection_id, wait=wait)
             connection.commit()
             try:
-                yield taken
+                yield has_lock
             except Exception as error:
+                # Idle sessions, and a coordinator's sessions on its nodes, may be lost too.
                 if is_transient(error):
-                    self.engine.dispose()  # other sessions, also those of a coordinator with its nodes, may be lost
+                    self.engine.dispose()
                 raise
             finally:
-                if taken:
+                if has_lock:
                     release_lock(connection, Lock.BUILD, collection_id)
                     connection.commit()
 
     @contextmanager
     def lease(self) -> Iterator[int]:
-        """Work under a lease: work taken under it is released when this process ends, however it ends."""
+        """Hold a lease for the block; work taken under it is released at its end, also if the process is killed."""
         with translate_errors(), self.engine.connect() as connection:
             retry_conflicts(connection, leases.release_lost_work, connection)
             lease_id = leases.open_lease(connection, f"{socket.gethostname()}:{os.getpid()}")
@@ -271,7 +270,7 @@ class Database:
                 self._end_lease(connection, lease_id)
 
     def _end_lease(self, connection: Connection, lease_id: int) -> None:
-        """Release work over another session if that of the lease is lost: no attempt counts, as this process lives."""
+        """Release work, over another session if the lease's is lost; then no attempt counts, as this process lives."""
         try:
             leases.end_lease(connection, lease_id)
         except Exception as error:
@@ -287,16 +286,21 @@ class Database:
         with self.transaction() as connection:
             return collection_rows.list_collections(connection)
 
+    def default_collection(self) -> str:
+        """Return the name of the collection to use where none is named: `default`, otherwise the only one."""
+        with self.transaction() as connection:
+            return collection_rows.default_collection(connection)
+
     def count_documents(self, collection: Collection) -> int:
         """Return the number of documents in a collection."""
         with self.transaction() as connection:
             return collection_rows.count_documents(connection, collection.collection_id)
 
     def labels(self, collection: str) -> list[tuple[str, str, bool]]:
-        """Return the verdicts in force of a collection as labelled pairs. Raises NotFoundError."""
+        """Return the active verdicts of a collection as labelled pairs. Raises NotFoundError."""
         with self.transaction() as connection:
-            found = collection_rows.get_collection(connection, collection)
-            return verdicts.list_labels(connection, found.collection_id)
+            collection_id = collection_rows.get_collection(connection, collection).collection_id
+            return verdicts.list_labels(connection, collection_id)
 
     def create_collection(self, name: str) -> Collection:
         """Create a collection. Raises ConflictError if the name is taken, or has outer spaces or control characters."""

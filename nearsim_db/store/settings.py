@@ -1,4 +1,4 @@
-"""Settings from the environment, which no other module reads, and of processes of nearsim's own."""
+"""Settings from the environment, which no other module reads, and settings of nearsim's own processes."""
 
 import gc
 import logging
@@ -46,21 +46,19 @@ class Settings:
 
 
 def from_environment() -> Settings:
-    """Read NEARSIM_DATABASE_URL, _HOME, _BACKEND (numba or numpy), _THREADS, _KEEP_EVENTS and
-    _BUILD_MEMORY.
-    """
+    """Read NEARSIM_DATABASE_URL, _HOME, _BACKEND (numba or numpy), _THREADS, _KEEP_EVENTS and _BUILD_MEMORY."""
     return Settings(
         database_url=os.environ.get("NEARSIM_DATABASE_URL") or None,
         given_home=os.environ.get("NEARSIM_HOME"),
         backend=_backend(),
         threads=_threads(os.environ.get("NEARSIM_THREADS")),
         keep_events=os.environ.get("NEARSIM_KEEP_EVENTS") or "7 days",
-        build_megabytes=_whole_number("NEARSIM_BUILD_MEMORY", BUILD_MEGABYTES, least=0),
+        build_megabytes=_whole_number("NEARSIM_BUILD_MEMORY", BUILD_MEGABYTES, minimum=0),
     )
 
 
 def encoding_from_environment() -> tuple[str | None, int]:
-    """Read NEARSIM_BACKEND and NEARSIM_THREADS, for what needs no database and no home."""
+    """Read NEARSIM_BACKEND and NEARSIM_THREADS, for commands that need no database and no home."""
     return _backend(), _threads(os.environ.get("NEARSIM_THREADS"))
 
 
@@ -96,12 +94,12 @@ def wants_colours() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
-def _whole_number(name: str, default: int, *, least: int) -> int:
+def _whole_number(name: str, default: int, *, minimum: int) -> int:
     value = os.environ.get(name)
     if value is None:
         return default
-    if not value.isdecimal() or int(value) < least:
-        raise NearsimError(f"{name} is {value!r}; use a whole number from {least}")
+    if not value.isdecimal() or int(value) < minimum:
+        raise NearsimError(f"{name} is {value!r}; use a whole number from {minimum}")
     return int(value)
 
 
@@ -113,17 +111,17 @@ def _threads(value: str | None) -> int:
     return int(value)
 
 
-# New objects before a collection of cyclic garbage. Documents, rows and modules leave few cycles: Python's default of
-# 700 costs 5 % of the processor time of a dedupe of 20,000 documents. Most commands make 50,000 to 100,000, nearly all
-# by their imports; to look through 50,000 takes 12 ms.
-_NEW_OBJECTS = 250_000
+# Documents, rows and modules leave few cycles: Python's default of 700 costs 5 % of the processor time of a dedupe of
+# 20,000 documents. Most commands make 50,000 to 100,000 objects, nearly all by their imports; to look through 50,000
+# takes 12 ms.
+_NEW_OBJECTS_BEFORE_COLLECTION = 250_000
 
 
 def prepare_process() -> None:
-    """Collect cyclic garbage less often, print no warnings of the driver, and leave out imports that are of no use."""
-    gc.set_threshold(_NEW_OBJECTS)
-    # Where scipy is installed, numba imports it for linear algebra, which no kernel has: half of the time of its start.
+    """Collect cyclic garbage less often, print no warnings of the driver, and leave out useless imports."""
+    gc.set_threshold(_NEW_OBJECTS_BEFORE_COLLECTION)
+    # If scipy is installed, numba imports it for linear algebra, which no kernel has: half of the time of its start.
     sys.modules["scipy"] = None  # type: ignore[assignment]
-    # It logs what fails while it cleans up after an error or an interruption, which is what is reported. Without a
-    # handler that is printed: "error ignored terminating <psycopg.Copy [BAD] ...>".
+    # psycopg logs failures while it cleans up after an error, and the error itself is reported. Without a handler the
+    # log is printed: "error ignored terminating <psycopg.Copy [BAD] ...>".
     logging.getLogger("psycopg").addHandler(logging.NullHandler())

@@ -1,4 +1,4 @@
-"""What the parts of a worker share: its log, the contexts of generations, its scope, its lease, periodic services."""
+"""What the parts of a worker share: its log, the contexts of generations, its scope, its lease, and a schedule."""
 
 import logging
 import os
@@ -25,6 +25,9 @@ from nearsim_db.store.settings import Settings
 from nearsim_db.store.work import leases
 
 HEARTBEAT_SECONDS = 1.0
+
+# Each has up to 64 MB of cached features.
+_MAX_CONTEXTS = 64
 
 _log = logging.getLogger("nearsim.worker")
 
@@ -54,21 +57,18 @@ def place_of(generation: Generation) -> str:
     return f"{generation.collection}/{generation.profile}"
 
 
-_MOST_CONTEXTS = 64  # each with up to 64 MB of cached features
-
-
 class Contexts:
-    """Contexts by generation, created on first use; those that were used last.
+    """Contexts of the generations that were used last, created on first use.
 
-    `refused` holds the generations whose recipe this version cannot reproduce, each with the error, logged once.
+    `refused` has the error of each generation whose recipe this version cannot reproduce; it is logged once.
     """
 
     def __init__(self, settings: Settings, pool: Executor) -> None:
         self.refused: dict[GenerationId, NearsimError] = {}
         self._settings = settings
         self._pool = pool
-        self._contexts: dict[GenerationId, Context] = {}  # the one that was used last is the last
-        self._purges: dict[CollectionId, datetime] = {}
+        self._contexts: dict[GenerationId, Context] = {}  # in the order of their last use
+        self._purges: dict[CollectionId, datetime] = {}  # the last purge of each collection
 
     @property
     def known(self) -> Mapping[GenerationId, Context]:
@@ -81,6 +81,7 @@ class Contexts:
         for id in self._contexts.keys() - existing:
             del self._contexts[id]
         self.refused = {id: error for id, error in self.refused.items() if id in existing}
+
         collections = {context.collection_id for context in self._contexts.values()}
         purges = collection_rows.read_purges(connection, collections)
         for context in self._contexts.values():
@@ -92,10 +93,11 @@ class Contexts:
     def find(self, connection: Connection, generation_id: GenerationId) -> Context | None:
         """Return the context of a generation; None if it was deleted or is refused."""
         if generation_id in self._contexts:
-            found = self._contexts[generation_id] = self._contexts.pop(generation_id)
-            if found.generation.stage == "sign":
+            context = self._contexts[generation_id] = self._contexts.pop(generation_id)
+            # At the end of this stage the shingles to leave out are known.
+            if context.generation.stage == "sign":
                 with suppress(NotFoundError):
-                    found.adopt(generation_rows.get_generation(connection, generation_id))
+                    context.adopt(generation_rows.get_generation(connection, generation_id))
         elif generation_id not in self.refused:
             with suppress(NotFoundError):
                 self._add(generation_rows.get_generation(connection, generation_id))
@@ -106,9 +108,9 @@ class Contexts:
             log(logging.WARNING, "warning", f"{place_of(generation)}: {message}", facts_of(generation))
 
         try:
-            made = ContextFactory(self._settings, self._pool, warn).make(generation)
-            self._contexts[generation.generation_id] = made
-            if len(self._contexts) > _MOST_CONTEXTS:
+            context = ContextFactory(self._settings, self._pool, warn).make(generation)
+            self._contexts[generation.generation_id] = context
+            if len(self._contexts) > _MAX_CONTEXTS:
                 del self._contexts[next(iter(self._contexts))]
         except NearsimError as error:
             self.refused[generation.generation_id] = error
@@ -117,16 +119,13 @@ class Contexts:
 
 @dataclass(slots=True)
 class Scope:
-    """The collection that a worker works on, or all if `collection` is None.
-
-    `collection_id` is known after the first `refresh`. `stopping` says whether the worker was asked to stop.
-    """
+    """The collection that a worker works on, or all of them."""
 
     database: Database
-    collection: str | None
+    collection: str | None  # None for all
     contexts: Contexts
-    stopping: Callable[[], bool]
-    collection_id: CollectionId | None = None
+    stopping: Callable[[], bool]  # whether the worker was asked to stop
+    collection_id: CollectionId | None = None  # known after the first `refresh`, None for all
 
     @property
     def engine(self) -> Engine:
@@ -163,6 +162,7 @@ class WorkerLease:
         """Send a heartbeat if the last one is a second old. An expired lease is replaced by a new one."""
         if time.monotonic() < self._due_at:
             return
+
         is_valid = leases.renew_lease(self._connection, self.lease_id)
         self._connection.commit()
         if not is_valid:
@@ -174,6 +174,7 @@ class WorkerLease:
                 f"this worker's lease expired: no heartbeat for {self._silence_seconds:g} s; its work was released to "
                 "other workers, and it continues under a new lease",
             )
+
         self._due_at = time.monotonic() + HEARTBEAT_SECONDS
 
     def release_lost_work(self) -> None:
@@ -188,9 +189,8 @@ class WorkerLease:
         """End the lease and release its work."""
         try:
             leases.end_lease(self._connection, self.lease_id)
-        except (
-            BaseException
-        ):  # the lease is lost whatever kept it from being closed, an interruption included
+        except BaseException:
+            # The lease is lost whatever kept it from being closed, an interruption included.
             self._lost.append(self.lease_id)
             raise
 
@@ -217,14 +217,14 @@ class Schedule:
         self._due_at = [-float("inf")] * len(services)
 
     def make_due(self, period_seconds: float) -> None:
-        """Have the services of a period run at the next call of `run_due`."""
-        for place, (period, _) in enumerate(self._services):
+        """Make the services of a period run at the next call of `run_due`."""
+        for number, (period, _) in enumerate(self._services):
             if period == period_seconds:
-                self._due_at[place] = -float("inf")
+                self._due_at[number] = -float("inf")
 
     def run_due(self) -> None:
         """Run each service whose period has passed."""
-        for place, (period_seconds, run) in enumerate(self._services):
-            if self._clock() >= self._due_at[place]:
+        for number, (period_seconds, run) in enumerate(self._services):
+            if self._clock() >= self._due_at[number]:
                 run()
-                self._due_at[place] = self._clock() + period_seconds
+                self._due_at[number] = self._clock() + period_seconds

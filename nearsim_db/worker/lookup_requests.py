@@ -1,4 +1,4 @@
-"""Lookup requests: texts that applications submit with nearsim.ask() in SQL, answered beside a worker's other work."""
+"""Answer lookup requests: texts that applications submit with nearsim.ask() in SQL, beside a worker's other work."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,12 +28,16 @@ from nearsim_db.store.signatures import lookup_requests
 from nearsim_db.store.signatures.lookup_requests import Answer, Moment, Probe
 from nearsim_db.store.work import queue
 
-_REQUESTS_AT_ONCE = 8  # in a transaction: the first answer waits for the last, but they share a commit
+# In one transaction: the first answer waits for the last, but they share a commit.
+_MAX_REQUESTS_PER_BATCH = 8
 _POLL_SECONDS = 0.25
-_SIGNING_SECONDS = 0.01  # while documents that an insertion waits for are signed
+# While documents that an insertion waits for are signed.
+_SIGNING_POLL_SECONDS = 0.01
 _REFRESH_SECONDS = 1.0
-_LOOKUPS_KEPT = 64  # each may cache features of texts
-_NO_ID = ""  # no document has this external_id
+# Each may cache features of texts.
+_MAX_LOOKUPS_KEPT = 64
+# No document has this external_id.
+_NO_ID = ""
 
 _Target = tuple[CollectionId, str, str | None]  # collection, its name, profile
 
@@ -41,9 +45,9 @@ _Target = tuple[CollectionId, str, str | None]  # collection, its name, profile
 class LookupRequestService:
     """Answers the requests of one collection, or of all, exactly as `Index.check` would.
 
-    If it `lasts`, it loads compiled code before the first request, which then need not wait for that.
     It has a thread and connections of its own, so that no request waits for a batch of documents. If the worker is
-    killed, other workers answer its requests.
+    killed, other workers answer its requests. With `lasts` it loads compiled code at once, so that the first request
+    does not wait for that.
     """
 
     def __init__(self, database: Database, collection: str | None, *, lasts: bool) -> None:
@@ -55,10 +59,11 @@ class LookupRequestService:
         self._contexts = ContextFactory(
             replace(database.settings, threads=1), self._pool, lambda warning: None
         )
-        self._lookups = BoundedCache[_Target, LockedLookups](_LOOKUPS_KEPT)
-        self._seen: dict[CollectionId, object] = {}  # of collections with lookups
+        self._lookups = BoundedCache[_Target, LockedLookups](_MAX_LOOKUPS_KEPT)
+        self._live_states: dict[CollectionId, object] = {}  # of collections with lookups, as last read
         self._refresh_at = 0.0
-        self._moments: dict[int, Moment] = {}  # before which all is signed, for requests of insertions
+        # By request that checks an insertion: all that was committed before this has to be signed.
+        self._moments: dict[int, Moment] = {}
         self._running: Future[None] = self._pool.submit(self._run)
 
     def check(self) -> None:
@@ -77,27 +82,28 @@ class LookupRequestService:
             if self._lasts:
                 backend = self._database.settings.backend
                 encode(Encoder(resolve(Recipe()), backend), Document(_NO_ID, body="a text"))
+
             while not self._stopped.is_set():
                 self._refresh(connection)
                 if not self._answer_batch(connection):
-                    pause = _SIGNING_SECONDS if self._moments else _POLL_SECONDS
+                    pause = _SIGNING_POLL_SECONDS if self._moments else _POLL_SECONDS
                     connection.await_notice(pause)
 
     def _refresh(self, connection: Connection) -> None:
         """Drop the lookups, with their caches, when a generation was promoted or texts were purged."""
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_SECONDS
-            if collection_rows.read_live_states(connection, self._seen) != self._seen:
+            if collection_rows.read_live_states(connection, self._live_states) != self._live_states:
                 self._forget()
 
     def _forget(self) -> None:
         self._lookups.clear()
-        self._seen.clear()
+        self._live_states.clear()
 
     def _answer_batch(self, connection: Connection) -> bool:
         """Answer the most urgent requests in one transaction, which locks them; return whether there were any."""
         with autocommitting(connection).transaction():
-            requests = lookup_requests.take(connection, self._collection, _REQUESTS_AT_ONCE)
+            requests = lookup_requests.take(connection, self._collection, _MAX_REQUESTS_PER_BATCH)
             taken = {request.probe_id for request in requests}
             self._moments = {id: moment for id, moment in self._moments.items() if id in taken}
             answers = [
@@ -110,13 +116,13 @@ class LookupRequestService:
         return bool(answers)
 
     def _answer_if_signed(self, connection: Connection, request: Probe) -> Answer | None:
-        """Answer a request; None if it is for an insertion, and what was committed before is not all signed yet."""
+        """Answer a request; None if it checks an insertion, and documents committed before are not all signed yet."""
         if request.purpose not in ("insert", "locked"):
             return self._answer(request)
 
         moment = self._moments.get(request.probe_id)
         if moment is None:
-            # In this order: what is committed in the snapshot is dispatched, by other dispatchers too.
+            # In this order, whatever the snapshot shows is dispatched, also what other processes are dispatching.
             before = lookup_requests.read_moment(connection)
             dispatch_changes(self._database.engine)
             with self._database.transaction() as dispatched:
@@ -136,22 +142,24 @@ class LookupRequestService:
                 return None
             generation_id = generation.generation_id
 
-        # One that was promoted meanwhile may lack documents.
+        # A generation that was promoted meanwhile may lack documents.
         answer = self._answer(request)
         return answer if answer.generation_id in (generation_id, None) else None
 
     def _answer(self, request: Probe) -> Answer:
+        """Look the request's text up; an error that would come again is the answer."""
         moment = self._moments.get(request.probe_id)
         snapshot = None if moment is None else moment.snapshot
         try:
             document = Document(_NO_ID, request.title, request.body)
             wanted = Wanted(request.min_similarity, request.max_matches, request.external_id or _NO_ID)
             lookups = self._lookups_for(request)
-            found = lookups.find(document, wanted)
+            matches = lookups.find(document, wanted)
+
             if request.purpose is None:
                 generation_id, hashes = None, None
             else:
-                # Usually those of the generation that was searched; if not, check_insert asks again or fails.
+                # After a promotion in between, check_insert asks again or fails.
                 generation_id, hashes = lookups.bucket_hashes(document)
         except EmptyIndexError:
             return Answer(request.probe_id, bucket_hashes=[], snapshot=snapshot)
@@ -161,19 +169,20 @@ class LookupRequestService:
                 raise  # the database was lost, and the request is still to be answered
             reason = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
             return Answer(request.probe_id, error=clean(reason)[0])
-        matches = list(zip(found.doc_ids, found, strict=True))
-        return Answer(request.probe_id, matches, None, generation_id, hashes, snapshot)
+
+        answered = list(zip(matches.doc_ids, matches, strict=True))
+        return Answer(request.probe_id, answered, None, generation_id, hashes, snapshot)
 
     def _lookups_for(self, request: Probe) -> LockedLookups:
         # By the number too: another collection may get the name.
         target = request.collection_id, request.collection, request.profile
         lookups = self._lookups.get(target)
         if lookups is None:
-            if len(self._seen) == _LOOKUPS_KEPT:
+            if len(self._live_states) == _MAX_LOOKUPS_KEPT:
                 self._forget()
             # Read before the index is opened, so that a promotion after that is noticed.
             with self._database.transaction() as connection:
-                self._seen |= collection_rows.read_live_states(connection, [request.collection_id])
+                self._live_states |= collection_rows.read_live_states(connection, [request.collection_id])
             lookups = LockedLookups(
                 self._database, partial(self._resolve, request.collection, request.profile)
             )

@@ -1,4 +1,4 @@
-"""Services that keep the tables small, attached tables followed, and log states that need manual action."""
+"""Services of a worker that keep tables small, follow attached tables, and log states that need manual action."""
 
 import logging
 import time
@@ -19,6 +19,9 @@ from nearsim_db.store.signatures import insertions, lookup_requests
 from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
+# Checks of many tables use at most a twentieth of the time.
+_PAUSE_PER_CHECK = 20.0
+
 
 def drop_old_lookup_requests(scope: Scope) -> None:
     """Delete lookup requests whose deadline passed an hour ago, and insertions that no check needs now."""
@@ -37,46 +40,48 @@ def drop_generations(scope: Scope) -> None:
     """Drop generations that were in use when their drop was requested."""
     with scope.engine.connect() as connection:
         leaving = generation_rows.list_generations(connection, scope.collection_id, "dropping")
-    for one in leaving:
-        if drop_generation.finish(scope.engine, one, patience_seconds=0.0).finished:
-            facts = {"profile": one.profile, "generation": one.generation_id}
-            log(
-                logging.INFO,
-                "dropped",
-                f"dropped generation {one.generation_id} of profile {one.profile}",
-                facts,
-            )
+    for generation in leaving:
+        if drop_generation.finish(scope.engine, generation, patience_seconds=0.0).finished:
+            message = f"dropped generation {generation.generation_id} of profile {generation.profile}"
+            facts = {"profile": generation.profile, "generation": generation.generation_id}
+            log(logging.INFO, "dropped", message, facts)
 
 
 def drop_remains(scope: Scope) -> None:
     """Drop the remains of generations that were deleted in SQL."""
-    for number in drop_generation.drop_remains(scope.engine):
-        message = f"what was left of generation {number}, which was deleted in SQL, is dropped"
-        log(logging.INFO, "dropped", message, {"generation": number})
+    for generation_id in drop_generation.drop_remains(scope.engine):
+        message = f"what was left of generation {generation_id}, which was deleted in SQL, is dropped"
+        log(logging.INFO, "dropped", message, {"generation": generation_id})
 
 
 def begin_moves(scope: Scope) -> bool:
-    """Begin to build live generations again, with tables of their own, that have outgrown the shared ones.
+    """Begin to build live generations that have outgrown shared tables again, in tables of their own.
 
-    Returns whether any has.
+    Returns whether there were any.
     """
     with scope.engine.connect() as connection:
         grown = [scope.contexts.find(connection, id) for id in generation_rows.list_grown(connection)]
-    begun = False
+
+    has_begun = False
     for context in grown:
         if context is not None and scope.includes(context.collection_id):
             with scope.database.transaction() as connection:
-                begun |= _begin_move(connection, context)
-    return begun
+                has_begun |= _begin_move(connection, context)
+    return has_begun
 
 
 def _begin_move(connection: Connection, context: Context) -> bool:
     live = context.generation
+    # Another worker, or a person, may have begun to replace it since.
     generation_states.lock_profile(connection, live.profile_id)
-    existing = generation_rows.list_generations(connection, live.collection_id)
-    states = {one.generation_id: one.state for one in existing if one.profile_id == live.profile_id}
+    states = {
+        generation.generation_id: generation.state
+        for generation in generation_rows.list_generations(connection, live.collection_id)
+        if generation.profile_id == live.profile_id
+    }
     if states.get(live.generation_id) != "live" or {*states.values()} & {*generation_states.PENDING}:
         return False
+
     moving = generation_rows.create_generation(
         connection, live.profile_id, context.encoder.profile, live.generation_id, detached=True
     )
@@ -100,7 +105,7 @@ def finish_moves(scope: Scope) -> None:
         except Exception as error:
             if not (is_lock_timeout(error) or isinstance(error, ConflictError)):
                 raise
-            continue  # tried again by the next run, unless it was stopped
+            continue  # the next run tries again, unless the generation was stopped
         message = f"{describe(moved)} {'has tables of its own now' if is_moved else 'is no longer needed'}"
         log(logging.INFO, "moved", message, facts_of(moved))
 
@@ -120,19 +125,17 @@ def remove_expired_documents(scope: Scope, between: Callable[[], None]) -> None:
     """Queue documents past their retention age for removal from all indexes; `between` is called after each step."""
     with scope.engine.connect() as connection:
         existing = generation_rows.list_generations(connection, scope.collection_id, "expiring")
-        contexts = [scope.contexts.find(connection, one.generation_id) for one in existing]
+        contexts = [scope.contexts.find(connection, generation.generation_id) for generation in existing]
     for context in contexts:
         if context is not None and not scope.stopping():
             retention.expire_documents(scope.engine, context, between)
 
 
-_PAUSES_PER_CHECK = 20.0  # so that checks of many tables use at most a twentieth of the time
-
-
 class AttachedTables:
     """Sweeps attached tables when due, and logs each problem once while it lasts.
 
-    `between` is called after each slice of a sweep. `problems` are those of the last check, by collection.
+    `between` is called after each slice of a sweep. `problems` has the problems that the last check found, by
+    collection.
     """
 
     def __init__(self, scope: Scope, monitor: Monitor, between: Callable[[], None]) -> None:
@@ -164,17 +167,20 @@ class AttachedTables:
         if time.monotonic() >= self._check_at:
             began = time.monotonic()
             self.check()
-            self._check_at = time.monotonic() + _PAUSES_PER_CHECK * (time.monotonic() - began)
+            self._check_at = time.monotonic() + _PAUSE_PER_CHECK * (time.monotonic() - began)
 
     def check(self) -> None:
         """Log tables that are not followed, and record why, for the commands of users with other rights."""
         scope = self._scope
         with scope.engine.connect() as connection:
             problems = obstacles.list_problems(connection, scope.collection_id)
-            for one in attachments.list_attachments(connection, scope.collection_id) if problems else ():
-                if one.collection in problems and one.trouble is None:
-                    attachments.record_trouble(connection, one.collection_id, problems[one.collection])
+            attached = attachments.list_attachments(connection, scope.collection_id) if problems else ()
+            for attachment in attached:
+                if attachment.collection in problems and attachment.trouble is None:
+                    trouble = problems[attachment.collection]
+                    attachments.record_trouble(connection, attachment.collection_id, trouble)
             connection.commit()
+
         for collection, problem in sorted(problems.items() - self.problems.items()):
             log(logging.ERROR, "not_followed", problem, {"collection": collection})
         self.problems = problems
@@ -194,36 +200,43 @@ class StateLog:
         with self._scope.engine.connect() as connection:
             ready = generation_states.mark_ready(connection)
             connection.commit()
-            found = [self._scope.contexts.find(connection, one) for one in ready]
-        for one in [
-            one.generation for one in found if one is not None and "moves" not in one.generation.figures
-        ]:
-            compare, promote = one.advice("reindex diff"), one.advice("reindex promote")
-            message = f"{describe(one)} has caught up; compare: {compare}; then: {promote}"
-            log(logging.INFO, "ready", message, facts_of(one))
+            contexts = [self._scope.contexts.find(connection, generation_id) for generation_id in ready]
+
+        for context in contexts:
+            # One that moves to tables of its own is promoted without a person.
+            if context is None or "moves" in context.generation.figures:
+                continue
+            generation = context.generation
+            compare, promote = generation.advice("reindex diff"), generation.advice("reindex promote")
+            message = f"{describe(generation)} has caught up; compare: {compare}; then: {promote}"
+            log(logging.INFO, "ready", message, facts_of(generation))
 
     def log_left_behind(self) -> None:
         """Log builds beside a live index whose process died."""
         with self._scope.engine.connect() as connection:
             left = generation_states.find_unattended(connection, self._scope.collection_id)
-        for one in left:
-            if one.generation_id not in self._left_behind:
-                message = (
-                    f"the build of generation {one.generation_id} of profile {one.profile} of collection "
-                    f"{one.collection} was left behind: its process ended; "
-                    f"{generation_states.remedy(one, attended=False)}"
-                )
-                facts = {"profile": one.profile, "generation": one.generation_id}
-                log(logging.WARNING, "left_behind", message, facts)
-        self._left_behind = {one.generation_id for one in left}
+
+        for generation in left:
+            if generation.generation_id in self._left_behind:
+                continue
+            remedy = generation_states.remedy(generation, attended=False)
+            message = (
+                f"the build of generation {generation.generation_id} of profile {generation.profile} of collection "
+                f"{generation.collection} was left behind: its process ended; {remedy}"
+            )
+            facts = {"profile": generation.profile, "generation": generation.generation_id}
+            log(logging.WARNING, "left_behind", message, facts)
+        self._left_behind = {generation.generation_id for generation in left}
 
     def log_unindexed(self) -> None:
         """Log collections that have documents and no profile."""
         with self._scope.engine.connect() as connection:
             unindexed = collection_rows.list_unindexed(connection)
-        for one in unindexed:
-            if self._scope.includes(one.collection_id) and one.collection_id not in self._unindexed:
-                self._unindexed.add(one.collection_id)
-                build = suggested_command("build", one.name)
-                message = f"collection {one.name} has documents but no profile; create one: {build}"
-                log(logging.WARNING, "no_profile", message, {"collection": one.name})
+
+        for collection in unindexed:
+            collection_id, name = collection.collection_id, collection.name
+            if self._scope.includes(collection_id) and collection_id not in self._unindexed:
+                self._unindexed.add(collection_id)
+                build = suggested_command("build", name)
+                message = f"collection {name} has documents but no profile; create one: {build}"
+                log(logging.WARNING, "no_profile", message, {"collection": name})

@@ -1,4 +1,4 @@
-"""A worker's metrics and health."""
+"""Count what a worker does, for Prometheus, and decide whether it is healthy."""
 
 import tempfile
 import time
@@ -16,8 +16,8 @@ from nearsim_db.errors import NearsimError
 from nearsim_db.store.embedded import free_bytes
 from nearsim_db.store.work.backlog import Backlog
 
-_ROUND_SECONDS = 10.0
-_BATCH_SECONDS = 300.0
+_MAX_ROUND_SECONDS = 10.0
+_MAX_BATCH_SECONDS = 300.0
 _CAUSES = ("disk_full", "resources", "limit", "read_only", "connection", "other")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
@@ -26,9 +26,11 @@ class Monitor(Collector):
     """Metrics of one worker in a registry of their own, and the times from which its health follows.
 
     `read_backlog` counts the queue whenever the metrics are requested, from any thread; None without a database.
+    `not_followed` says why attached tables are not followed.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        # What it does.
         self.registry: CollectorRegistry = CollectorRegistry()
         self.documents: Counter = Counter(
             "nearsim_documents",
@@ -47,6 +49,8 @@ class Monitor(Collector):
             buckets=_BUCKETS,
             registry=self.registry,
         )
+
+        # Its surroundings.
         self.interruptions: Counter = Counter(
             "nearsim_database_lost",
             "Interruptions of work by the database server or the connection to it, by cause",
@@ -65,21 +69,22 @@ class Monitor(Collector):
             self.watch_disk("temporary", Path(tempfile.gettempdir()))
         self.read_backlog: Callable[[], Backlog] | None = None
         self.registry.register(self)
-        self.not_followed: list[str] = []  # why attached tables are not followed
-        self._clock = clock
         self._collecting = Lock()
-        self._round_at: float | None = None
-        self._batch: tuple[str, float] | None = None
+
+        # Its health.
+        self.not_followed: list[str] = []
+        self._clock = clock
+        self._round_at: float | None = None  # the end of the last round; None without a database
+        self._batch: tuple[str, float] | None = None  # the stage of the current one, and its last progress
         self._problem = "not connected to the database yet"
-        # Of a round, of progress in a batch, or of an attempt to reach the database
-        self._active_at = clock()
+        self._active_at = clock()  # the last round, progress in a batch, or attempt to reach the database
 
     def watch_disk(self, place: str, folder: Path) -> None:
         """Export the free space of the disk of a folder, which may not exist yet."""
         self._disk.labels(place).set_function(lambda: free_bytes(folder))
 
     def count_batch(self, stage: str, taken: int, counts: Mapping[str, int]) -> None:
-        """Count a batch: its documents, and of these "failed" and "set aside", and the "pairs" stored."""
+        """Count a batch of `taken` documents; `counts` has how many "failed" or were "set aside", and its "pairs"."""
         failed, set_aside = counts.get("failed", 0), counts.get("set aside", 0)
         outcomes = {"done": taken - failed - set_aside, "failed": failed, "set_aside": set_aside}
         for outcome, documents in outcomes.items():
@@ -120,7 +125,7 @@ class Monitor(Collector):
     def liveness(self) -> tuple[bool, str]:
         """Return whether the worker still runs, with or without a database, and the reason."""
         seconds = self._clock() - self._active_at
-        return seconds < _BATCH_SECONDS, f"last active {seconds:.1f} s ago"
+        return seconds < _MAX_BATCH_SECONDS, f"last active {seconds:.1f} s ago"
 
     def health(self) -> tuple[bool, str]:
         """Return whether the worker keeps all indexes up to date, and the reason."""
@@ -135,16 +140,17 @@ class Monitor(Collector):
         if batch is not None:
             stage, since = batch
             seconds = now - since
-            return seconds < _BATCH_SECONDS, f"{stage}: no progress in the current batch for {seconds:.0f} s"
+            return (
+                seconds < _MAX_BATCH_SECONDS,
+                f"{stage}: no progress in the current batch for {seconds:.0f} s",
+            )
         if round_at is None:
             return False, self._problem
-        return now - round_at < _ROUND_SECONDS, f"last round {now - round_at:.1f} s ago"
+        return now - round_at < _MAX_ROUND_SECONDS, f"last round {now - round_at:.1f} s ago"
 
     def exposition(self) -> bytes:
-        """Return the metrics in Prometheus' text format; those of the queue only while the database can be read.
-
-        One call at a time reads the database, so that many clients do not use up the worker's connections.
-        """
+        """Return the metrics in Prometheus' text format, with metrics of the queue if the database can be read."""
+        # One call at a time reads the database, so that many clients do not use up the worker's connections.
         with self._collecting:
             return generate_latest(self.registry)
 
@@ -157,19 +163,22 @@ class Monitor(Collector):
             backlog = read()
         except NearsimError:
             return
+
         stages = GaugeMetricFamily(
             "nearsim_backlog", "Queued work, including what is in progress, by stage", labels=["stage"]
         )
         for stage, queued in backlog.by_stage.items():
             stages.add_metric([stage], queued)
         yield stages
-        responsive = sum(one.is_responsive for one in backlog.workers)
+
+        responsive = sum(worker.is_responsive for worker in backlog.workers)
         workers = GaugeMetricFamily(
             "nearsim_workers", "Processes with a session and a lease, by their heartbeat", labels=["state"]
         )
         workers.add_metric(["running"], responsive)
         workers.add_metric(["silent"], len(backlog.workers) - responsive)
         yield workers
+
         for name, help, value in (
             ("set_aside", "Work set aside after its last attempt", backlog.set_aside),
             ("oldest_waiting_seconds", "Age of the oldest queued work or change", backlog.oldest_seconds),

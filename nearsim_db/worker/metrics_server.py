@@ -1,4 +1,4 @@
-"""The HTTP server of a worker: /healthz, /livez and /metrics, a WSGI application."""
+"""Serve a worker's health and metrics over HTTP: /healthz, /livez and /metrics, by a WSGI application."""
 
 import io
 import logging
@@ -24,8 +24,8 @@ from nearsim_db.worker.metrics import Monitor
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-CLIENTS_AT_ONCE = 32
-HEAD_BYTES = 16_384
+MAX_CLIENTS = 32
+MAX_HEAD_BYTES = 16_384
 _CLIENT_SECONDS = 5.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
@@ -33,7 +33,7 @@ _END_OF_HEAD = re.compile(rb"\n\r?\n")
 
 @contextmanager
 def serve(monitor: Monitor, host: str, port: int, client_seconds: float = _CLIENT_SECONDS) -> Iterator[str]:
-    """Serve during the block; yields the address. Port 0 chooses a free one. Raises NearsimError if it is taken.
+    """Serve during the block; yield the address. Port 0 chooses a free one. Raises NearsimError if it is taken.
 
     A client has `client_seconds` to send its request, and as long again to receive the answer.
     """
@@ -43,6 +43,7 @@ def serve(monitor: Monitor, host: str, port: int, client_seconds: float = _CLIEN
         raise NearsimError(
             f"cannot serve at {host}, port {port}: {error.strerror or error}; choose another port with --http"
         ) from error
+
     thread = Thread(target=server.serve_forever, name="nearsim-http", daemon=True)
     thread.start()
     try:
@@ -68,21 +69,21 @@ def _answer(monitor: Monitor, environ: "WSGIEnvironment", start_response: "Start
         kind, body = _METRICS_TYPE, monitor.exposition()
     else:
         status, body = HTTPStatus.NOT_FOUND, b"not found; see /healthz, /livez and /metrics\n"
-    start_response(
-        f"{status.value} {status.phrase}", [("Content-Type", kind), ("Content-Length", str(len(body)))]
-    )
+
+    headers = [("Content-Type", kind), ("Content-Length", str(len(body)))]
+    start_response(f"{status.value} {status.phrase}", headers)
     return [b"" if method == "HEAD" else body]
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread for each client; further clients than `CLIENTS_AT_ONCE` are disconnected."""
+    """A thread for each client; clients beyond `MAX_CLIENTS` are disconnected."""
 
     daemon_threads = True
-    request_queue_size = CLIENTS_AT_ONCE
+    request_queue_size = MAX_CLIENTS
 
     def __init__(self, address: tuple[str, int], monitor: Monitor, client_seconds: float) -> None:
         self.answer, self.client_seconds = partial(_answer, monitor), client_seconds
-        self._free = BoundedSemaphore(CLIENTS_AT_ONCE)
+        self._free = BoundedSemaphore(MAX_CLIENTS)
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -104,8 +105,9 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error in one record, but not that a client hung up or was too slow, which are OSErrors."""
+        """Log an error in one record."""
         error = sys.exception()
+        # Clients that hang up or are too slow cause an OSError.
         if not isinstance(error, OSError):
             message = f"an HTTP request failed: {type(error).__name__}: {error}"
             log(logging.ERROR, "http_failed", message, {"client": str(client_address[0])})
@@ -131,7 +133,8 @@ class _Handler(WSGIRequestHandler):
         self.connection.settimeout(self.server.client_seconds)
         self.rfile = io.BytesIO(head)
         self.raw_requestline = self.rfile.readline()
-        if len(head) > HEAD_BYTES:
+
+        if len(head) > MAX_HEAD_BYTES:
             self.requestline = self.command = ""
             self.request_version = self.protocol_version
             self.send_error(431)
@@ -143,18 +146,18 @@ class _Handler(WSGIRequestHandler):
         """Log no requests."""
 
     def _receive_head(self) -> bytes:
-        """Return the request line and headers, or what there is at the end of input or beyond `HEAD_BYTES`.
+        """Return the request line and headers, or what was received until the end of input or `MAX_HEAD_BYTES`.
 
         Raises TimeoutError.
         """
-        until = time.monotonic() + self.server.client_seconds
+        deadline = time.monotonic() + self.server.client_seconds
         head = bytearray()
-        while len(head) <= HEAD_BYTES and not _END_OF_HEAD.search(head):
-            left = until - time.monotonic()
-            if left <= 0:
+        while len(head) <= MAX_HEAD_BYTES and not _END_OF_HEAD.search(head):
+            remaining_seconds = deadline - time.monotonic()
+            if remaining_seconds <= 0:
                 raise TimeoutError
-            self.connection.settimeout(left)
-            if not (received := self.connection.recv(HEAD_BYTES)):
+            self.connection.settimeout(remaining_seconds)
+            if not (received := self.connection.recv(MAX_HEAD_BYTES)):
                 break
             head += received
         return bytes(head)

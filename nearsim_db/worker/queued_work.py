@@ -1,4 +1,4 @@
-"""Work from the queues of all generations, taken in batches, which are logged (debug) and summarised (info)."""
+"""Do the work that is queued for all generations, in batches; log each (debug), and a summary of them (info)."""
 
 import logging
 import time
@@ -30,6 +30,7 @@ class WorkLog:
         stage, documents = batch.stage, len(batch.doc_ids)
         if not documents:
             return
+
         self._documents[stage] += documents
         self._counts.update(counts)
         generation, outcome = context.generation, _outcome(counts)
@@ -43,8 +44,9 @@ class WorkLog:
         log(logging.DEBUG, "batch", f"{place_of(generation)}: {done}", facts)
 
     def summarise(self) -> None:
-        """Log what the batches since the last summary did, if there were any."""
+        """Log what was done in the batches since the last summary, if there were any."""
         seconds = time.monotonic() - self._since
+
         if self._documents:
             done = ", ".join(f"{stage} {number:,}" for stage, number in self._documents.items())
             facts = {
@@ -56,6 +58,7 @@ class WorkLog:
             }
             message = f"documents in the last {seconds:.0f} s: {done}{_outcome(self._counts)}"
             log(logging.INFO, "summary", message, facts)
+
         self._since = time.monotonic()
         self._documents.clear()
         self._counts.clear()
@@ -65,7 +68,7 @@ def _outcome(counts: Mapping[str, int]) -> str:
     pairs = counts.get("pairs", 0)
     shown = [f"{count_of(pairs, 'pair')} stored"] if pairs else []
     shown += [f"{counts[name]:,} {name}" for name in ("failed", "set aside") if counts.get(name)]
-    return "".join(f", {one}" for one in shown)
+    return "".join(f", {outcome}" for outcome in shown)
 
 
 class QueuedWork:
@@ -80,7 +83,7 @@ class QueuedWork:
     def run(self, between: Callable[[], None]) -> bool:
         """Dispatch changes, then do a batch of each stage that has work; return whether anything was done.
 
-        `between` is called after each.
+        `between` is called after the batches of a stage.
         """
         scope = self._scope
         is_done = self._dispatch(between)
@@ -109,6 +112,7 @@ class QueuedWork:
             if scope.includes(context.collection_id)
         }
         dispatched, batches = dispatch_leased(scope.engine, self._lease.lease_id, list(contexts))
+
         for id, batch in batches.items():
             if scope.stopping():
                 break
@@ -130,6 +134,7 @@ class QueuedWork:
             with self._monitor.batch(current.stage):
                 runner = Runner(self._scope.engine, replace(context, warn=warnings.append))
                 following = runner.run(current)
+
             counts = context.totals - before
             self._monitor.count_batch(current.stage, len(current.doc_ids), counts)
             self._work_log.log_batch(context, current, counts, time.monotonic() - began)
@@ -137,11 +142,12 @@ class QueuedWork:
 
 
 def _report(context: Context, stage: WorkStage, counts: Mapping[str, int], warnings: Sequence[str]) -> None:
-    """Log the warnings of a batch; if documents were set aside, as one error, as the warnings name the cause."""
+    """Log the warnings of a batch. If documents were set aside, log one error, whose cause the warnings name."""
     if not counts["set aside"]:
         for message in warnings:
             context.warn(message)
         return
+
     place = place_of(context.generation)
     shown = [*(f"{place}: {message}" for message in warnings), "see: nearsim work list --failed"]
     facts = facts_of(context.generation) | {"stage": stage, "documents": counts["set aside"]}

@@ -1,8 +1,8 @@
 """Builds that a worker leads because no other process does, and builds that it helps with.
 
 A worker builds first generations (new, or left by a killed ingest) once they have documents, and generations that were
-left to the workers. A build beside a live index whose process died must be resumed manually. Of a build that another
-process leads a worker takes slices.
+left to the workers. A build beside a live index whose process died must be resumed manually. While another process
+leads a build, a worker takes slices of it.
 """
 
 import logging
@@ -24,7 +24,8 @@ from nearsim_db.worker.contexts import Scope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
 _RETRY_SECONDS = 60.0
-_SLICES = "build_slices"  # of a build that another process leads, in metrics
+# The stage in metrics and health while this worker takes slices of a build that another process leads.
+_SLICES_STAGE = "build_slices"
 
 
 class _Stopped(Exception):
@@ -32,9 +33,10 @@ class _Stopped(Exception):
 
 
 class UnattendedBuilds:
-    """Builds generations of a worker's scope. `failed` are those whose build failed, with the error; retried later.
+    """Builds generations of a worker's scope.
 
-    `between` is called periodically during a build.
+    `failed` has the error of each generation whose build failed; it is tried again later. `between` is called
+    periodically during a build.
     """
 
     def __init__(self, scope: Scope, monitor: Monitor, between: Callable[[], None]) -> None:
@@ -48,10 +50,11 @@ class UnattendedBuilds:
         """Build each generation that is unattended and due, and help with those that others build."""
         with self._scope.engine.connect() as connection:
             # An empty collection waits for its documents: most arrive together, and are then built in bulk.
-            found = generation_rows.list_generations(connection, self._scope.collection_id, "buildable")
-        existing = {one.generation_id for one in found}
+            buildable = generation_rows.list_generations(connection, self._scope.collection_id, "buildable")
+        existing = {generation.generation_id for generation in buildable}
         self.failed = {id: error for id, error in self.failed.items() if id in existing}
-        for generation in found:
+
+        for generation in buildable:
             is_due = time.monotonic() >= self._retry_at.get(generation.generation_id, 0.0)
             is_ours = generation.is_first_build or generation.detached
             if is_due:
@@ -65,25 +68,28 @@ class UnattendedBuilds:
             connection, generation
         ):
             return
+
         context = self._scope.contexts.find(connection, generation.generation_id)
-        left = generation.tables(connection).slices.read_progress(generation.stage).unfinished
+        unfinished = generation.tables(connection).slices.read_progress(generation.stage).unfinished
         connection.commit()
-        if context is not None and left:
-            with self._recorded(context), self._monitor.batch(_SLICES):
-                build.join(self._scope.engine, context, lambda: self._continue(_SLICES))
+        if context is not None and unfinished:
+            with self._recorded(context), self._monitor.batch(_SLICES_STAGE):
+                build.join(self._scope.engine, context, lambda: self._continue(_SLICES_STAGE))
 
     def _build_if_unlocked(self, connection: Connection, generation: Generation) -> bool:
-        """Build a generation; return False if another process does, or still writes the documents of a first one."""
+        """Build a generation; return False if another process does, or still writes the documents of a first build."""
         if generation.is_first_build and is_being_swept(connection, generation.collection_id):
             return False
-        lock, id = (
-            (Lock.BUILD, int(generation.collection_id))
-            if generation.is_first_build
-            else (Lock.REINDEX, int(generation.generation_id))
-        )
+
+        if generation.is_first_build:
+            lock, id = Lock.BUILD, int(generation.collection_id)
+        else:
+            lock, id = Lock.REINDEX, int(generation.generation_id)
         if not take_lock(connection, lock, id, wait=False):
             return False
+
         try:
+            # Another worker may have built it since it was listed.
             context = None
             if generation_states.read_state(connection, generation) == "building":
                 generation = build_plan.place(connection, generation)
@@ -129,7 +135,7 @@ class UnattendedBuilds:
             self.failed.pop(generation.generation_id, None)
 
     def _continue(self, batch: str) -> None:
-        """Do what is due during a long batch. Raises _Stopped if the worker is to stop."""
+        """Report progress of a long batch, and run what is due. Raises _Stopped if the worker is to stop."""
         self._monitor.batch_progressed(batch)
         self._between()
         if self._scope.stopping():

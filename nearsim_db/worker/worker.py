@@ -1,4 +1,8 @@
-"""The worker: keeps indexes up to date with their documents until it is stopped, across lost connections."""
+"""The worker: keep indexes up to date with their documents until it is stopped, across lost connections.
+
+A `Worker` opens a `Session` for each connection to the database. A session does queued work in rounds, and between
+batches the services that are due.
+"""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -26,13 +30,14 @@ from nearsim_db.worker.queued_work import QueuedWork, WorkLog
 from nearsim_db.worker.unattended_builds import UnattendedBuilds
 
 _POLL_SECONDS = 0.1
+# The periods of services.
 _SERVICE_SECONDS = 1.0
-_MAINTENANCE_SECONDS = 60.0
-_GROWTH_SECONDS = 600.0
-_NOTICE_SECONDS = 10.0
 _DROP_SECONDS = 3.0
+_NOTICE_SECONDS = 10.0
+_MAINTENANCE_SECONDS = 60.0
 _SUMMARY_SECONDS = 60.0
-_EVENTS_AT_ONCE = 100_000
+_GROWTH_SECONDS = 600.0
+_EVENTS_PER_PRUNING = 100_000
 
 _log = logging.getLogger("nearsim.worker")
 
@@ -63,15 +68,20 @@ class Session:
         self._schedule = Schedule(list(self._services()))
 
     def _services(self) -> Iterator[tuple[float, Callable[[], object]]]:
+        """Yield the services with their periods, in the order in which they run."""
         scope, keep_alive, states = self._scope, self._lease.keep_alive, StateLog(self._scope)
+
+        # First what other services rely on: the lease, and contexts that are up to date.
         yield HEARTBEAT_SECONDS, keep_alive
         yield _SERVICE_SECONDS, self._lease.release_lost_work
         yield _SERVICE_SECONDS, scope.refresh
         yield _SERVICE_SECONDS, self._lookups.check
+
         yield _MAINTENANCE_SECONDS, partial(maintenance.drop_old_lookup_requests, scope)
         if (seconds := self._keep_events_seconds) is not None:
-            yield _MAINTENANCE_SECONDS, partial(events.prune, scope.engine, seconds, _EVENTS_AT_ONCE)
+            yield _MAINTENANCE_SECONDS, partial(events.prune, scope.engine, seconds, _EVENTS_PER_PRUNING)
         yield _MAINTENANCE_SECONDS, partial(maintenance.analyze_tables, scope)
+
         yield _SERVICE_SECONDS, self._builds.run
         yield _SERVICE_SECONDS, states.mark_ready
         yield _NOTICE_SECONDS, states.log_left_behind
@@ -79,6 +89,7 @@ class Session:
         yield _GROWTH_SECONDS, partial(maintenance.begin_moves, scope)
         yield _SERVICE_SECONDS, partial(maintenance.finish_moves, scope)
         yield _DROP_SECONDS, partial(maintenance.drop_generations, scope)
+
         yield _SERVICE_SECONDS, self._attached.sweep_due
         yield _SERVICE_SECONDS, self._attached.check_if_due
         yield _NOTICE_SECONDS, states.log_unindexed
@@ -88,18 +99,18 @@ class Session:
     def run_once(self) -> bool:
         """Run the services that are due and one batch of each stage that has work; return whether any work was done."""
         self._schedule.run_due()
-        done = self._queued.run(self._schedule.run_due)
-        if done:  # perhaps a change of a collection that is not built yet
+        is_done = self._queued.run(self._schedule.run_due)
+        if is_done:  # perhaps a change of a collection that is not built yet
             self._builds.run()
         self._monitor.round_done()
-        return done
+        return is_done
 
     def wait(self) -> None:
         """Wait for a notification of work, at most until the next poll."""
         self._listening.await_notice(_POLL_SECONDS)
 
     def make_due(self) -> None:
-        """Have the services that look for work each second do so in the next round."""
+        """Make the services that look for work each second do so in the next round."""
         self._schedule.make_due(_SERVICE_SECONDS)
 
     def has_work(self) -> bool:
@@ -110,6 +121,7 @@ class Session:
                 connection, scope.collection_id, list(self.failures)
             ) or lookup_requests.is_any_waiting(connection, scope.collection):
                 return True
+
         if maintenance.begin_moves(scope):
             return True
         maintenance.drop_generations(scope)
@@ -177,8 +189,7 @@ class Worker:
                 self._run_session(partial(reconnecting.succeeded, attempt))
 
     def drain(self) -> int:
-        """Work until the queue is empty, including work held by other processes; return how many documents are set
-        aside.
+        """Work until the queue is empty, including work of other processes; return how many documents are set aside.
 
         Raises DatabaseError, the error of any generation that cannot be worked on here, and NearsimError if an attached
         table is not followed.
@@ -192,9 +203,10 @@ class Worker:
                 if not session.has_work():
                     break
                 session.wait()
-                if is_changed:  # what is left may be up to a service
+                if is_changed:  # a service may have to do what is left
                     session.make_due()
                     is_changed = False
+
             for error in session.failures.values():
                 raise error
             if problems := session.check_attached_tables():
@@ -206,16 +218,16 @@ class Worker:
             return
         with self._session(lasts=True) as session:
             while not self._stopping:
-                done = session.run_once()
+                is_done = session.run_once()
                 succeeded()
-                if not done:
+                if not is_done:
                     session.wait()
 
     @contextmanager
     def _session(self, *, lasts: bool) -> Iterator[Session]:
-        """Open a session for the block, which `lasts` unless it ends with the work.
+        """Open a session for the block; `lasts`: it goes on when there is no work.
 
-        The driver's errors leave it as those of `nearsim_db.errors`.
+        Errors of the driver are raised as errors of `nearsim_db.errors`.
         """
         with (
             Database.connect(self._url) as database,
@@ -233,13 +245,14 @@ class Worker:
                 )
             else:
                 keep_events_seconds = events.kept_seconds(self._keep_events, "keep_events")
+
             lease = WorkerLease(leasing, self._silence_seconds, self._lost_leases)
             session = Session(scope, lease, listening, self.monitor, keep_events_seconds, lasts=lasts)
             self.monitor.read_backlog = session.read_backlog
             try:
                 yield session
             except BaseException:
-                # A lost connection is the error to report, not that the lease could not be ended over it.
+                # Report the first error: over a lost connection the lease cannot be ended either.
                 with suppress(DatabaseError), translate_errors():
                     session.close()
                 raise

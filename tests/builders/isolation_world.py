@@ -200,7 +200,7 @@ def two_tenants(server: Server, tables: str) -> Iterator[World]:
         login(url, "nearsim_writer") as writer,
     ):
         if tables == "own":
-            patch.setattr(partitions, "MOST_SHARED", -1)
+            patch.setattr(partitions, "MAX_SHARED_DOCUMENTS", -1)
         own = tenant(url, "north", "plain")
         with Database.connect(url) as database:
             access.grant(database, user_of(reader), "reader", ["north"])

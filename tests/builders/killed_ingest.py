@@ -16,7 +16,7 @@ from nearsim_db.store.documents import documents
 
 def make_batches_small() -> None:
     """Have a small file go through several batches of every stage."""
-    bulk._BATCH_DOCUMENTS = documents._BATCH_DOCUMENTS = 40
+    bulk._BATCH_DOCUMENTS = documents._MAX_BATCH_DOCUMENTS = 40
     build_bands._BAND_ROWS_PER_COPY = build_bands._SKETCHES_PER_BATCH = 50
     slice_taker._CANDIDATES_PER_BATCH = build_plan._DOCUMENTS_PER_SLICE = 50
     build_plan._MIN_BAND_ROWS_PER_SLICE = 500

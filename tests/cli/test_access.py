@@ -187,7 +187,8 @@ def test_isolation_is_enabled_and_shown(filled: CommandLine, user: str, tmp_path
     reader = as_user(filled, user)
     (collection,) = reader.succeed("collection", "list", "--json").document()
     assert collection["collection"] == "other"
-    assert "existing collections: other" in reader.fail("pairs")
+    assert "existing collections: other" in reader.fail("pairs", "-c", "default")
+    assert reader.succeed("pairs", "--json").out == reader.succeed("pairs", "-c", "other", "--json").out
     at = CommandLine({**reader.environment, "NEARSIM_COLLECTION": "other"})
     assert at.succeed("document", "get", "a").document()["id"] == "a"
     assert len(at.succeed("profile", "list", "--json").document()) == 1

@@ -1,13 +1,18 @@
 """The command line without a database: help, versions, addresses, and commands suggested in messages."""
 
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from nearsim_db.cli.app import OLD_NAMES, app
+from nearsim_db.cli.options import PANELS
 from nearsim_db.errors import suggested_command
 from tests.contract.options import every_command, old_command, whole
 
@@ -55,6 +60,43 @@ def test_an_unknown_command_suggests_known_ones(typed: str, meant: str | None) -
     message = " ".join(CliRunner().invoke(app, [typed]).stderr.split())
     assert f"No such command '{typed}'." in message
     assert (f"Did you mean '{meant}'?" in message) if meant else "Did you mean" not in message
+
+
+def shown_options() -> Iterator[tuple[str, Any]]:
+    """The options of each command that its help shows, with the name of the command."""
+    for name, command in every_command(whole()):
+        for option in command.params:
+            if option.param_type_name == "option" and not option.hidden:
+                yield name, option
+
+
+def test_the_help_of_an_option_is_one_sentence() -> None:
+    for name, option in shown_options():
+        text = re.sub(r" \((default|repeatable)\b.*?\)(?=[ .:;]|$)", "", option.help)
+        assert re.fullmatch(r".*[^.]\.", text), (name, option.opts)
+        assert not re.search(r"[.!?] +[A-Z]", text.replace("e.g. ", "")), (name, option.opts)
+
+
+def test_options_are_in_the_panels_that_all_commands_share() -> None:
+    panels = {option.rich_help_panel for name, option in shown_options() if name != "nearsim"}
+    assert panels == {None, *PANELS}
+
+
+def test_no_command_has_more_than_a_dozen_options_outside_panels() -> None:
+    counts = Counter(name for name, option in shown_options() if option.rich_help_panel is None)
+    assert {name: count for name, count in counts.items() if count > 12} == {}
+
+
+def test_the_first_panel_has_the_everyday_commands() -> None:
+    shown = CliRunner().invoke(app, ["--help"]).stdout
+    first = shown.partition("Everyday commands")[2].partition("Compare documents")[0]
+    assert re.findall(r"^\W+(\w+)  ", first, re.MULTILINE) == [
+        "dedupe",
+        "ingest",
+        "pairs",
+        "clusters",
+        "similar",
+    ]
 
 
 def test_version() -> None:

@@ -7,12 +7,12 @@ import networkx
 import pytest
 
 from nearsim_db.cli.review.clusters import DRAWN, SIDE, draw, spanning_ties
-from nearsim_db.store.pairs.review_documents import Tie, Ties
+from nearsim_db.store.pairs.review_documents import ClusterTies, Tie
 
 
-def packed(ties: list[Tie]) -> Ties:
+def packed(ties: list[Tie]) -> ClusterTies:
     """The ties as the database returns them."""
-    return Ties.unpacked(
+    return ClusterTies.unpacked(
         b"".join(struct.pack(">qqdq", one.left_id, one.right_id, one.similarity, 0) for one in ties)
     )
 

@@ -19,7 +19,7 @@ READ = ("text", "toml", "json", "")
 NOT_RUN = {
     "measures for minutes to hours": 7,
     "is a part of an application's env.py": 1,
-    "needs a Citus cluster": 7,
+    "needs a Citus cluster": 6,
     "needs a container engine": 1,
     "needs a framework of the reader's own": 4,
     "needs a server of the reader's own": 8,

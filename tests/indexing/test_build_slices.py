@@ -145,7 +145,7 @@ def add_profile(url: str, name: str) -> None:
             "recipe, fingerprint, bands, rows, expected_recall FROM nearsim.generation ORDER BY created_at LIMIT 1",
             [
                 "nearsim.generation_generation_id_seq"
-                if partitions.MOST_SHARED > 0
+                if partitions.MAX_SHARED_DOCUMENTS > 0
                 else "nearsim.own_generation"
             ],
         )

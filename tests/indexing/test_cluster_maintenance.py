@@ -19,7 +19,7 @@ from tests.builders.selection import some_combinations
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the ties of a few documents read in several batches."""
-    monkeypatch.setattr(clusters, "_DOCUMENTS_AT_ONCE", 7)
+    monkeypatch.setattr(clusters, "_ROWS_PER_FETCH", 7)
 
 
 def happen(world: World, rng: random.Random, is_judged: bool) -> None:

@@ -32,7 +32,7 @@ def test_a_long_queue_is_taken_without_a_look_before_each_batch(
     looks = count_calls(monkeypatch, WorkQueue, "has_unfinished")
     vacuums = count_calls(monkeypatch, queue, "vacuum_work")
     monkeypatch.setattr(runner, "_CHECK_SECONDS", 60.0)
-    monkeypatch.setattr(runner, "_VACUUM_EVERY", 1_000)
+    monkeypatch.setattr(runner, "_DOCUMENTS_BETWEEN_VACUUMS", 1_000)
     monkeypatch.setitem(runner._BATCH_DOCUMENTS, "link", BATCH)
     with Index.connect(database_url) as index, index.database.lease() as lease_id:
         index.add([Document("a", body="one two three")])

@@ -63,7 +63,7 @@ def test_a_first_build_leaves_nothing_to_sign(index: Index, monkeypatch: pytest.
         return batches
 
     monkeypatch.setattr(WorkQueue, "take", record)
-    monkeypatch.setattr(dispatch, "_VACUUM_FROM", 1)
+    monkeypatch.setattr(dispatch, "_MIN_VACUUMED_CHANGES", 1)
     index.create_profile("default", RECIPE)
     index.add(documents(ALIKE, ALIKE + " seven", "something else altogether", ""))
     assert not taken

@@ -70,7 +70,7 @@ def test_replicated_documents_are_found_by_a_comparison(database_url: str, publi
         index = Index(database, "default")
         index.create_profile("default", Recipe())
         index.build()
-        # As docs/how-to/operations.md advises: edits then get a revision, although the publisher has none.
+        # As docs/how-to/backup.md advises: edits then get a revision, although the publisher has none.
         subscriber.execute("ALTER TABLE nearsim.document ENABLE ALWAYS TRIGGER document_set_revision")
         with subscribed(subscriber, publisher, SLOT):
             wait_until(subscriber, "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel")

@@ -68,7 +68,7 @@ def test_a_first_build_of_a_large_collection_has_its_own_tables(
 ) -> None:
     """Its pairs are those of brute force, and nothing is left in the shared tables."""
     monkeypatch.setattr(bulk, "_BATCH_DOCUMENTS", 8)
-    monkeypatch.setattr(partitions, "MOST_SHARED", 10)
+    monkeypatch.setattr(partitions, "MAX_SHARED_DOCUMENTS", 10)
     with Index.connect(database_url) as index:
         index.create_profile("default", override(Recipe(), RECIPE))
         (begun,) = leaves_of(database_url)

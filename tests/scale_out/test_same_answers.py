@@ -27,8 +27,8 @@ def test_builds_and_writes(
     urls: tuple[str, str], few: int, bucket_limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On 2 and 4 nodes; with members of buckets that are always, never or partly too many to be read at once."""
-    monkeypatch.setattr(neighbours, "_FEW_MEMBERS", few)
-    monkeypatch.setattr(bands, "MANY", 100)
+    monkeypatch.setattr(neighbours, "_MAX_MEAN_MEMBERS", few)
+    monkeypatch.setattr(bands, "MIN_BUCKETS_BY_SHARD", 100)
     found = []
     for url in urls:
         with index_at(url, bucket_limit) as index:

@@ -1,4 +1,4 @@
-"""A copy of a database on a server with wal_level = minimal that crashes: what docs/how-to/operations.md says about
+"""A copy of a database on a server with wal_level = minimal that crashes: what docs/how-to/backup.md says about
 avoiding harm and repairing it."""
 
 import re
@@ -18,7 +18,7 @@ from tests.servers.programs import programs
 
 pytestmark = [pytest.mark.slow("kills a server"), pytest.mark.each_major]
 
-_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "operations.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "backup.md"
 _SETTINGS = {"wal_level": "minimal", "max_wal_senders": "0", "shared_buffers": "32MB", "autovacuum": "off"}
 
 

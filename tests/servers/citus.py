@@ -131,7 +131,7 @@ class CitusServer:
 
     def _filled_by(self, fill: Fill | None) -> str:
         """The database that copies are made of, on the coordinator and each node."""
-        kind = fill, partitions.MOST_SHARED  # which determines what tables generations have
+        kind = fill, partitions.MAX_SHARED_DOCUMENTS  # which determines what tables generations have
         if kind not in self._filled:
             name = self._create("template0")
             url = self.coordinator.dsn(name)

@@ -65,7 +65,7 @@ class Server:
         return name
 
     def _filled_by(self, fill: Fill) -> str:
-        kind = fill, partitions.MOST_SHARED  # which determines what tables generations have
+        kind = fill, partitions.MAX_SHARED_DOCUMENTS  # which determines what tables generations have
         if kind not in self._filled:
             name = self._create(_TEMPLATE)
             fill(self.cluster.dsn(name))

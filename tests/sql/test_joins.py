@@ -90,7 +90,7 @@ def rows_read(connection: Connection, page: str) -> float:
 
 
 def in_subquery(page: str) -> str:
-    """The page with the view in a subquery of its own, as docs/how-to/attach.md has it."""
+    """The page with the view in a subquery of its own, as docs/how-to/join.md has it."""
     for old, new in (
         ("LEFT JOIN nearsim", "LEFT JOIN LATERAL (SELECT * FROM nearsim"),
         (" AS duplicate\n    ON duplicate.", "\n    WHERE "),

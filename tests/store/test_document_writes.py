@@ -13,7 +13,7 @@ from nearsim_db.readers import from_documents
 from nearsim_db.records import CollectionId, ReadDocument
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import document_writes
-from nearsim_db.store.documents.document_writes import Written
+from nearsim_db.store.documents.document_writes import WrittenBatch
 from nearsim_db.store.driver.statements import statement
 from tests.builders.workers import BLOCKED, wait_until
 
@@ -34,7 +34,7 @@ def records(documents: Sequence[Document]) -> list[ReadDocument]:
     return [one for one in from_documents(documents) if isinstance(one, ReadDocument)]
 
 
-def write(url: str, collection: str, documents: Sequence[Document], *, may_copy: bool) -> Written:
+def write(url: str, collection: str, documents: Sequence[Document], *, may_copy: bool) -> WrittenBatch:
     """Write one batch, all of one file."""
     with Database.connect(url) as database:
         collection_id = _collection(database, collection)

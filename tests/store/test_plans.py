@@ -107,7 +107,7 @@ def test_buckets_are_counted_alike_in_memory_and_in_the_table(loaded: Connection
 def test_a_member_is_linked_to_the_anchors_before_it(
     loaded: Connection, limit: int, linked: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bands, "_LINK_BYTES", 4_096 * 8)
+    monkeypatch.setattr(bands, "_MAX_BATCH_ANCHOR_BYTES", 4_096 * 8)
     members = HEADS * 9 // 10 if limit else 700
     loaded.execute(
         sql.SQL("DELETE FROM {} WHERE bucket_hash = %s AND doc_id > %s").format(LEAVES.table("band")),

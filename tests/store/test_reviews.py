@@ -75,7 +75,7 @@ def test_a_sample_of_many_pairs_is_drawn_from_a_part_of_them(index: Index, conne
         connection,
         "SELECT count(*) FROM nearsim.similar_pair WHERE hashint8extended(left_id, right_id) & 255 = 0",
     ).value()
-    found = {(pair.left, pair.right): pair for pair in desk.queue(connection, "sample", most=1_000)}
+    found = {(pair.left, pair.right): pair for pair in desk.queue(connection, "sample", max_pairs=1_000)}
     assert found.pop(("e0", "e1")).probability == 1.0
     assert [pair.probability for pair in found.values()] == pytest.approx([30 / in_part / 256] * len(found))
     assert len({pair.similarity for pair in found.values()}) == 1

@@ -44,7 +44,7 @@ def rows(url: str, leaves: Leaves) -> list[int | None]:
 def test_a_worker_drops_what_deleted_collections_leave(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(tables, "_ROWS_PER_DELETION", 10)
     for collection in ("gone", "kept", "profile gone"):
         with Index.connect(database_url, collection=collection) as index:
             index.add(Document(f"d{number}", body=f"{WORDS} {number}") for number in (1, 2))

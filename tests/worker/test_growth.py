@@ -54,7 +54,7 @@ class Killed(BaseException):
 def url(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Forty documents, indexed in shared tables, which they have outgrown."""
     with server.database(fill) as url:
-        monkeypatch.setattr(partitions, "MOST_SHARED", FEW)
+        monkeypatch.setattr(partitions, "MAX_SHARED_DOCUMENTS", FEW)
         yield url
 
 
@@ -172,7 +172,7 @@ def test_a_move_killed_at_any_step_is_finished(server: Server, monkeypatch: pyte
     """By the next worker, with what was changed meanwhile."""
     for kills in count(1):
         with server.database(fill) as url, monkeypatch.context() as patch:
-            patch.setattr(partitions, "MOST_SHARED", FEW)
+            patch.setattr(partitions, "MAX_SHARED_DOCUMENTS", FEW)
 
             def kill(url: str = url) -> None:
                 end_sessions(url)
@@ -197,7 +197,7 @@ def test_a_move_gives_way_to_a_rollback(url: str, is_dropped: bool, monkeypatch:
     """What is live then is moved instead, also if the generation that began to move was dropped."""
     with opened(url) as (database, reindex):
         with monkeypatch.context() as patch:
-            patch.setattr(partitions, "MOST_SHARED", 100)
+            patch.setattr(partitions, "MAX_SHARED_DOCUMENTS", 100)
             reindex.start(settings=LOWER)
             reindex.promote()
         with monkeypatch.context() as patch:

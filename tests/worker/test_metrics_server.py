@@ -152,7 +152,7 @@ def test_slow_and_silent_clients_are_disconnected(capsys: pytest.CaptureFixture[
 
 def test_many_silent_clients_do_not_stop_the_server() -> None:
     with served(client_seconds=BRIEF_SECONDS) as address, ExitStack() as clients:
-        for _ in range(metrics_server.CLIENTS_AT_ONCE):
+        for _ in range(metrics_server.MAX_CLIENTS):
             clients.enter_context(connected(address))
         with connected(address) as refused:
             assert received(refused) == b""
@@ -187,8 +187,8 @@ MALFORMED = [
     (b"GET /\r\n\r\n", 404),
     (b"GET /../../etc/passwd HTTP/1.0\r\n\r\n", 404),
     (b"GET /healthz HTTP/1.0\r\n" + b"A: b\r\n" * 101 + b"\r\n", 431),
-    (b"GET /healthz HTTP/1.0\r\nA: " + b"b" * metrics_server.HEAD_BYTES, 431),
-    (b"GET /" + b"a" * metrics_server.HEAD_BYTES, 431),
+    (b"GET /healthz HTTP/1.0\r\nA: " + b"b" * metrics_server.MAX_HEAD_BYTES, 431),
+    (b"GET /" + b"a" * metrics_server.MAX_HEAD_BYTES, 431),
 ]
 
 

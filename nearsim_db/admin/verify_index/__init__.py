@@ -307,4 +307,4 @@ def _repair_pairs(connection: Connection, context: Context, findings: FoundFault
 
 def _repair_clusters(connection: Connection, context: Context, findings: FoundFaults) -> None:
     if findings.has_wrong_clusters:
-        context.tables(connection).work.add("link", [queue.WHOLE])
+        context.tables(connection).work.add("link", [queue.WHOLE_GENERATION])

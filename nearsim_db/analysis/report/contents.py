@@ -12,7 +12,7 @@ from nearsim_db.store.clusters.reports import (
     Bucket,
     ClusterFacts,
     Copies,
-    Corpus,
+    CorpusCounts,
     Featureless,
     Member,
     OverTime,
@@ -200,7 +200,7 @@ class Report:
     made_at: str
     version: str
     top: int  # rows of each table
-    corpus: Corpus
+    corpus: CorpusCounts
     stats: dict[str, Any] | None  # as `nearsim stats` prints them
     recipe: str | None  # as TOML
     index: IndexContents | None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nearsim_db.store.access.access import Role
 
 access: typer.Typer = typer.Typer(
-    no_args_is_help=True, help="Grant users of the server access, list and revoke it; isolate collections."
+    no_args_is_help=True, help="Grant, revoke and list access of users; isolate collections."
 )
 
 
@@ -52,7 +52,7 @@ class _Membership:
 @access.command(
     epilog="Example: nearsim access grant anna reader, or: nearsim access grant tenant_a writer --collection news"
 )
-def grant(member: _Membership, outcome: options.Outcome) -> None:
+def grant(member: _Membership, outcome: options.ShortOutcome) -> None:
     """Grant a user of the server the role reader, writer or admin.
 
     Readers query; writers also write documents and verdicts; admins also build indexes, run workers, purge and grant.
@@ -76,7 +76,7 @@ def grant(member: _Membership, outcome: options.Outcome) -> None:
 
 
 @access.command(epilog="Example: nearsim access revoke anna reader")
-def revoke(member: _Membership, outcome: options.Outcome) -> None:
+def revoke(member: _Membership, outcome: options.ShortOutcome) -> None:
     """Revoke a role from a user of the server, or with --collection only access to these collections.
 
     With its last role, a user also loses all collections granted to it in this database.
@@ -104,7 +104,7 @@ def _warn_of_more(user: str, role: "Role", more: list[str]) -> None:
 
 
 @access.command("list", epilog="Example: nearsim access list --json")
-def list_access(outcome: options.Outcome) -> None:
+def list_access(outcome: options.ShortOutcome) -> None:
     """List who has which role, the collections granted to them, and whether collections are isolated.
 
     Superusers and the owner of the schema need no role and are not listed.
@@ -132,7 +132,7 @@ def isolation(
         Literal["on", "off", "status"],
         options.argument("on|off|status", "Turn isolation on or off, or show it."),
     ],
-    outcome: options.Outcome,
+    outcome: options.ShortOutcome,
 ) -> None:
     """Isolate collections: readers and writers then see only those granted to them.
 

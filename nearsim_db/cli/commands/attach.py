@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 table: typer.Typer = typer.Typer(
     no_args_is_help=True,
-    help="Follow tables of applications: attach, sweep, detach and list them.",
+    help="Follow tables of applications, whose texts stay there.",
 )
 
 Table = Annotated[str | None, options.argument("TABLE", "The table, as TABLE or SCHEMA.TABLE.")]
@@ -30,12 +30,12 @@ DetachedCollection = Annotated[
 ]
 
 
-def _column(what: str) -> Any:
-    return typer.Option(metavar="COL", help=f"Column of the {what}.")
+def _column(what: str, **more: Any) -> Any:
+    return typer.Option(metavar="COL", help=f"Column of the {what}.", **more)
 
 
-def _expression(what: str) -> Any:
-    return typer.Option(metavar="COL|SQL", help=f"Column of the {what}, or an SQL expression.")
+def _expression(what: str, **more: Any) -> Any:
+    return typer.Option(metavar="COL|SQL", help=f"Column of the {what}, or an SQL expression.", **more)
 
 
 _COUNTS = ("new", "changed", "gone", "unusable", "collections")
@@ -57,13 +57,15 @@ def attach_table(
         ),
     ] = None,
     title: Annotated[str | None, _expression("title")] = None,
-    source: Annotated[str | None, _expression("source")] = None,
-    url: Annotated[str | None, _expression("URL")] = None,
-    published_at: Annotated[str | None, _column("publication time")] = None,
+    source: Annotated[str | None, _expression("source", rich_help_panel=options.INPUT)] = None,
+    url: Annotated[str | None, _expression("URL", rich_help_panel=options.INPUT)] = None,
+    published_at: Annotated[str | None, _column("publication time", rich_help_panel=options.INPUT)] = None,
     where: Annotated[
         str | None,
         typer.Option(
-            metavar="SQL", help="Condition on the rows that are documents, e.g. 'deleted_at IS NULL'."
+            metavar="SQL",
+            help="Condition on the rows that are documents, e.g. 'deleted_at IS NULL'.",
+            rich_help_panel=options.INPUT,
         ),
     ] = None,
     collection_field: Annotated[
@@ -71,6 +73,7 @@ def attach_table(
         typer.Option(
             metavar="COL",
             help="Column whose values have a collection each, named NAME:VALUE and made as they appear.",
+            rich_help_panel=options.INPUT,
         ),
     ] = None,
     collection: Collection = None,
@@ -82,10 +85,10 @@ def attach_table(
     ] = False,
     outcome: options.Outcome,
 ) -> None:
-    """Index a table of an application: its texts stay there, and changes are indexed as they are written.
+    """Index a table of an application, and its changes from then on.
 
-    Triggers on the table only capture the ids of inserted, changed and deleted rows. Existing rows are ingested
-    at once; after an interruption, run the command again.
+    The texts stay in the table. Triggers on the table only capture the ids of inserted, changed and deleted rows.
+    Existing rows are ingested at once; after an interruption, run the command again.
     """
     if list_all:
         list_tables(options.Result(outcome.format))
@@ -133,7 +136,10 @@ def sweep(
     collection: options.CollectionOrArgument = None,
     outcome: options.Outcome,
 ) -> None:
-    """Compare an attached table with its documents and ingest changes that triggers missed; workers do so hourly."""
+    """Ingest changes of an attached table that its triggers missed.
+
+    Compares the table with the documents of the collection, as workers do every hour.
+    """
     chosen = _required(collection)
     with outcome.index(chosen) as index:
         swept = index.sweep()
@@ -151,13 +157,13 @@ def detach(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the collection and its index, with copies of the texts.")
     ] = False,
-    format: options.ResultFormat = Format.TABLE,
+    format: options.MessageFormat = Format.TABLE,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Detach a collection from its table: its triggers are dropped, and the collection is deleted with its index.
+    """Detach a collection from its table, and delete it unless --keep is given.
 
-    Asks first on a terminal.
+    The triggers on the table are dropped. Asks first on a terminal.
     """
     from nearsim_db.admin import attach as service
     from nearsim_db.index import Index

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 collection: typer.Typer = typer.Typer(
     no_args_is_help=True,
-    help="Create, list, show, rename and delete collections: sets of documents to compare.",
+    help="Create, list, show, rename and delete collections.\n\nA collection is a set of documents that are compared.",
 )
 
 _NONE = "no collections yet; ingest creates one, or run: nearsim collection create NAME"
@@ -26,7 +26,7 @@ Name = Annotated[
 
 
 @collection.command(epilog="Example: nearsim collection create news")
-def create(name: NewName, outcome: options.Outcome) -> None:
+def create(name: NewName, outcome: options.ShortOutcome) -> None:
     """Create an empty collection; ingest also creates a missing one."""
     with options.connect() as database:
         database.create_collection(name)
@@ -67,7 +67,9 @@ def show(name: Name, result: options.Result) -> None:
 
 @collection.command(epilog="Example: nearsim collection rename news wire")
 def rename(
-    name: Name, new_name: Annotated[str, options.argument("NEW", "Its new name.")], outcome: options.Outcome
+    name: Name,
+    new_name: Annotated[str, options.argument("NEW", "Its new name.")],
+    outcome: options.ShortOutcome,
 ) -> None:
     """Rename a collection; its documents, indexes and queued work are kept."""
     with options.connect() as database:
@@ -87,7 +89,7 @@ def delete(
         ),
     ] = False,
     yes: options.Yes = False,
-    outcome: options.Outcome,
+    outcome: options.ShortOutcome,
 ) -> None:
     """Delete a collection with its documents, profiles and indexes; asks for confirmation on a terminal."""
     from nearsim_db.indexing.drop_generation import delete_collection, describe_deletion, refuse_values

@@ -37,8 +37,8 @@ def curve(
         float | None,
         typer.Option(
             metavar="DISTANCE",
-            help="With --far: show the least probability of pairs at this distance or nearer. Jaccard distances are "
-            "1 - similarity, those of cosines are degrees.",
+            help="With --far: show the least probability of pairs at this distance (1 - similarity, or degrees) or "
+            "nearer.",
         ),
     ] = None,
     far: Annotated[
@@ -66,12 +66,12 @@ def curve(
     profile: Annotated[
         str | None, options.profile_option("Profile whose curve to draw.", envvar=None)
     ] = None,
-    collection: options.Collection = options.DEFAULT,
+    collection: options.Collection = None,
     recipe_options: recipes.RecipeOptions,
     output: Annotated[Path | None, options.output_option("Image file to write, .svg or .png.")] = None,
     result: options.Result,
 ) -> None:
-    """Draw S-curves: the probability that two documents become candidates, by their similarity.
+    """Draw the probability of becoming candidates by similarity.
 
     An amplification is written from the outside in: "or(4, and(4))" means any of 4 bands of 4 rows. --near and --far
     alone are of the default recipe.
@@ -107,16 +107,15 @@ def curve(
     result.show(figures, lambda: plots.print_curves(drawn, measures, threshold, sensitivities))
 
 
-def _of_stored(collection: str, name: str) -> "Curve":
+def _of_stored(collection: str | None, name: str) -> "Curve":
     from nearsim_db.analysis import curves
-    from nearsim_db.index import Index
     from nearsim_db.search.answers import list_newest, profile_of
 
-    with Index.connect(collection=collection) as index:
-        for generation in list_newest(index.database, collection):
+    with options.Scope(collection).answers() as answers:
+        for generation in list_newest(answers.database, answers.collection):
             if generation.profile == name:
                 return curves.of_profile(name, profile_of(generation))
-    raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
+    raise NotFoundError(f"collection {answers.collection!r} has no profile {name!r}")
 
 
 def _wanted_sensitivity(

@@ -21,7 +21,7 @@ def cut(
     dry_run: inputs.DryRun = False,
     outcome: options.Outcome,
 ) -> None:
-    """Cut repeated passages out of the texts of files, without a database.
+    """Cut repeated passages out of files, without a database.
 
     Of each passage of match.passage words (20 by default) that occurs again, the copy that is read first is kept; all
     others are cut out, as whole sentences, within a record too. Records of which nothing is left are not written; all

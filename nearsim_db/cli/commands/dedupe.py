@@ -18,7 +18,6 @@ from nearsim_db.readers.writers.file_format import file_type
 
 if TYPE_CHECKING:
     from nearsim_db.readers import Source
-    from nearsim_db.similarity.recipe import Recipe
 
 
 @dataclass(eq=False, repr=False)
@@ -29,48 +28,55 @@ class _Comparison:
         list[str] | None,
         typer.Option(
             metavar="OLD",
-            help="File, folder or collection: also remove what has a near-duplicate there (repeatable).",
+            help="File, folder or collection whose near-duplicates are removed, too (repeatable).",
         ),
     ] = None
     missing_ok: Annotated[
         bool,
         typer.Option(
-            "--missing-ok", help="Go on if --against does not exist or is empty, as on the first day."
+            "--missing-ok",
+            help="Go on if --against does not exist or is empty, as on the first day.",
+            rich_help_panel=options.AGAINST,
         ),
     ] = False
     only_against: Annotated[
         bool,
-        typer.Option("--only-against", help="Compare with --against only, not the records with each other."),
+        typer.Option(
+            "--only-against",
+            help="Compare with --against only, not the records with each other.",
+            rich_help_panel=options.AGAINST,
+        ),
     ] = False
     across: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
-            help="Only pairs whose values of this field differ count: source, file, or any column.",
-        ),
-    ] = None
-    within: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="Only pairs whose values of this field are equal count: source, file, or any column (repeatable).",
+            help="Only count pairs whose values of this field differ: source, file, or any column.",
+            rich_help_panel=options.MATCHING,
         ),
     ] = None
     earlier_later: Annotated[
-        bool, typer.Option("--earlier-later", help="In --pairs, put the record of the earlier date left.")
+        bool,
+        typer.Option(
+            "--earlier-later",
+            help="In --pairs, put the record of the earlier date left.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False
 
     exact: Annotated[
-        bool, typer.Option("--exact", help="Compare whole texts after normalisation, without sketches.")
+        bool,
+        typer.Option(
+            "--exact",
+            help="Only find equal texts, after normalisation.",
+            rich_help_panel=options.MATCHING,
+        ),
     ] = False
     cut: Annotated[
         bool,
-        typer.Option(
-            "--cut",
-            help="Cut passages that earlier texts have out of the texts, as whole sentences, instead.",
-        ),
+        typer.Option("--cut", hidden=True, help="The same as nearsim cut."),
     ] = False
-    cuts: Annotated[Path | None, remaining.lines_option("places of what --cut has cut")] = None
+    cuts: Annotated[Path | None, remaining.lines_option("places of what --cut has cut", hidden=True)] = None
 
     def check(
         self, files: list[Path], clusters: Path | None, vectors: Path | None, threshold: float | None
@@ -93,16 +99,10 @@ class _Comparison:
 
     def refuse_with_cut(self, **others: object) -> None:
         """Raise UsageError for options of pairs of records, which --cut does not compare."""
-        own = ("against", "only_against", "across", "within", "earlier_later", "exact")
+        own = ("against", "only_against", "across", "earlier_later", "exact")
         for name, value in {**others, **{name: getattr(self, name) for name in own}}.items():
             if value:
                 raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --cut")
-
-    def within_fields(self, recipe: "Recipe") -> "Recipe":
-        """Return a recipe with the fields of --within, if there are any."""
-        from nearsim_db.similarity.recipe import within_fields
-
-        return within_fields(recipe, self.within) if self.within else recipe
 
     def sources(self, source: "Source", folder: Path, *, with_vectors: bool) -> "list[Source]":
         """Return what a source is compared with; collections are written to the folder."""
@@ -184,7 +184,9 @@ def dedupe(
     clusters: Annotated[Path | None, remaining.lines_option("clusters")] = None,
     review: Annotated[
         Path | None,
-        remaining.lines_option("pairs below the threshold that are to be reviewed (match.review)"),
+        remaining.lines_option(
+            "pairs below the threshold that are to be reviewed (match.review)", rich_help_panel=options.OUTPUT
+        ),
     ] = None,
     comparison: _Comparison,
     threshold: recipes.Threshold = None,
@@ -204,7 +206,7 @@ def dedupe(
     of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. A record is known
     by its file and line, so that ids may recur or be absent. With --against, a record is removed that has a
     near-duplicate there or among the records before it. Files are read twice; standard input and pipes are copied
-    to TMPDIR first. With --cut it does what nearsim cut does. Exits with 1 if nothing is written, and with 3 if
+    to TMPDIR first. Exits with 1 if nothing is written, and with 3 if
     something is but records are rejected, unless --rejects or --max-rejected allows it.
     """
     paths = file_options.files(files, from_sqlite)
@@ -232,7 +234,6 @@ def dedupe(
     lists = [path for path in (pairs, clusters, review) if path is not None]
     to.check(lists, rejects, recipe_options, file_options)
     recipe = recipe_options.chosen(1.0 if comparison.exact else threshold)
-    recipe = comparison.within_fields(recipe)
     allowed = 0 if max_rejected is None and rejects is None else max_rejected
 
     from nearsim_db.deduplication.files import dedupe as run

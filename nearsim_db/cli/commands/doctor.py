@@ -28,10 +28,11 @@ All = Annotated[bool, typer.Option("--all", help="Check everything, and that not
 Repair = Annotated[bool, typer.Option("--repair", help="Repair what differs, and check again.")]
 
 
-def doctor(outcome: options.Outcome) -> None:
-    """Check the installation, the server and the indexes, with advice on what to change.
+def doctor(outcome: options.ShortOutcome) -> None:
+    """Check the installation, the server and the indexes.
 
-    The exit code is 1 if there is a problem; warnings do not count. With --quiet only problems and warnings are shown.
+    Says what to change. The exit code is 1 if there is a problem; warnings do not count. With --quiet only problems
+    and warnings are shown.
     """
     from nearsim_db.admin.doctor import examine
 
@@ -61,10 +62,11 @@ def verify_index(
     repair: Repair = False,
     outcome: options.Outcome,
 ) -> None:
-    """Compare an index with its documents, a sample of them or all: sketches, bands, pairs and clusters.
+    """Compare an index with its documents, and repair it.
 
-    The exit code is 3 if anything differs and is not repaired. An index that cannot be repaired in place is rebuilt
-    beside the old one, which answers meanwhile as far as it can.
+    Checks the sketches, bands, pairs and clusters of a sample of the documents, or of all. The exit code is 3 if
+    anything differs and is not repaired. An index that cannot be repaired in place is rebuilt beside the old one,
+    which answers meanwhile as far as it can.
     """
     from nearsim_db.admin.verify_index import DEFAULT_SAMPLE
     from nearsim_db.admin.verify_index import verify_index as verify
@@ -72,10 +74,11 @@ def verify_index(
     if everything and sample is not None:
         raise UsageError("give either --sample or --all, not both")
     warnings: list[str] = []
-    with outcome.progress() as progress, options.connect() as database:
+    database, collection = options.connect_to(scope.collection)
+    with outcome.progress() as progress, database:
         result = verify(
             database,
-            scope.collection,
+            collection,
             scope.profile,
             generation=generation,
             sample=None if everything else sample or DEFAULT_SAMPLE,

@@ -17,19 +17,19 @@ from nearsim_db.errors import NotFoundError, count_of
 
 document: typer.Typer = typer.Typer(no_args_is_help=True, help="Show, delete and purge documents.")
 
-Ids = Annotated[list[str], options.argument("ID", "Ids of documents.")]
+Ids = Annotated[list[str], options.argument("ID...", "Ids of documents.")]
 
 
 @document.command(epilog="Example: nearsim document get story-17")
 def get(
     id: Annotated[str, options.argument("ID", "Id of the document.")],
-    collection: options.Collection = options.DEFAULT,
+    collection: options.Collection = None,
     format: options.ResultFormat = Format.JSON,
 ) -> None:
     """Show a stored document."""
     with options.Scope(collection).answers() as answers:
         values = answers.get(id)
-    shown = {"id": values.pop("external_id"), **values, "collection": collection}
+    shown = {"id": values.pop("external_id"), **values, "collection": answers.collection}
     shown["vector"] = _with_names_of_numbers(shown["vector"])
     del shown["collection_id"]
     options.Result(format).show(shown, lambda: tables.print_facts(shown))
@@ -47,7 +47,7 @@ def _with_names_of_numbers(vector: object) -> object:
 @document.command(epilog="Example: nearsim document delete story-17 story-18 --yes")
 def delete(
     ids: Ids,
-    collection: options.Collection = options.DEFAULT,
+    collection: options.Collection = None,
     purge: Annotated[
         bool, typer.Option("--purge", hidden=True, help="The same as nearsim document purge.")
     ] = False,
@@ -55,7 +55,7 @@ def delete(
         list[Path] | None,
         typer.Option(metavar="PATH", hidden=True, help="As of nearsim document purge."),
     ] = None,
-    format: options.ResultFormat = Format.TABLE,
+    format: options.MessageFormat = Format.TABLE,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -72,12 +72,12 @@ def delete(
 @document.command("purge", epilog="Example: nearsim document purge story-17 --rejects rejects.jsonl")
 def purge_documents(
     ids: Ids,
-    collection: options.Collection = options.DEFAULT,
+    collection: options.Collection = None,
     rejects: Annotated[
         list[Path] | None,
         typer.Option(metavar="PATH", help="Reject file to erase the documents from, too (repeatable)."),
     ] = None,
-    format: options.ResultFormat = Format.TABLE,
+    format: options.MessageFormat = Format.TABLE,
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -90,7 +90,7 @@ def purge_documents(
 
 def _delete(
     ids: list[str],
-    collection: str,
+    collection: str | None,
     outcome: options.Outcome,
     *,
     yes: bool,
@@ -99,12 +99,13 @@ def _delete(
     """Delete documents, or purge them from every place and from files of rejects unless `purge_from` is None."""
     from nearsim_db.store.access.collection_rows import get_collection
 
-    with options.connect() as database, database.transaction() as connection:
-        get_collection(connection, collection)
+    database, name = options.connect_to(collection)
+    with database, database.transaction() as connection:
+        get_collection(connection, name)
     verb = "Delete" if purge_from is None else "Purge"
-    confirm(f"{verb} {count_of(len(ids), 'document')} from collection {collection!r}?", yes=yes)
+    confirm(f"{verb} {count_of(len(ids), 'document')} from collection {name!r}?", yes=yes)
 
-    with outcome.index(collection) as index:
+    with outcome.index(name) as index:
         purged = None if purge_from is None else index.purge(ids, purge_from)
         deleted = index.delete(ids) if purged is None else purged.deleted
         missing = sorted(set(ids) - set(deleted)) if purged is None else purged.not_found
@@ -118,7 +119,7 @@ def _delete(
 
         outcome.show({"deleted": deleted, "not_found": missing, **found}, print_text)
     if missing:
-        raise NotFoundError(f"collection {collection!r} has no document {', '.join(map(repr, missing))}")
+        raise NotFoundError(f"collection {name!r} has no document {', '.join(map(repr, missing))}")
 
 
 def stats(
@@ -130,7 +131,7 @@ def stats(
     ] = False,
     result: options.Result,
 ) -> None:
-    """Show the statistics of a collection and its index: counts, bytes and probabilities."""
+    """Show the figures of an index: counts, bytes and probabilities."""
     with scope.answers() as answers:
         found = answers.stats(recount=recount)
     result.show(found, lambda: summaries.print_statistics(found))

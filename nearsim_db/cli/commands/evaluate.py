@@ -38,7 +38,7 @@ def evaluate(
     scope: options.Scope,
     result: options.Result,
 ) -> None:
-    """Score the pairs and the clusters of a profile by pairs that people labelled.
+    """Score pairs and clusters by pairs that people labelled.
 
     Shows precision, recall and F1 of both, what accepting every labelled pair would give, and the share of duplicates
     by similarity, as far as it is stored: from the threshold on, or from match.review. Then where labels and index
@@ -51,7 +51,7 @@ def evaluate(
 
     given = None if labels is None else read_labels(labels)
     with scope.answers() as answers:
-        found = run(answers, given or PairLabels(answers.database.labels(scope.collection)))
+        found = run(answers, given or PairLabels(answers.database.labels(answers.collection)))
     result.show(found, lambda: _print(found))
 
 

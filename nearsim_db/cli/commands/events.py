@@ -44,7 +44,10 @@ After = Annotated[
 ]
 New = Annotated[bool, typer.Option("--new", help="With --follow, only events from now on.")]
 Kinds = Annotated[
-    list[Kind] | None, typer.Option("--kind", "-k", help="Only events of this kind (repeatable).")
+    list[Kind] | None,
+    typer.Option(
+        "--kind", "-k", metavar="KIND", help=f"Only events of this kind (repeatable): {', '.join(Kind)}."
+    ),
 ]
 Follow = Annotated[
     bool, typer.Option("--follow", "-f", help="Wait for further events, until Ctrl-C or SIGTERM.")
@@ -78,8 +81,6 @@ def show(
     """
     if context.invoked_subcommand is not None:
         return
-    if profile is not None and collection is None:
-        collection = options.DEFAULT
     if new and (after is not None or not follow):
         raise UsageError("--new requires --follow, and cannot be combined with --after")
     is_default = follow and format is None and output in (None, Path("-"))
@@ -90,6 +91,8 @@ def show(
     from nearsim_db.search.events import Follower, choose, read
 
     with options.connect() as database:
+        if profile is not None and collection is None:
+            collection = database.default_collection()
         wanted = choose(database, collection, profile, _names(kind))
         if follow:
             received = Flag()
@@ -105,7 +108,7 @@ def show(
 
 
 @events.command(epilog='Example: nearsim events prune --older-than "2 days"')
-def prune(older_than: OlderThan, outcome: options.Outcome) -> None:
+def prune(older_than: OlderThan, outcome: options.ShortOutcome) -> None:
     """Remove old events of all collections; workers also do so periodically."""
     from nearsim_db.search import events
 

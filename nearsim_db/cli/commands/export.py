@@ -16,8 +16,9 @@ _Keep = Annotated[
     Keep,
     typer.Option(
         "--keep",
-        help="Documents to write: survivors are the document to keep of each cluster and all documents without "
-        "near-duplicates, duplicates are all others.",
+        metavar="WHICH",
+        help="Documents to write: survivors (of each cluster the one to keep, and all without near-duplicates), "
+        "duplicates (the others) or all.",
     ),
 ]
 _Columns = Annotated[
@@ -27,14 +28,14 @@ _Columns = Annotated[
         metavar="NAME,...",
         help="Columns in this order (repeatable): id, title, text, source, url, published_at, vector, attributes, "
         "doc_id, revision, created_at, updated_at, cluster, survivor, or any key of the attributes. "
-        "[default: id to published_at, every key of the attributes, cluster, survivor]",
+        "(default: id to published_at, keys of the attributes, cluster, survivor)",
     ),
 ]
 _Output = Annotated[
     Path,
     options.output_option(
-        "Output file; its suffix is the format: .jsonl, .json, .csv, .tsv (also .gz, .zst), .parquet. "
-        "- is standard output."
+        "Output file, whose suffix is the format: .jsonl, .json, .csv, .tsv (each also .gz, .zst) or .parquet; "
+        "- for standard output."
     ),
 ]
 
@@ -44,8 +45,8 @@ _PageFormatOption = Annotated[
     typer.Option(
         "--format",
         callback=options.resolved,
-        help="html for a page, json for its figures as one JSON document, on standard output by default. "
-        "[default: by the suffix of --output, otherwise html]",
+        help="Format, if the suffix of --output names none: html for a page, json for its figures.",
+        rich_help_panel=options.OUTPUT,
     ),
 ]
 
@@ -61,7 +62,7 @@ def export(
     limit: options.ExportLimit = None,
     reporting: options.Reporting,
 ) -> None:
-    """Write the documents of a collection to a file: those to keep, the duplicates, or all.
+    """Write the documents to keep, the duplicates or all to a file.
 
     Documents are in order of insertion, each with its cluster, a number, and the id of the survivor of that; both are
     null for a document without near-duplicates. A column that is also a key of the attributes is prefixed there, as
@@ -78,9 +79,11 @@ def export(
     except InputError as error:
         raise UsageError(str(error)) from error
     target = Target(output, encoding, terminal.visible, terminal.escaped_strings)
-    with reporting.progress() as progress, options.connect() as database:
-        collection, profile = scope.collection, scope.profile
-        written, warnings = write_export(database, collection, profile, keep, chosen, target, limit, progress)
+    database, collection = options.connect_to(scope.collection)
+    with reporting.progress() as progress, database:
+        written, warnings = write_export(
+            database, collection, scope.profile, keep, chosen, target, limit, progress
+        )
     if not reporting.quiet:
         if output != STANDARD_OUTPUT:
             terminal.print_info(f"wrote documents to {output}: {written:,}")
@@ -106,9 +109,10 @@ def report(
     format: _PageFormatOption = None,
     reporting: options.Reporting,
 ) -> None:
-    """Write a report on an index as one HTML page: figures, clusters, pairs side by side, sources, exclusions.
+    """Write a report on an index as one HTML page.
 
-    The page is a self-contained file that makes no requests. Long lists are cut to --top rows.
+    It shows figures, clusters, pairs side by side, sources and exclusions. The page is a self-contained file that makes
+    no requests. Long lists are cut to --top rows.
     """
     as_json = _is_json(format, output)
     from nearsim_db import readers
@@ -120,8 +124,9 @@ def report(
     place = output or STANDARD_OUTPUT
     readers.refuse_overwriting_inputs([place], rejects or [])
     chosen = Options(top, diffs, title, tuple(rejects or ()))
-    with reporting.progress(for_programs=as_json) as progress, options.connect() as database:
-        found = gather(database, scope.collection, scope.profile, chosen, progress)
+    database, collection = options.connect_to(scope.collection)
+    with reporting.progress(for_programs=as_json) as progress, database:
+        found = gather(database, collection, scope.profile, chosen, progress)
         page = None if as_json else render_page(found)
     with open_output(place) as stream:
         content = json_row(found, stream) if page is None else page

@@ -37,6 +37,7 @@ class _Query:
         typer.Option(
             metavar="QUERY",
             help="Read the rows of a query instead of files; its columns are mapped like those of CSV.",
+            rich_help_panel=options.INPUT,
         ),
     ] = None
     from_url: Annotated[
@@ -46,6 +47,7 @@ class _Query:
             envvar=_SOURCE_URL,
             show_envvar=True,
             help="PostgreSQL database that --from-sql reads.",
+            rich_help_panel=options.INPUT,
         ),
     ] = None
 
@@ -153,7 +155,7 @@ class _Handling:
 def ingest(
     *,
     files: inputs.OptionalFiles = None,
-    collection: options.Collection = options.DEFAULT,
+    collection: options.NewCollection = options.DEFAULT,
     profile: _Profile = None,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
@@ -212,11 +214,11 @@ def ingest(
 
 
 def build(
-    *, collection: options.Collection = options.DEFAULT, jobs: options.Jobs = None, outcome: options.Outcome
+    *, collection: options.Collection = None, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
-    """Finish an interrupted build, and index changes that applications made in SQL."""
+    """Finish an interrupted build, and index changes made in SQL."""
     with outcome.index(collection, jobs) as index:
         index.build()
         profiles = summaries.live_profile_stats(index)
-        done = {"collection": collection, "profiles": summaries.outlines(profiles)}
+        done = {"collection": index.collection, "profiles": summaries.outlines(profiles)}
         outcome.show(done, lambda: summaries.print_profiles(profiles))

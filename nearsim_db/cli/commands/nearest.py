@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _Files = Annotated[
     list[Path] | None,
     options.argument(
-        "FILE",
+        "FILE...",
         "Files as for ingest, whose records are looked up instead of the documents.",
         parser=inputs.path,
     ),
@@ -28,8 +28,8 @@ _Files = Annotated[
 def nearest(
     *,
     files: _Files = None,
-    collection: options.Collection = "default",
-    target: Annotated[
+    collection: options.Collection = None,
+    within: Annotated[
         str | None,
         typer.Option(
             "--in",
@@ -42,7 +42,7 @@ def nearest(
     min_similarity: Annotated[
         float,
         typer.Option(
-            "--min-similarity", metavar="SIMILARITY", min=0.0, max=1.0, help="Lowest similarity to report."
+            "--min-similarity", metavar="SIMILARITY", min=0, max=1, help="Lowest similarity to report."
         ),
     ] = 0.2,
     mutual: Annotated[
@@ -64,13 +64,6 @@ def nearest(
             metavar="KEY", help="Only documents whose values of this field differ: source, or any column."
         ),
     ] = None,
-    within: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="Only documents whose values of this field are equal: source, or any column (repeatable).",
-        ),
-    ] = None,
     weights: Annotated[
         Literal["idf", "none"],
         typer.Option(
@@ -82,29 +75,29 @@ def nearest(
     rejects: inputs.Rejects = None,
     rows: options.Rows,
 ) -> None:
-    """List the most similar documents of every document, or of each record of files, whatever the threshold.
+    """List the documents most similar to each, however similar.
 
-    Each line of jsonl has id, rank, nearest, similarity, title and nearest_title. Texts are split as the preset records
-    does it, or as --preset, --recipe and --set say; the profile and the threshold play no part. Documents are compared
-    that share one of their rarest words or features, at most 400 for each, and their similarity is exact. With -k 1
-    --mutual --across source each record of one source is matched with at most one of another.
+    Those of every document are listed, or of each record of files. Each line of jsonl has id, rank, nearest,
+    similarity, title and nearest_title. Texts are split as the preset records does it, or as --preset, --recipe and
+    --set say; the profile and the threshold play no part. Documents are compared that share one of their rarest
+    words or features, at most 400 for each, and their similarity is exact. With -k 1 --mutual --across source each
+    record of one source is matched with at most one of another.
     """
     from nearsim_db.errors import MissingCollectionError
     from nearsim_db.readers import RejectWriter, Source, refuse_overwriting_inputs
     from nearsim_db.records import IngestSummary
     from nearsim_db.search.nearest import DEFAULT_PRESET, NearestQuery
-    from nearsim_db.search.queries import Queries
 
     recipe = recipe_options.chosen(preset=DEFAULT_PRESET)
-    query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin, tuple(within or ()))
+    query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin)
     fields = file_options.fields()
     source = Source(files, fields, reading=file_options.reading()) if files else None
     refuse_overwriting_inputs([rejects, rows.output], source.files if source else ())
     terminal.print_warnings(source.notes if source else ())
-    with RejectWriter(rejects) as writer, Queries.connect(collection=collection) as queries:
+    with RejectWriter(rejects) as writer, options.Scope(collection).queries() as queries:
         given = None if source is None else _usable(source, writer)
         try:
-            rows.write(layouts.NEAREST, queries.search_nearest(query, given, fields, target))
+            rows.write(layouts.NEAREST, queries.search_nearest(query, given, fields, within))
         except MissingCollectionError as error:
             if not files:
                 raise

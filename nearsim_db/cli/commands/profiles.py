@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from nearsim_db.store.generations.generation_rows import Generation
 
 profile: typer.Typer = typer.Typer(
-    no_args_is_help=True, help="Create, show and delete profiles: recipes, each with its own index."
+    no_args_is_help=True,
+    help="Create, list, show and delete profiles, and list presets.\n\nA profile is a recipe with an index of its own.",
 )
 
 NewName = Annotated[str, options.argument("NAME", "Name of the profile.")]
@@ -28,7 +29,7 @@ Name = Annotated[
 def create(
     *,
     name: NewName,
-    collection: options.Collection = options.DEFAULT,
+    collection: options.NewCollection = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     outcome: options.Outcome,
@@ -56,9 +57,8 @@ def create(
 
 
 @profile.command("list", epilog="Example: nearsim profile list --collection news")
-def list_profiles(*, collection: options.Collection = options.DEFAULT, rows: options.Rows) -> None:
+def list_profiles(*, collection: options.Collection = None, rows: options.Rows) -> None:
     """List the profiles of a collection."""
-    none = f"collection {collection} has no profiles; ingest creates one, or run: nearsim profile create NAME"
     from nearsim_db.search.answers import list_newest
     from nearsim_db.similarity.recipe import from_mapping, with_earlier_values
 
@@ -67,7 +67,8 @@ def list_profiles(*, collection: options.Collection = options.DEFAULT, rows: opt
         banding = summaries.banding_cell(recipe, one.bands, one.rows)
         return one.profile, one.state, recipe.match.threshold, banding, one.created_at
 
-    with options.connect() as database:
+    database, used = options.connect_to(collection)
+    with database:
         layout: layouts.Layout[Generation] = layouts.Layout(
             "profiles",
             ("profile", "state", "threshold", "bands", "rows", "created_at"),
@@ -81,9 +82,9 @@ def list_profiles(*, collection: options.Collection = options.DEFAULT, rows: opt
             ),
             shown=("profile", "state", "threshold", summaries.BANDING, "created_at"),
             shown_row=shown,
-            if_empty=none,
+            if_empty=f"collection {used} has no profiles; ingest creates one, or run: nearsim profile create NAME",
         )
-        rows.write(layout, (one for one in list_newest(database, collection)))
+        rows.write(layout, (one for one in list_newest(database, used)))
 
 
 @profile.command("presets", epilog="Example: nearsim profile presets headlines > recipe.toml")
@@ -112,7 +113,7 @@ def list_presets(
 @profile.command(epilog="Example: nearsim profile show default --toml > recipe.toml")
 def show(
     name: Name,
-    collection: options.Collection = options.DEFAULT,
+    collection: options.Collection = None,
     format: options.ResultFormat = Format.TABLE,
     as_toml: Annotated[
         bool, typer.Option("--toml", callback=options.is_toml, help="Print the recipe as TOML, for --recipe.")
@@ -127,9 +128,11 @@ def show(
     from nearsim_db.similarity.recipe import to_toml
 
     with options.Scope(collection).answers() as answers:
-        newest = {generation.profile: generation for generation in list_newest(answers.database, collection)}
+        newest = {
+            generation.profile: generation for generation in list_newest(answers.database, answers.collection)
+        }
     if name not in newest:
-        raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
+        raise NotFoundError(f"collection {answers.collection!r} has no profile {name!r}")
     generation, profile = newest[name], profile_of(newest[name])
 
     def print_text() -> None:
@@ -148,16 +151,17 @@ def show(
 def delete(
     *,
     name: Name,
-    collection: options.Collection = options.DEFAULT,
+    collection: options.Collection = None,
     yes: options.Yes = False,
-    outcome: options.Outcome,
+    outcome: options.ShortOutcome,
 ) -> None:
     """Delete a profile and its index, but no documents; asks for confirmation on a terminal."""
     from nearsim_db.index import Index
 
-    with Index.connect(collection=collection) as index:
+    database, used = options.connect_to(collection)
+    with Index(database, used) as index:
         if name not in {row.profile for row in index.profiles()}:
-            raise NotFoundError(f"collection {collection!r} has no profile {name!r}")
-        confirm(f"Delete profile {name!r} of collection {collection!r} and its index?", yes=yes)
+            raise NotFoundError(f"collection {used!r} has no profile {name!r}")
+        confirm(f"Delete profile {name!r} of collection {used!r} and its index?", yes=yes)
         index.delete_profile(name)
-    outcome.show({"deleted": name, "collection": collection}, f"deleted profile {name}")
+    outcome.show({"deleted": name, "collection": used}, f"deleted profile {name}")

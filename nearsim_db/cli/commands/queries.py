@@ -36,9 +36,7 @@ def pairs(
     ] = False,
     max_similarity: Annotated[
         float | None,
-        typer.Option(
-            metavar="SIMILARITY", min=0.0, max=1.0, help="Highest similarity to report. (default: any)"
-        ),
+        typer.Option(metavar="SIMILARITY", min=0, max=1, help="Highest similarity to report. (default: any)"),
     ] = None,
     numbers_differ: Annotated[
         bool, typer.Option("--numbers-differ", help="Only pairs whose numbers differ.")
@@ -55,14 +53,15 @@ def pairs(
     ] = None,
     rows: options.Rows,
 ) -> None:
-    """List the pairs of near-duplicates, or with --review those that a person should look at.
+    """List the pairs of near-duplicates.
 
-    A table lists the most similar first; columns that the terminal is too narrow for are left out and named. Each line
-    of jsonl has left, right, similarity, intersection, union, estimate, shared_bands, left_title, right_title and
-    verified, which is false if the similarity is an estimate; the lines are in no order. Profiles of the family
-    projection add distance, those of winnow left_in_right and right_in_left, the share of each document that the other
-    has; intersection and union, the numbers of features in both documents and in either, are null for other metrics
-    than Jaccard and containment.
+    With --review those below the threshold are listed that a person should look at. A table lists the most similar
+    first; columns that the terminal is too narrow for are left out and named. Each line of jsonl has left, right,
+    similarity, intersection, union, estimate, shared_bands, left_title, right_title and verified, which is false if
+    the similarity is an estimate; the lines are in no order. Profiles of the family projection add distance, those
+    of winnow left_in_right and right_in_left, the share of each document that the other has; intersection and
+    union, the numbers of features in both documents and in either, are null for other metrics than Jaccard and
+    containment.
     """
     with scope.answers() as answers:
         layout = layouts.of_metric(layouts.PAIRS, answers.metric())
@@ -82,7 +81,7 @@ def pairs(
             )
             rows.write(layout, wanted)
         unstored = layouts.of_unreviewed if review else layouts.of_unstored
-        terminal.print_warnings(unstored(answers, scope.collection, min_similarity))
+        terminal.print_warnings(unstored(answers, answers.collection, min_similarity))
 
 
 def clusters(
@@ -100,11 +99,12 @@ def clusters(
     ] = None,
     rows: options.Rows,
 ) -> None:
-    """List the clusters of near-duplicates, largest first, each with its survivor and the survivor's title.
+    """List the clusters of near-duplicates, largest first.
 
-    Each line of jsonl has cluster, survivor, members, a list, and title; csv has a row per member. With --show there is
-    a row for each document of one cluster: id, title, is_survivor, similarity to the survivor (none if they are not a
-    pair), numbers_differ, source, published_at and verified, which is false if the similarity is an estimate.
+    Each has a survivor, the document to keep, and its title. Each line of jsonl has cluster, survivor, members, a
+    list, and title; csv has a row per member. With --show there is a row for each document of one cluster: id,
+    title, is_survivor, similarity to the survivor (none if they are not a pair), numbers_differ, source,
+    published_at and verified, which is false if the similarity is an estimate.
     """
     if show is not None and min_size is not None:
         raise UsageError("give either --show or --min-size")
@@ -136,12 +136,13 @@ def similar(
     min_similarity: options.MinSimilarity = 0.0,
     rows: options.Rows,
 ) -> None:
-    """List the documents similar to a stored document or to a text, without storing the text.
+    """List the documents similar to a stored document or to a text.
 
-    Each line of jsonl has id, title, similarity, intersection, union, estimate, shared_bands, verified, which is false
-    if the similarity is an estimate, and, for profiles of the family projection, distance. With --limit a stored
-    document gets the most similar ones, a text those with the best estimates, which need not be the most similar;
-    whether there are more is said on standard error, or below a table.
+    The text is not stored. Each line of jsonl has id, title, similarity, intersection, union, estimate,
+    shared_bands, verified, which is false if the similarity is an estimate, and, for profiles of the family
+    projection, distance. With --limit a stored document gets the most similar ones, a text those with the best
+    estimates, which need not be the most similar; whether there are more is said on standard error, or below a
+    table.
 
     Profiles of the family winnow add left_in_right, the share of the document or text that the listed one has, and
     right_in_left, the share of the listed one that it has. With --contains or --contained-in that share must reach
@@ -158,12 +159,12 @@ def similar(
     if id is not None:
         with scope.answers() as answers:
             found = answers.similar(id, min_similarity, rows.limit, direction)
-            warnings = layouts.of_unstored(answers, scope.collection, min_similarity)
+            warnings = layouts.of_unstored(answers, answers.collection, min_similarity)
     else:
         body = text if file is None else _content(file)
         with scope.queries() as answers:
             found = answers.similar_to_text(body, title, min_similarity, rows.limit, direction)
-            warnings = layouts.of_unstored(answers, scope.collection, min_similarity)
+            warnings = layouts.of_unstored(answers, answers.collection, min_similarity)
     layout = layouts.of_metric(layouts.MATCHES, found.metric)
     if direction is not None:
         layout = replace(layout, order=None)  # they are in the order of their shares
@@ -187,13 +188,14 @@ def passages(
     scope: options.Scope,
     result: options.Result,
 ) -> None:
-    """Show the passages that two documents share: where they are in both texts, and the words in which they differ.
+    """Show the passages that two documents share.
 
-    A passage is a stretch of runs of equal words, at most match.passage_gap words apart and in the same order in both,
-    of match.passage words or more, at least half of them in such runs. What was moved is a passage of its own. The
-    longest is listed first. In JSON each has left and right, with start, end, first_word, end_word and text, and equal
-    and share, the words in equal runs and their share; start and end count characters of the compared text. The
-    documents need not be a pair, and the profile may be any that compares texts.
+    Shows where they are in both texts, and the words in which they differ. A passage is a stretch of runs of equal
+    words, at most match.passage_gap words apart and in the same order in both, of match.passage words or more, at
+    least half of them in such runs. What was moved is a passage of its own. The longest is listed first. In JSON
+    each has left and right, with start, end, first_word, end_word and text, and equal and share, the words in equal
+    runs and their share; start and end count characters of the compared text. The documents need not be a pair, and
+    the profile may be any that compares texts.
 
     With --spread the passages of one document are listed with the documents that have them, of those paired with it,
     the earliest by published_at first. In JSON spread has for each its place, first_seen, the id of the earliest
@@ -225,8 +227,8 @@ def passages(
     result.show(value, print_text)
 
 
-def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.Outcome) -> None:
-    """Show the evidence for two documents as a pair, and the words in which they differ.
+def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.ShortOutcome) -> None:
+    """Show the evidence for a pair, and the words that differ.
 
     The similarity is computed from the texts, also of documents that are no pair. Words of one text only are coloured
     on a terminal and elsewhere marked [-left-] {+right+}; # marks numbers that the other text lacks. With --quiet only
@@ -248,7 +250,7 @@ def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.
 
 
 def why_not(documents: options.TwoDocuments, scope: options.Scope, result: options.Result) -> None:
-    """Show why two documents are not a pair, and which settings would make them one.
+    """Show why two documents are not a pair, and what to change.
 
     Reasons are a verdict, a document that is not indexed or has no features, a similarity below the threshold, too few
     shared bands, and the bucket limit. The settings are checked on the two texts.
@@ -276,7 +278,7 @@ DUPLICATES_FOUND = 3
 
 
 _Files = Annotated[
-    list[Path] | None, options.argument("FILE", "Files as for ingest; or give --text.", parser=inputs.path)
+    list[Path] | None, options.argument("FILE...", "Files as for ingest; or give --text.", parser=inputs.path)
 ]
 _ExitCode = Annotated[
     bool,
@@ -312,7 +314,7 @@ def check(
     rejects: inputs.Rejects = None,
     rows: options.MatchRows,
 ) -> None:
-    """Check documents against a collection for near-duplicates, without storing them.
+    """Look up near-duplicates of new documents; nothing is stored.
 
     A stored document with the same id, which would be replaced, is ignored, and the input documents are not compared
     with each other. A document that has only a title or only a body, which the profile does not compare, is rejected. A
@@ -329,6 +331,9 @@ def check(
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary, Matches
 
+    if missing_ok and scope.collection is None:
+        # The collection that a first run of nearsim ingest creates, not another that is the only one until then.
+        scope = options.Scope(options.DEFAULT, scope.profile)
     paths, counts = files or [], Counter[str]()
     source = Source(paths, file_options.fields(), reading=file_options.reading())
     terminal.print_warnings(source.notes)
@@ -358,7 +363,7 @@ def check(
         warnings = [
             *source.warnings,
             *beside.warnings,
-            *(() if is_missing else layouts.of_unstored(index, scope.collection, min_similarity)),
+            *(() if is_missing else layouts.of_unstored(index, index.collection, min_similarity)),
         ]
     summaries.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(warnings)

@@ -23,7 +23,7 @@ _EXCEEDED = 3
 
 reindex: typer.Typer = typer.Typer(
     no_args_is_help=True,
-    help="Replace the index of a profile while it stays in use: build a new one, compare, promote, roll back.",
+    help="Replace the index of a profile while it stays in use.\n\nBuild a new one, compare it, promote it, roll back.",
 )
 
 
@@ -32,7 +32,9 @@ def _generation_option(help: str) -> Any:
 
 
 def _limit(what: str) -> Any:
-    return typer.Option(metavar="LIMIT", help=f"Fail if more than LIMIT {what}.")
+    return typer.Option(
+        metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", rich_help_panel=options.LIMITS
+    )
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +60,7 @@ class _Target:
 
     name: options.ProfileArgument = None
     profile: options.ProfileOrArgument = None
-    collection: options.Collection = options.DEFAULT
+    collection: options.Collection = None
 
     @contextmanager
     def open(
@@ -71,9 +73,10 @@ class _Target:
         warnings: list[str] = []
         reindex: Reindex | None = None
         try:
-            with reporting.progress() as progress, options.connect(threads) as database:
+            database, collection = options.connect_to(self.collection, threads)
+            with reporting.progress() as progress, database:
                 reindex = Reindex(
-                    database, self.collection, None if every else self.profile, progress, warnings.append
+                    database, collection, None if every else self.profile, progress, warnings.append
                 )
                 yield reindex
         except (KeyboardInterrupt, NearsimError) as error:
@@ -109,7 +112,7 @@ def start(
     if promote and detach:
         raise UsageError(
             "--promote cannot be combined with --detach; to promote what workers built: "
-            f"{suggested_command('reindex promote', target.collection, target.profile or DEFAULT)}"
+            f"{suggested_command('reindex promote', target.collection or DEFAULT, target.profile or DEFAULT)}"
         )
     is_named = recipe_options.recipe is not None or recipe_options.preset is not None
     chosen = recipe_options.chosen(threshold) if is_named else None
@@ -127,9 +130,10 @@ def status(*, target: _Target, result: options.Result) -> None:
     """Show the generations of a profile, or of all, and the progress of each."""
     from nearsim_db.admin.reindex.status import read_status
 
-    with options.connect() as database, database.transaction() as connection:
-        found = read_status(connection, target.collection, target.profile)
-    result.show(list(map(shown.outline, found)), lambda: shown.print_status(found, target.collection))
+    database, collection = options.connect_to(target.collection)
+    with database, database.transaction() as connection:
+        found = read_status(connection, collection, target.profile)
+    result.show(list(map(shown.outline, found)), lambda: shown.print_status(found, collection))
 
 
 @reindex.command(epilog="Example: nearsim reindex diff --collection news --max-lost 0.1% --output diff.html")
@@ -159,8 +163,9 @@ def diff(
 
     allowed = limit_options.parsed()
     _refuse_output(output, is_machine=outcome.format.is_machine)
-    with outcome.progress() as progress, options.connect() as database:
-        found = Reindex(database, target.collection, target.profile, progress).diff(
+    database, collection = options.connect_to(target.collection)
+    with outcome.progress() as progress, database:
+        found = Reindex(database, collection, target.profile, progress).diff(
             generation, samples=samples, limits=allowed
         )
     if output is not None:

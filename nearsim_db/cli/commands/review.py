@@ -58,10 +58,11 @@ def review(
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
-    """Serve the review desk: people judge doubtful pairs in a browser, and their decisions become verdicts at once.
+    """Serve a page on which people judge doubtful pairs.
 
-    Prints the URL that opens it, valid once, on standard output and serves until Ctrl-C. Pairs come from queues: below
-    and near the threshold, numbers differ, a random sample. Needs the extra review: pip install 'nearsim-db[review]'.
+    Their decisions become verdicts at once. Prints the URL that opens it, valid once, on standard output and serves
+    until Ctrl-C. Pairs come from queues: below and near the threshold, numbers differ, a random sample. Needs the
+    extra review: pip install 'nearsim-db[review]'.
     """
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise UsageError(f"--token has {len(token)} characters; it needs at least {_SHORTEST_TOKEN}")
@@ -89,7 +90,9 @@ def review(
             raise UsageError(
                 f"--host {host} is every address of this machine; name those in URLs with --allow-host"
             )
-        site = stack.enter_context(Site.open(scope.collection, scope.profile, by, labels))
+        site = stack.enter_context(
+            Site.open(*options.connect_to(scope.collection), scope.profile, by, labels)
+        )
         bound_port = listening.getsockname()[1]
         address = server.Address(allow_host or [host], bound_port, token or secrets.token_urlsafe(32))
         typer.echo(address.url)

@@ -10,7 +10,7 @@ from nearsim_db.cli.output import terminal
 from nearsim_db.records import CitusUse
 
 schema: typer.Typer = typer.Typer(
-    no_args_is_help=True, help="Install, upgrade and check the schema nearsim in the database."
+    no_args_is_help=True, help="Create, upgrade and check the schema in the database."
 )
 
 
@@ -30,7 +30,7 @@ def init(
             help="Keep band rows on the nodes of a Citus cluster; auto does so on a coordinator with nodes."
         ),
     ] = "auto",
-    outcome: options.Outcome,
+    outcome: options.ShortOutcome,
 ) -> None:
     """Create the schema nearsim in the database, or upgrade it while it is in use.
 
@@ -40,7 +40,7 @@ def init(
 
 
 @schema.command(epilog="Example: nearsim schema upgrade --patience 60")
-def upgrade(*, patience: Patience = 300.0, outcome: options.Outcome) -> None:
+def upgrade(*, patience: Patience = 300.0, outcome: options.ShortOutcome) -> None:
     """Upgrade the schema nearsim while it is in use; fails if the database has none."""
     from nearsim_db.errors import SchemaError
     from nearsim_db.store.database import Database
@@ -53,7 +53,7 @@ def upgrade(*, patience: Patience = 300.0, outcome: options.Outcome) -> None:
     _upgrade(patience, "auto", outcome)
 
 
-def _upgrade(patience: float, citus: CitusUse, outcome: options.Outcome) -> None:
+def _upgrade(patience: float, citus: CitusUse, outcome: options.ShortOutcome) -> None:
     from nearsim_db.admin import access
     from nearsim_db.store.database import Database
     from nearsim_db.store.schema import objects
@@ -95,7 +95,7 @@ def _upgrade(patience: float, citus: CitusUse, outcome: options.Outcome) -> None
 
 
 @schema.command(epilog="Example: nearsim schema check --json")
-def check(outcome: options.Outcome) -> None:
+def check(outcome: options.ShortOutcome) -> None:
     """Check that the schema is up to date and that its objects are as this version defines them.
 
     The exit code is 1 if it is not. nearsim doctor checks the server and the indexes, too.

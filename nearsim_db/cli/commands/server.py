@@ -21,8 +21,8 @@ server: typer.Typer = typer.Typer(
 
 
 @server.command(epilog="Example: nearsim server start")
-def start(outcome: options.Outcome) -> None:
-    """Start the embedded server and keep it running until nearsim server stop."""
+def start(outcome: options.ShortOutcome) -> None:
+    """Start the embedded server and keep it running."""
     settings = _embedded_settings()
     from nearsim_db.store import embedded
 
@@ -43,7 +43,7 @@ def status(result: options.Result) -> None:
 
 
 @server.command(epilog="Example: nearsim server stop")
-def stop(outcome: options.Outcome) -> None:
+def stop(outcome: options.ShortOutcome) -> None:
     """Stop the embedded server; its data is kept."""
     settings = _embedded_settings()
     from nearsim_db.store import embedded

@@ -14,7 +14,7 @@ _KEPT = ("shingle.scheme", "shingle.k", "match.passage", "match.passage_gap", "c
 
 _Files = Annotated[
     list[Path] | None,
-    options.argument("FILE", "Files as for ingest; or give --collection.", parser=inputs.path),
+    options.argument("FILE...", "Files as for ingest; or give --collection.", parser=inputs.path),
 ]
 _Collection = Annotated[str | None, options.collection_option("Collection to sample, instead of files.")]
 _Output = Annotated[
@@ -58,13 +58,20 @@ _Precision = Annotated[
     typer.Option(
         "--precision",
         metavar="SHARE",
-        min=0.0,
-        max=1.0,
+        min=0,
+        max=1,
         help="Share of duplicates that --labels must have from the threshold on, instead of the best F1.",
     ),
 ]
-_Size = Annotated[int, typer.Option("--sample", metavar="N", min=2, help="Number of documents to sample.")]
-_Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the sample.")]
+_Size = Annotated[
+    int,
+    typer.Option(
+        "--sample", metavar="N", min=2, help="Number of documents to sample.", rich_help_panel=options.INPUT
+    ),
+]
+_Seed = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the sample.", rich_help_panel=options.INPUT)
+]
 
 
 def tune(
@@ -84,12 +91,12 @@ def tune(
     file_options: inputs.FileOptions,
     outcome: options.Outcome,
 ) -> None:
-    """Propose a recipe for your documents: shingles, threshold and bands, with the cost of each choice.
+    """Propose a recipe for your documents.
 
-    Compares near and random pairs of a sample exactly, and estimates the similarity histogram of the whole corpus.
-    Stores nothing. Starts from --recipe or --preset and keeps its normalisation; shingle.scheme and shingle.k are kept
-    if given with --set. Of the family winnow (--preset embedded-stories) it proposes match.passage, match.passage_gap
-    and match.threshold; the first two are kept if given with --set.
+    Shows the cost of each choice. Compares near and random pairs of a sample exactly, and estimates the similarity
+    histogram of the whole corpus. Stores nothing. Starts from --recipe or --preset and keeps its normalisation;
+    shingle.scheme and shingle.k are kept if given with --set. Of the family winnow (--preset embedded-stories) it
+    proposes match.passage, match.passage_gap and match.threshold; the first two are kept if given with --set.
     """
     if files and not options.is_typed(context, "collection"):
         collection = None

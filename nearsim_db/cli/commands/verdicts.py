@@ -12,7 +12,7 @@ from nearsim_db.records import row_of
 
 verdict: typer.Typer = typer.Typer(
     no_args_is_help=True,
-    help="Decide whether two documents belong in one cluster, overriding their similarity.",
+    help="Decide whether two documents belong in one cluster.\n\nA verdict overrides their similarity.",
 )
 
 
@@ -24,9 +24,9 @@ class _Decision(options.TwoDocuments):
     by: Annotated[
         str | None, typer.Option(metavar="NAME", help="Author of the verdict. (default: the database user)")
     ] = None
-    collection: options.Collection = options.DEFAULT
+    collection: options.Collection = None
 
-    def make(self, outcome: options.Outcome, judge: Literal["pin", "veto", "undo"], done: str) -> None:
+    def make(self, outcome: options.ShortOutcome, judge: Literal["pin", "veto", "undo"], done: str) -> None:
         """Decide, and print what was done."""
         with outcome.index(self.collection) as index:
             verdict = getattr(index, judge)(self.one, self.other, self.why, self.by)
@@ -47,7 +47,7 @@ class _Decision(options.TwoDocuments):
 @verdict.command(
     epilog='Example: nearsim verdict pin story-17 story-18 --why "the same interview, rewritten"'
 )
-def pin(decision: _Decision, outcome: options.Outcome) -> None:
+def pin(decision: _Decision, outcome: options.ShortOutcome) -> None:
     """Put two documents in one cluster, whatever their similarity.
 
     Replaces an earlier verdict on the pair.
@@ -56,7 +56,7 @@ def pin(decision: _Decision, outcome: options.Outcome) -> None:
 
 
 @verdict.command(epilog='Example: nearsim verdict veto story-17 story-19 --why "two storms" --by anna')
-def veto(decision: _Decision, outcome: options.Outcome) -> None:
+def veto(decision: _Decision, outcome: options.ShortOutcome) -> None:
     """Keep two documents out of one cluster, whatever their similarity.
 
     Replaces an earlier verdict on the pair.
@@ -65,7 +65,7 @@ def veto(decision: _Decision, outcome: options.Outcome) -> None:
 
 
 @verdict.command(epilog='Example: nearsim verdict undo story-17 story-19 --why "it was one storm after all"')
-def undo(decision: _Decision, outcome: options.Outcome) -> None:
+def undo(decision: _Decision, outcome: options.ShortOutcome) -> None:
     """Undo the verdict on two documents; it stays on record."""
     decision.make(outcome, "undo", "undone")
 
@@ -79,8 +79,8 @@ def keep(
         str | None, typer.Option(metavar="NAME", help="Author of the choice. (default: the database user)")
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Undo the newest choice of this document.")] = False,
-    collection: options.Collection = options.DEFAULT,
-    outcome: options.Outcome,
+    collection: options.Collection = None,
+    outcome: options.ShortOutcome,
 ) -> None:
     """Choose the document to keep of its cluster, whatever cluster.keep says.
 
@@ -110,7 +110,7 @@ def import_verdicts(
         ),
     ],
     *,
-    collection: options.Collection = options.DEFAULT,
+    collection: options.Collection = None,
     why: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Reason, stored with each verdict. (default: imported from FILE)"),
@@ -121,7 +121,7 @@ def import_verdicts(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count what would change, and change nothing.")
     ] = False,
-    outcome: options.Outcome,
+    outcome: options.ShortOutcome,
 ) -> None:
     """Set verdicts from labelled pairs: duplicates are pinned, others vetoed, all or none.
 
@@ -137,14 +137,19 @@ def import_verdicts(
         found = index.import_labels(list(last.values()), reason, by, dry_run=dry_run)
     counts = {
         **{"pinned": found.pinned, "vetoed": found.vetoed, "unchanged": found.unchanged},
-        **{"unknown": found.unknown, "invalid": labels.bad, "dry_run": dry_run, "collection": collection},
+        **{
+            "unknown": found.unknown,
+            "invalid": labels.bad,
+            "dry_run": dry_run,
+            "collection": index.collection,
+        },
     }
     would = "would be " if dry_run else ""
     outcome.show(
         counts,
         lambda: terminal.print_line(
             f"{would}pinned {found.pinned:,}, vetoed {found.vetoed:,}; unchanged {found.unchanged:,}, of unknown "
-            f"documents {found.unknown:,}, invalid lines {labels.bad:,}; collection {collection}"
+            f"documents {found.unknown:,}, invalid lines {labels.bad:,}; collection {index.collection}"
         ),
     )
     terminal.print_warnings(labels.reasons)
@@ -153,7 +158,7 @@ def import_verdicts(
 @verdict.command("list", epilog="Example: nearsim verdict list --collection news --by anna --undone")
 def list_verdicts(
     *,
-    collection: options.Collection = options.DEFAULT,
+    collection: options.Collection = None,
     by: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only verdicts made or undone by NAME. (default: all)")
     ] = None,

@@ -62,7 +62,10 @@ class _Chosen:
 def list_work(
     *,
     collection: options.OneCollection = None,
-    stage: Annotated[WorkStage | None, typer.Option(help="Only this stage.")] = None,
+    stage: Annotated[
+        WorkStage | None,
+        typer.Option(metavar="STAGE", help="Only this stage: sign, search, compare, anchor or link."),
+    ] = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only work that is failing or was set aside.")
     ] = False,
@@ -87,7 +90,7 @@ def list_work(
 
 
 @work.command(epilog="Example: nearsim work retry story-17")
-def retry(chosen: _Chosen, outcome: options.Outcome) -> None:
+def retry(chosen: _Chosen, outcome: options.ShortOutcome) -> None:
     """Retry documents that failed or were set aside: a worker takes them next.
 
     The exit code is 1 if some of the ids neither failed nor were set aside; the rest are retried.
@@ -99,7 +102,7 @@ def retry(chosen: _Chosen, outcome: options.Outcome) -> None:
 
 
 @work.command(epilog="Example: nearsim work discard story-17 --yes")
-def discard(*, chosen: _Chosen, yes: options.Yes = False, outcome: options.Outcome) -> None:
+def discard(*, chosen: _Chosen, yes: options.Yes = False, outcome: options.ShortOutcome) -> None:
     """Remove documents that failed or were set aside from the queue. Asks first on a terminal.
 
     Until they change again, they are missing from the index, lack some pairs, or are indexed by an older text. The exit

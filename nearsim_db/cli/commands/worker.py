@@ -30,7 +30,7 @@ KeepEvents = Annotated[
     typer.Option(
         "--keep-events",
         metavar="AGE",
-        help='Delete older events, as in "2 days"; or none. [default: NEARSIM_KEEP_EVENTS, else 7 days]',
+        help='Delete older events, as in "2 days", or none. (default: NEARSIM_KEEP_EVENTS, else 7 days)',
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log errors only.")]
@@ -48,11 +48,12 @@ def worker(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """Keep indexes up to date as applications insert, change and delete documents, until stopped.
+    """Keep indexes up to date with what applications write.
 
-    Any number of workers may run, on any number of machines. On SIGTERM or Ctrl-C a worker finishes its current batch
-    and ends; if it is killed, other workers take over its work. Events are logged on standard error, with
-    a summary of the work each minute.
+    Runs until it is stopped, and indexes the documents that applications insert, change and delete. Any number of
+    workers may run, on any number of machines. On SIGTERM or Ctrl-C a worker finishes its current batch and ends;
+    if it is killed, other workers take over its work. Events are logged on standard error, with a summary of the
+    work each minute.
     """
     from nearsim_db.search.events import kept_seconds
     from nearsim_db.worker import metrics_server

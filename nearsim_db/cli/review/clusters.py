@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearsim_db.similarity.arrays import Floats
-from nearsim_db.store.pairs.review_documents import Tie, Ties
+from nearsim_db.store.pairs.review_documents import ClusterTies, Tie
 
 SIDE = 600.0
 DRAWN = 150
@@ -32,7 +32,7 @@ class Drawing:
     ties: Sequence[Tie]
 
 
-def draw(doc_ids: Sequence[int], ties: Ties) -> Drawing:
+def draw(doc_ids: Sequence[int], ties: ClusterTies) -> Drawing:
     """Place the first documents of a cluster by the forces of their ties (Fruchterman and Reingold 1991)."""
     drawn = sorted(doc_ids[:DRAWN])
     spanning = spanning_ties(len(doc_ids), ties)
@@ -45,7 +45,7 @@ def draw(doc_ids: Sequence[int], ties: Ties) -> Drawing:
     return Drawing(dict(zip(drawn, placed, strict=True)), weakest, spanning, shown)
 
 
-def _chosen(spanning: Sequence[Tie], ties: Ties) -> list[Tie]:
+def _chosen(spanning: Sequence[Tie], ties: ClusterTies) -> list[Tie]:
     """Return the spanning ties and, of each document, the strongest ties."""
     degree: Counter[int] = Counter()
     found = set(spanning)
@@ -56,7 +56,7 @@ def _chosen(spanning: Sequence[Tie], ties: Ties) -> list[Tie]:
     return sorted(found, key=lambda one: (one.left_id, one.right_id, one.kind))
 
 
-def spanning_ties(documents: int, ties: Ties) -> list[Tie]:
+def spanning_ties(documents: int, ties: ClusterTies) -> list[Tie]:
     """Return the ties of a maximum spanning forest of so many documents, the most similar first (Kruskal 1956).
 
     With a threshold t the cluster has one part more for each of them below t.

@@ -27,7 +27,7 @@ from nearsim_db.store.pairs.review_documents import (
     read_pair,
     read_ties,
 )
-from nearsim_db.store.pairs.reviews import Listed, pair_of
+from nearsim_db.store.pairs.reviews import ShortlistedDocument, pair_of
 
 _READ_CHARACTERS = 100_000
 _COUNTED = 1_000
@@ -115,7 +115,12 @@ def next_document(site: Site, call: Call) -> Response:
 
 
 def _document(
-    site: Site, connection: Connection, call: Call, queue: str, doc_id: int, listed: Sequence[Listed]
+    site: Site,
+    connection: Connection,
+    call: Call,
+    queue: str,
+    doc_id: int,
+    listed: Sequence[ShortlistedDocument],
 ) -> Response:
     """A document and those similar to it, the first of them with what differs."""
     compared = [one.doc_id for one in listed[:_COMPARED]]

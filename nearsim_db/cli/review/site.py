@@ -105,13 +105,18 @@ class Site:
     @classmethod
     @contextmanager
     def open(
-        cls, collection: str, profile: str | None, by: str | None, labels: Path | None = None
+        cls,
+        database: Database,
+        collection: str,
+        profile: str | None,
+        by: str | None,
+        labels: Path | None = None,
     ) -> "Iterator[Self]":
         """Open the desk of a collection; at the end what is leased and undecided is given back.
 
         `by` is the author of the decisions, by default the database user. Raises NotFoundError if nothing is indexed.
         """
-        with Index.connect(collection=collection, profile=profile) as index:
+        with Index(database, collection, profile) as index:
             with index.database.transaction() as connection:
                 live = find_live(connection, collection, profile)
                 may, user = may_review(connection, live.collection_id)

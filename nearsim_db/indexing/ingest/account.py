@@ -1,4 +1,4 @@
-"""The account of an ingest: what became of each record, the rejects, and what is warned of."""
+"""Count what becomes of each record of an ingest, write its rejects, and find what to warn of."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,9 +18,11 @@ _REJECTS_SHOWN = 5
 class IngestAccount:
     """Counts the records of an ingest, from several threads.
 
-    `html_documents` counts those written whose text is HTML, `has_source` says whether any of them has a source. With
-    `strict` the first reject raises InputError, and so does a record that replaces one of another file or whose date
-    cannot be read.
+    summary: the counts that the ingest returns. html_documents: documents written whose text is HTML. has_source: a
+    document written has a source.
+
+    With `strict` the first reject raises InputError, and so does a record that replaces one of another file, or whose
+    date cannot be read.
     """
 
     def __init__(self, rejects: RejectWriter, *, strict: bool) -> None:
@@ -76,13 +78,16 @@ class IngestAccount:
             self.summary.replaced += 1
 
     def refuse_replacing(self, record: ReadDocument, earlier: str | None) -> None:
-        """Raise InputError under `strict` for a record that replaces one of the file `earlier`, None if it does not."""
+        """Raise InputError under `strict` for a record that replaces one of the file `earlier`.
+
+        `earlier` is None if the record replaces none, empty if the file is not known.
+        """
         if self._strict and earlier is not None:
             replaced = f"that of {earlier}" if earlier else "that of another file"
             raise stopped(record, f"id {record.document.external_id!r} replaces {replaced}")
 
     def markup_warnings(self, live: Sequence[Generation]) -> list[str]:
-        """Warn of HTML that was added to these indexes; an index built after it was read warns of it by itself."""
+        """Return warnings of HTML that was added to live indexes. A build warns of HTML by itself."""
         written = self.summary.read - self.summary.rejected
         return [
             f"profile {generation.profile}: {warning}"

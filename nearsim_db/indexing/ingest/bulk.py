@@ -1,11 +1,12 @@
-"""Bulk ingest: write records in batches, by external_id; of a first ingest, sign the documents at the same time.
+"""Write records in batches, by external_id; while a collection has no index yet, sign the documents meanwhile.
 
 Three kinds of threads work at once. The calling thread reads records into batches. The threads of the pool encode the
 texts of each batch, for every index that is built after this. One thread writes: the documents of a batch, and when
 they are committed, their signatures.
 
-What is not signed here is signed by the build: documents of other writers, updated ones, those written before a kill.
-What was changed or deleted since it was signed is captured like any write, and indexed again after the build.
+The build signs what is not signed here: documents of other writers, updated documents, and those written before this
+process was killed and run again. A document that is changed or deleted after it was signed is captured like any write,
+and indexed again after the build.
 """
 
 from collections import deque
@@ -24,22 +25,23 @@ from nearsim_db.readers import RejectWriter
 from nearsim_db.records import CollectionId, Progress, ReadDocument, Reject
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import document_writes
-from nearsim_db.store.documents.document_writes import Added, LoadedDocuments, Written
+from nearsim_db.store.documents.document_writes import AddedDocuments, LoadedDocuments, WrittenBatch
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations import generation_states
 
 _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000
-_BATCHES_WAITING = 2  # for the one that is written; their texts are encoded meanwhile
+# Their texts are encoded while the batch before is written.
+_MAX_BATCHES_WAITING = 2
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Documents to write, and their texts as they are encoded for the indexes in `contexts`."""
+    """Documents to write, while their texts are encoded."""
 
     documents: list[ReadDocument]
-    files: list[int]  # the number of each one's file among those of the call
-    encodings: list[Encoding]
+    files: list[int]  # of each document, the number of its file in this call
+    encodings: list[Encoding]  # one for each index that signs them
 
 
 class BulkIngest(IngestAccount):
@@ -88,6 +90,7 @@ class BulkIngest(IngestAccount):
             except Exception:  # of whatever yields the records, which may be a caller's generator
                 writer.finish()
                 raise
+
             written = self.summary.inserted + self.summary.updated + self.summary.unchanged
             progress("save", written, self.summary.read)
             writer.finish()
@@ -101,13 +104,14 @@ class BulkIngest(IngestAccount):
         return len(self._files) - 1
 
     def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:
-        """Return the documents of a batch, of equal ids the last; earlier ones of the same file become rejects."""
+        """Return the documents of a batch, the last if several have one id; reject earlier ones of the same file."""
         latest: dict[str, ReadDocument] = {}
         for record in batch:
             self.summary.read += 1
             if isinstance(record, Reject):
                 self.reject(record)
                 continue
+
             self.check_date(record)
             external_id = record.document.external_id
             earlier = latest.pop(external_id, None)
@@ -131,7 +135,7 @@ class BulkIngest(IngestAccount):
             for context, encoding in zip(contexts, batch.encodings, strict=True):
                 self._sign(connection, context, batch.documents, written.added, encoding)
 
-    def _merge(self, connection: Connection, batch: _Batch) -> Written:
+    def _merge(self, connection: Connection, batch: _Batch) -> WrittenBatch:
         return document_writes.write_batch(
             connection,
             self._collection_id,
@@ -146,7 +150,7 @@ class BulkIngest(IngestAccount):
         connection: Connection,
         context: Context,
         documents: Sequence[ReadDocument],
-        added: Added,
+        added: AddedDocuments,
         encoding: Encoding,
     ) -> None:
         """Sign new documents; if the build has gone past the stage sign, only keep their features for it."""
@@ -157,12 +161,10 @@ class BulkIngest(IngestAccount):
             context.build.count_signed_early(len(documents))
         connection.commit()
 
-    def _count(self, batch: Sequence[ReadDocument], written: Written) -> None:
-        by_id = (
-            {record.document.external_id: record for record in batch}
-            if written.superseded or written.replaced
-            else {}
-        )
+    def _count(self, batch: Sequence[ReadDocument], written: WrittenBatch) -> None:
+        by_id: dict[str, ReadDocument] = {}
+        if written.superseded or written.replaced:
+            by_id = {record.document.external_id: record for record in batch}
         for external_id, earlier, line in written.superseded:
             self.reject(_superseded(external_id, by_id[external_id].file, earlier, line))
         for external_id, file in written.replaced:
@@ -175,7 +177,7 @@ class BulkIngest(IngestAccount):
 class DryRun(BulkIngest):
     """Counts what a bulk ingest would write."""
 
-    def _merge(self, connection: Connection, batch: _Batch) -> Written:
+    def _merge(self, connection: Connection, batch: _Batch) -> WrittenBatch:
         return document_writes.compare_batch(
             connection, self._collection_id, batch.documents, self._loaded, files=batch.files
         )
@@ -186,29 +188,31 @@ def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:
 
 
 def _origin(record: ReadDocument | Reject) -> str:
-    """Where ids must be unique: in a file of many records, or in all one-record files of a folder."""
+    """Return the place in which ids must be unique: a file of many records, or "" for all files of one record."""
     return record.file if record.line else ""
 
 
 def _batches(
     records: Iterable[ReadDocument | Reject], *, by_origin: bool
 ) -> Iterator[list[ReadDocument | Reject]]:
-    """Split records into batches, bounded in number and size; yield those before an error too.
+    """Split records into batches, bounded in number and size; yield the records before an error too.
 
-    Records of one id in a batch have one origin. With `by_origin` all records have, so that an error in a file leaves
-    out no earlier file.
+    Records of a batch that have one id have one origin. With `by_origin` all records of a batch have one origin, so
+    that an error in a file leaves out no earlier file.
     """
     batch: list[ReadDocument | Reject] = []
     origins: dict[str, str] = {}
     size = 0
     try:
         for record in records:
-            origin, external_id = _origin(record), _id_of(record)
-            full = len(batch) >= _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS
+            origin = _origin(record)
+            external_id = "" if isinstance(record, Reject) else record.document.external_id
+            is_full = len(batch) >= _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS
             before = _origin(batch[-1]) if batch and by_origin else origins.get(external_id, origin)
-            if batch and (full or before != origin):
+            if batch and (is_full or before != origin):
                 yield batch
                 batch, origins, size = [], {}, 0
+
             batch.append(record)
             if external_id:
                 origins[external_id] = origin
@@ -221,10 +225,6 @@ def _batches(
         yield batch
 
 
-def _id_of(record: ReadDocument | Reject) -> str:
-    return "" if isinstance(record, Reject) else record.document.external_id
-
-
 def _characters(record: ReadDocument | Reject) -> int:
     if isinstance(record, Reject):
         return 0
@@ -232,17 +232,20 @@ def _characters(record: ReadDocument | Reject) -> int:
 
 
 def measure(records: Iterable[ReadDocument | Reject]) -> tuple[Iterable[ReadDocument | Reject], int | None]:
-    """Return the records, and the characters of their texts; None if there are more records than one batch has."""
-    remaining, first, size = iter(records), list[ReadDocument | Reject](), 0
+    """Return the records, and the characters of their texts, None if they are more than a batch.
+
+    The records are a list if they are known to be no more.
+    """
+    remaining, head, size = iter(records), list[ReadDocument | Reject](), 0
     try:
         for record in remaining:
-            first.append(record)
+            head.append(record)
             size += _characters(record)
-            if len(first) > _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS:
-                return chain(first, remaining), None
+            if len(head) > _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS:
+                return chain(head, remaining), None
     except Exception as error:  # of whatever yields the records; it is raised where they are read
-        return chain(first, _raising(error)), size
-    return first, size
+        return chain(head, _raising(error)), size
+    return head, size
 
 
 def _raising(error: Exception) -> Iterator[ReadDocument | Reject]:
@@ -254,10 +257,9 @@ Batch = TypeVar("Batch")
 
 
 class BatchWriter(Generic[Batch]):
-    """Writes batches in another thread, in their order, one at a time.
+    """Writes batches in another thread, in their order, one at a time; a few wait in memory.
 
-    A few of them wait in memory. Use it in a `with` block; errors of writing are raised by `add` and `finish`, and no
-    later batch is written.
+    Use it in a `with` block. `add` and `finish` raise an error of an earlier batch, after which none is written.
     """
 
     def __init__(self, write: Callable[[Batch], None]) -> None:
@@ -273,8 +275,8 @@ class BatchWriter(Generic[Batch]):
         self._thread.shutdown()
 
     def add(self, batch: Batch) -> None:
-        """Have a batch written; waits while too many are in memory."""
-        while len(self._pending) > _BATCHES_WAITING:
+        """Queue a batch to be written; wait while too many are in memory."""
+        while len(self._pending) > _MAX_BATCHES_WAITING:
             self._pending.popleft().result()
         self._pending.append(self._thread.submit(self._write_next, batch))
 

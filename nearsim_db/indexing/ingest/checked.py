@@ -1,4 +1,4 @@
-"""Checked ingest: look each document up before adding it, so that of near-copies added concurrently one is first.
+"""Look each document up before adding it, so that of near-copies added at the same time one is first.
 
 Locks are always taken in this order: the stripes of a document's band keys, ascending; its row of `document`, only one;
 then those of `store_signatures`. A transaction with a row of `document` or a lock of the store never waits for a
@@ -36,11 +36,11 @@ FindLocked = Callable[[Connection, Document], tuple[Context, list[Match]]]
 
 
 class CheckedIngest(IngestAccount):
-    """Writes records, a transaction for each document, and handles those that have near-duplicates.
+    """Writes records, a transaction for each document, and handles documents that have near-duplicates.
 
-    "flag" adds them, "skip" leaves them out, "raise" ends with DuplicateError and keeps the records before. With the
-    last two, a document that is already stored exactly as given counts as unchanged, whatever near-duplicates it has.
-    With None, in a transaction of the application, none is looked up or signed.
+    `on_duplicate` "flag" adds them, "skip" leaves them out, "raise" ends with DuplicateError and keeps the records
+    before. With "skip" and "raise", a document that is already stored exactly so counts as unchanged, whatever
+    near-duplicates it has. With None, in a transaction of the application, no document is looked up or signed.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class CheckedIngest(IngestAccount):
         self._collection_id = collection_id
         self._find_locked = find_locked
         self._on_duplicate = on_duplicate
-        self._written: dict[str, str] = {}  # the files of the ids
+        self._file_by_id: dict[str, str] = {}  # of documents written
 
     def write(self, records: Iterable[ReadDocument | Reject], progress: Progress) -> None:
         """Look up and write all records, one after the other; those that cannot be stored become rejects.
@@ -72,53 +72,57 @@ class CheckedIngest(IngestAccount):
                     self.reject(record)
                 else:
                     self.check_date(record)
-                    self._write_one(connection, record)
+                    self._write_document(connection, record)
                 progress("read", self.summary.read, None)
             if not connection.is_borrowed and self._database.may_index:
                 insertions.drop_settled(connection, self._collection_id)
                 connection.commit()
 
-    def _write_one(self, connection: Connection, record: ReadDocument) -> None:
+    def _write_document(self, connection: Connection, record: ReadDocument) -> None:
+        external_id = record.document.external_id
         matches, outcome = retry_conflicts(connection, self._add, connection, record)
         if matches:
-            self.summary.duplicates.append(Duplicate(record.document.external_id, tuple(matches)))
+            self.summary.duplicates.append(Duplicate(external_id, tuple(matches)))
         if outcome is None:
             self.summary.skipped += 1
             if self._on_duplicate == "raise":
-                raise DuplicateError(record.document.external_id, matches)
+                raise DuplicateError(external_id, matches)
             return
+
         self.add_outcomes(**{outcome: 1})
         self.add_document(record)
-        external_id = record.document.external_id
-        self.summary.replaced += outcome == "updated" and external_id in self._written
-        self._written[external_id] = record.file
+        self.summary.replaced += outcome == "updated" and external_id in self._file_by_id
+        self._file_by_id[external_id] = record.file
 
     def _add(self, connection: Connection, record: ReadDocument) -> tuple[list[Match], Outcome | None]:
-        """Look a document up and add it in one transaction; return its matches, and None as outcome if left out."""
+        """Look a document up and add it in one transaction.
+
+        Returns its matches, and what was done with it, None if it was left out because of them.
+        """
         document = record.document
         if self._on_duplicate is None:
             _, outcome = document_writes.upsert_document(connection, self._collection_id, document)
             return [], outcome
+
         context, matches = self._find_locked(connection, document)
         if matches and self._on_duplicate != "flag":
             is_stored = document_writes.is_stored(connection, self._collection_id, document)
             connection.rollback()
             return ([], "unchanged") if is_stored else (matches, None)
+
         doc_id, outcome = document_writes.upsert_document(connection, self._collection_id, document)
         if outcome == "updated":
-            self.refuse_replacing(record, self._written.get(document.external_id))
+            self.refuse_replacing(record, self._file_by_id.get(document.external_id))
         if not self._database.may_index:
             connection.commit()
             return matches, outcome
 
+        # Sign the document before the locks of its stripes are released, unless it is past the retention age.
         retained = context.tables(connection).signatures.find_retained(self._collection_id, [doc_id])
-        stored = [
-            one
-            for batch in documents.stream_documents(
-                connection, self._collection_id, list(retained), vectors=context.encoder.takes_vectors
-            )
-            for one in batch
-        ]
+        batches = documents.stream_documents(
+            connection, self._collection_id, list(retained), vectors=context.encoder.takes_vectors
+        )
+        stored = [document for batch in batches for document in batch]
         steps.store_signatures(connection, context, [doc_id], steps.sign_documents(context, stored))
         connection.commit()
         return matches, outcome

@@ -1,4 +1,4 @@
-"""Dispatch: turn captured changes into work for every generation of a collection."""
+"""Dispatch captured changes: turn them into work for every generation of their collection."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,16 +12,18 @@ from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch, Dispatched
 
 _CHANGES_PER_BATCH = 20_000
-_LEASED_PER_BATCH = 1_000  # the rest is for other workers
+# A worker that dispatches takes so many documents at once; it leaves the rest to other workers.
+_MAX_LEASED_CHANGES = 1_000
 _DISCARDED_PER_BATCH = 50_000
-_VACUUM_FROM = 5_000  # autovacuum would come within a minute
+# Fewer are left to autovacuum, which comes within a minute.
+_MIN_VACUUMED_CHANGES = 5_000
 
 
 def dispatch_changes(engine: Engine) -> int:
     """Turn captured changes into work; return how many.
 
-    Changes of attached tables become changes of their documents first. After a TRUNCATE every generation is queued to
-    be compared with its documents.
+    Changes of attached tables become changes of their documents first. After a TRUNCATE, every generation gets the work
+    to compare itself with its documents.
     """
     dispatched, taken = attached_table.catch_up(engine), _CHANGES_PER_BATCH
     with engine.connect() as connection:
@@ -36,13 +38,13 @@ def dispatch_changes(engine: Engine) -> int:
 def dispatch_leased(
     engine: Engine, lease_id: int, generation_ids: Sequence[GenerationId]
 ) -> tuple[int, Mapping[GenerationId, Batch]]:
-    """Turn captured changes into work, new work to sign of these generations into batches under a worker's lease.
+    """Turn captured changes into work, and put the new work of these generations in the stage sign under a lease.
 
-    Returns the number of changes, and the batches.
+    Returns the number of changes, and a batch for each generation that has new work.
     """
     compared = attached_table.catch_up(engine)
     with engine.connect() as connection:
-        dispatched = _dispatch(connection, _LEASED_PER_BATCH, lease_id, generation_ids)
+        dispatched = _dispatch(connection, _MAX_LEASED_CHANGES, lease_id, generation_ids)
     if compared or dispatched.changes:
         engine.notify()
     return compared + dispatched.changes, dispatched.batches
@@ -60,30 +62,35 @@ def _dispatch(
     )
     if dispatched.whole:
         for generation in generation_rows.list_generations(connection):
-            generation.tables(connection).work.add("compare", [queue.WHOLE])
+            generation.tables(connection).work.add("compare", [queue.WHOLE_GENERATION])
     connection.commit()
     return dispatched
 
 
 def discard_indexed(engine: Engine, generation: Generation) -> None:
-    """Discard, in few statements, captured writes and queued work that a build has just indexed.
+    """Discard, in few statements, captured changes and queued work that a build has just indexed.
 
-    The rest is dispatched and processed.
+    What it has not indexed is dispatched and processed as usual.
     """
     with engine.connect() as connection:
         work = generation.tables(connection).work
         discarded = retry_conflicts(connection, work.discard_indexed_changes, generation.collection_id)
         connection.commit()
-        last: int | None = 0
-        while last is not None:
-            last = retry_conflicts(connection, _discard_work, connection, generation, last)
-    if discarded >= _VACUUM_FROM:
+
+        last_doc_id: int | None = 0
+        while last_doc_id is not None:
+            last_doc_id = retry_conflicts(connection, _discard_work, connection, generation, last_doc_id)
+
+    if discarded >= _MIN_VACUUMED_CHANGES:
         with engine.connect(autocommit=True) as connection:
             queue.vacuum_changes(connection)
 
 
 def _discard_work(connection: Connection, generation: Generation, after: int) -> int | None:
-    """Discard work that other processes dispatched during the build, a batch in a transaction."""
+    """Discard a batch of work that other processes dispatched during the build; commit.
+
+    `after` is the last doc_id of the batch before. Returns the last doc_id of this one, None if it is the last batch.
+    """
     work = generation.tables(connection).work
     if not work.has_unfinished("sign", queue.server_time(connection)):
         connection.commit()

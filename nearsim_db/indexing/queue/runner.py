@@ -1,4 +1,4 @@
-"""The runner: takes batches of a generation's queue under a lease and does them, for workers and commands alike."""
+"""Run the work that is queued for a generation: take batches under a lease and do them, in workers and commands."""
 
 import time
 from datetime import datetime
@@ -29,9 +29,10 @@ _PROGRESS_STEPS: dict[WorkStage, str] = {
     "link": "clusters",
 }
 _POLL_SECONDS = 0.05
-_CHECK_SECONDS = 1.0  # to look for the end costs more than to take the next batch
-_LARGE_BATCH = 500
-_VACUUM_EVERY = 50_000
+# A look for the end costs more than to take the next batch.
+_CHECK_SECONDS = 1.0
+_MIN_LARGE_BATCH_DOCUMENTS = 500
+_DOCUMENTS_BETWEEN_VACUUMS = 50_000
 
 
 class Runner:
@@ -42,7 +43,7 @@ class Runner:
         self._context = context
 
     def take(self, stage: WorkStage, lease_id: int) -> list[Batch]:
-        """Put the next work of a stage under a lease: a batch of new work, and small ones of earlier failures."""
+        """Put the next work of a stage under a lease: a batch of new work, and small batches of failed work."""
         with self._engine.connect() as connection:
             # The generation may be dropped at the same time.
             for attempt in attempts(connection):
@@ -53,7 +54,7 @@ class Runner:
         return batches
 
     def run(self, batch: Batch) -> Batch | None:
-        """Do a batch; return the batch that follows it, if one does: what was signed is searched.
+        """Do a batch; return the batch that follows it, if any: documents that were signed are searched.
 
         If it fails, its documents are retried later, apart from the rest, and set aside after a few attempts. Errors
         that do not come from the documents (a lost connection, a full disk) are raised.
@@ -118,7 +119,7 @@ class Runner:
         before, done, taken, check_at = queue.server_time(connection), 0, 0, 0.0
         while True:
             # After a large batch more is likely to follow, so a look for the end can wait.
-            if taken < _LARGE_BATCH or time.monotonic() >= check_at:
+            if taken < _MIN_LARGE_BATCH_DOCUMENTS or time.monotonic() >= check_at:
                 if not self._has_unfinished_work(connection, stage, before):
                     return
                 check_at = time.monotonic() + _CHECK_SECONDS
@@ -127,7 +128,7 @@ class Runner:
             done += taken
             if taken:
                 progress(_PROGRESS_STEPS[stage], done, None)
-                if done // _VACUUM_EVERY > (done - taken) // _VACUUM_EVERY:
+                if done // _DOCUMENTS_BETWEEN_VACUUMS > (done - taken) // _DOCUMENTS_BETWEEN_VACUUMS:
                     self._vacuum()
             elif self._has_unfinished_work(connection, stage, before):
                 self._wait_for_other_workers(connection, lease_id)

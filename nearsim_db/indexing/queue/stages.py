@@ -17,7 +17,7 @@ from nearsim_db.store.documents import documents
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.generations import generation_rows
-from nearsim_db.store.work.queue import WHOLE, Batch
+from nearsim_db.store.work.queue import WHOLE_GENERATION, Batch
 
 _CANDIDATES_PER_BATCH = 16_384
 _MEMBERS_PER_BATCH = 4_000  # of each anchor
@@ -156,7 +156,7 @@ def _update_clusters(connection: Connection, context: Context, batch: Batch) -> 
     """Recompute the clusters around documents, or all of them."""
     take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
     leased = context.tables(connection).work.finish(batch)
-    if WHOLE in leased:
+    if WHOLE_GENERATION in leased:
         steps.rebuild_clusters(connection, context)
     elif leased:
         steps.update_clusters(connection, context, leased)

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from nearsim_db.errors import DatabaseError, count_of
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.arrays import Ints, are_fresh
-from nearsim_db.similarity.batches import Signatures
+from nearsim_db.similarity.batches import Signatures, labels_of
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import VerifiedPairs, are_pairs, screen, verify
 from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.signatures.neighbours import Neighbours
+from nearsim_db.store.signatures.neighbours import BucketNeighbours
 
 
-def search_committed(connection: Connection, context: Context, doc_ids: Sequence[int]) -> Neighbours:
+def search_committed(connection: Connection, context: Context, doc_ids: Sequence[int]) -> BucketNeighbours:
     """Return the result of `search_candidates`, once all band rows of the documents are visible on a Citus cluster.
 
     Raises DatabaseError if some are not committed on their node yet: a document that is searched meanwhile does not see
@@ -41,7 +41,7 @@ def search_committed(connection: Connection, context: Context, doc_ids: Sequence
     )
 
 
-def search_candidates(connection: Connection, context: Context, doc_ids: Sequence[int]) -> Neighbours:
+def search_candidates(connection: Connection, context: Context, doc_ids: Sequence[int]) -> BucketNeighbours:
     """Return the candidates of documents as `linked`: (m, 2) int64, the smaller doc_id first, sorted and distinct.
 
     `anchors` of the result are the documents among the first of a bucket over the limit; `search_full_buckets` compares
@@ -51,7 +51,7 @@ def search_candidates(connection: Connection, context: Context, doc_ids: Sequenc
     heads = tables.signatures.read_sketches(doc_ids, context.encoder.family)
     if not len(heads.doc_ids):
         empty = np.zeros(0, np.int64)
-        return Neighbours(empty.reshape(0, 2), empty, empty)
+        return BucketNeighbours(empty.reshape(0, 2), empty, empty)
 
     # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
     context.findings.duplicate_digests.update(tables.signatures.find_duplicate_heads(heads))
@@ -100,9 +100,9 @@ def verify_candidates(connection: Connection, context: Context, candidates: Ints
 
     # Leave out what can be no pair by its digests.
     rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
-    if (rules := encoder.field_rules) is not None:
-        labels = rules.labels_of(signed.digests)
-        rows = rows[rules.may_pair(labels[rows[:, 0]], labels[rows[:, 1]])]
+    if encoder.across is not None:
+        labels = labels_of(signed.digests)
+        rows = rows[(labels[rows[:, 0]] != labels[rows[:, 1]]).any(axis=1)]
 
     # Screen by sketches, which is cheap, then compare features.
     screened = screen(encoder, signed, rows[:, 0], rows[:, 1], review=True, count_late=True)

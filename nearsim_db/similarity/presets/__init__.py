@@ -11,11 +11,18 @@ from nearsim_db.similarity.recipe import Recipe
 DEFAULT = "default"
 FORMER_NAMES = {"source-code-and-licences": "licences"}  # that still name a preset
 
+# Presets that compute what a published system or lecture does: for comparisons, seldom for documents of one's own.
+PUBLISHED_SYSTEMS = {
+    *("background", "background-words", "cs246-cosine", "cs246-euclidean"),
+    *("newshound", "newshound-60x4", "newshound-80x3", "riskiq"),
+}
+
 
 def names() -> list[str]:
-    """Return the names of the presets, sorted."""
+    """Return the names of the presets, sorted; those of published systems come last."""
     entries = (entry.name for entry in files(__name__).iterdir())
-    return sorted(name.removesuffix(".toml") for name in entries if name.endswith(".toml"))
+    found = (name.removesuffix(".toml") for name in entries if name.endswith(".toml"))
+    return sorted(found, key=lambda name: (name in PUBLISHED_SYSTEMS, name))
 
 
 def load(name: str) -> Recipe:

@@ -67,11 +67,14 @@ def make_family(
     if name not in FAMILIES:
         raise RecipeError(f"unknown sketch family {name!r}; choose one of {', '.join(FAMILIES)}")
     family, given = FAMILIES[name], options or {}
+
     for option, value in given.items():
         if option not in family.options:
             remedy = f"its options are {', '.join(family.options)}" if family.options else "leave it out"
             raise RecipeError(f"{name} has no option {option}; {remedy}")
         if (allowed := family.options[option]) and value not in allowed:
             raise RecipeError(f"unknown {name} {option} {value!r}; choose one of {', '.join(allowed)}")
-    own = {option: value for option, value in given.items() if option not in family.feature_options}
-    return family(k, seed, id_bits, backend=backend, **own)
+    sketch_options = {
+        option: value for option, value in given.items() if option not in family.feature_options
+    }
+    return family(k, seed, id_bits, backend=backend, **sketch_options)

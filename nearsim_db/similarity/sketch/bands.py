@@ -23,23 +23,24 @@ from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch.kernels import PRIME
 
 MAX_BANDS = 256
-BAND_SCHEME_VERSION = 1  # increment when the keys of a scheme change
+# To be incremented when the keys of a scheme change.
+BAND_SCHEME_VERSION = 1
 SCHEMES = ("mix64", "xor", "djb2a-joined")
 
 HASH_MASK = np.uint64((1 << 56) - 1)
 _BAND_SHIFT = np.uint64(56)
 _PRIME = np.uint64(PRIME)
 _DJB2A_START, _DJB2A_FACTOR = np.uint32(5381), np.uint32(33)
-_DIGITS = 10
+_MAX_DIGITS = 10
 
 
 class Banding(NamedTuple):
-    """How sketches are cut: into `bands` of `rows` positions, whose hash is a scheme; mix64 and xor use the seed."""
+    """How sketches are cut into bands."""
 
     bands: int
-    rows: int
-    scheme: str = "mix64"
-    seed: int = 1
+    rows: int  # positions of each band
+    scheme: str = "mix64"  # how the rows of a band are hashed
+    seed: int = 1  # of mix64 and xor
 
 
 def band_keys(sketches: NDArray[Any], banding: Banding, *, backend: str | None = None) -> Hashes:
@@ -117,7 +118,7 @@ def _draw_coefficients(seed: int) -> tuple[int, int]:
 
 
 def exclusive_or(table: Hashes, multiplier: int, addend: int) -> Hashes:
-    """Hash bands (n, bands, rows) as xor does, with A in 1..2^32 - 1 and B given."""
+    """Hash bands (n, bands, rows) by the scheme xor: A is the multiplier, in 1..2^32 - 1, B the addend."""
     low = table & np.uint64(2**32 - 1)
     hashes = (low * np.uint64(multiplier) + np.uint64(addend % PRIME)) % _PRIME
     # A position may reach 2^32 + 14, whose product overflows: its upper part is added separately.
@@ -136,7 +137,7 @@ def _djb2a_joined(table: Ints) -> Hashes:
         values = table[:, :, row]
         hashes = np.where(values < 0, _djb2a_step(hashes, np.uint32(ord("-"))), hashes)
         values = np.abs(values)
-        for power in range(_DIGITS - 1, -1, -1):
+        for power in range(_MAX_DIGITS - 1, -1, -1):
             digits = (values // 10**power % 10 + ord("0")).astype(np.uint32)
             has_digit = (values >= 10**power) | (power == 0)
             hashes = np.where(has_digit, _djb2a_step(hashes, digits), hashes)

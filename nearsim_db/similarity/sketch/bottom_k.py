@@ -55,10 +55,6 @@ class BottomK(Family):
             return points
         return fmix32(points ^ self._mask) if self.dtype == np.uint32 else fmix64(points ^ self._mask)
 
-    def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
-        """Return sketches as they are: the order of the ids, which decides what is compared, must remain."""
-        return sketches
-
     def agreements(self, left: Sketches, right: Sketches) -> tuple[Ints, Ints]:
         """Return |S ∩ A ∩ B| and |S|; see `Family.agreements`."""
         merged = self._kernels.merged(left, right, self.k)
@@ -102,11 +98,11 @@ class BottomK(Family):
     def matched_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Mask:
         """Return which of left's `bands` smallest ids are among right's; all if the sketches are equal."""
         bands = check_keys(banding, self.k)
-        mine, other = left[:, :bands], right[:, :bands]
-        matched = np.zeros(mine.shape, bool)
-        for row in range(len(mine)):
-            own = np.unique(mine[row])
-            matched[row, : len(own)] = np.isin(own, other[row])
+        left_ids, right_ids = left[:, :bands], right[:, :bands]
+        matched = np.zeros(left_ids.shape, bool)
+        for row in range(len(left_ids)):
+            distinct = np.unique(left_ids[row])
+            matched[row, : len(distinct)] = np.isin(distinct, right_ids[row])
         matched[(left == right).all(axis=1)] = True
         return matched
 
@@ -149,9 +145,7 @@ def check_keys(banding: Banding, k: int) -> int:
 
 @lru_cache(maxsize=16)
 def _least_shared(threshold: Fraction, k: int) -> Ints:
-    """Return how many ids two completely known sets must share to be similar, by the sum of their sizes, up to 2
-    k.
-    """
+    """Return how many ids two completely known sets must share to be similar, by the sum of their sizes up to 2 k."""
     # Of a and b ids, i in both: i / (a + b - i) >= t is i >= t / (1 + t) (a + b).
     share = threshold / (1 + threshold)
     return np.array([least_agreeing(share, ids) for ids in range(2 * k + 1)], np.int64)

@@ -61,10 +61,9 @@ class DartMinHash(Family):
 
 @cache
 def _count_thresholds() -> Hashes:
-    """Return 2^64 times the probability of at most 0, 1, 2 ... darts in a cell: the Poisson distribution of mean
-    1.
+    """Return 2^64 times the probability of at most 0, 1, 2 ... darts in a cell: the Poisson distribution of mean 1.
 
-    Exact, up to the last count that 64 bits distinguish.
+    The values are exact, up to the last count that 64 bits distinguish.
     """
     none = sum((Fraction((-1) ** n, math.factorial(n)) for n in range(40)), Fraction(0))
     cumulated = accumulate(none / math.factorial(count) for count in range(20))

@@ -24,12 +24,15 @@ from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch.kernels import Directions
 from nearsim_db.similarity.sketch.kernels.plain import components
 
-FRACTION_BITS = 13  # of a gaussian component
+# A gaussian component is a multiple of 2^-13.
+FRACTION_BITS = 13
 
 _SUMS_AT_ONCE, _DOCUMENTS_AT_ONCE = 1 << 17, 1024
-_CACHED_COMPONENTS, _CACHED_DIMENSIONS = 1 << 23, 4096  # at most 64 MB of float64
+# At most 64 MB of float64.
+_MAX_CACHED_COMPONENTS, _MAX_CACHED_DIMENSIONS = 1 << 23, 4096
 _DIMENSIONS_AT_ONCE = 64
-_EXACT = 2.0**53  # every integer below it is a float64
+# Every integer below it is a float64.
+_EXACT_BELOW = 2.0**53
 
 
 class Projector:
@@ -52,23 +55,24 @@ class Projector:
         at_once = min(max(1, _SUMS_AT_ONCE // self.k), _DOCUMENTS_AT_ONCE)
         for begin in range(0, len(offsets) - 1, at_once):
             documents = slice(begin, min(begin + at_once, len(offsets) - 1))
-            own = offsets[begin : documents.stop + 1]
-            product = self._product(ids, own, whole) if self._dense else None
+            bounds = offsets[begin : documents.stop + 1]
+            product = self._product(ids, bounds, whole) if self._dense else None
             if product is None:
-                product = kernels.projections(ids, own, whole, self._directions, self.k)
+                product = kernels.projections(ids, bounds, whole, self._directions, self.k)
             yield documents, product
 
     def _product(self, ids: Hashes, offsets: Ints, whole: Ints) -> Ints | None:
         """Return the sums as a matrix product; None if it might be inexact or need too much memory."""
-        own = slice(int(offsets[0]), int(offsets[-1]))
-        dimensions = int(ids[own].max(initial=0)) + 1
-        if dimensions > _CACHED_DIMENSIONS or dimensions * self.k > _CACHED_COMPONENTS:
+        batch = slice(int(offsets[0]), int(offsets[-1]))
+        dimensions = int(ids[batch].max(initial=0)) + 1
+        if dimensions > _MAX_CACHED_DIMENSIONS or dimensions * self.k > _MAX_CACHED_COMPONENTS:
             return None
+
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         weights = np.zeros((len(offsets) - 1, dimensions))
-        weights[rows, ids[own].astype(np.intp)] = whole[own]
+        weights[rows, ids[batch].astype(np.intp)] = whole[batch]
         largest = int(self._directions.table.max(initial=1))
-        if np.abs(weights).sum(axis=1).max(initial=0) * largest >= _EXACT:
+        if np.abs(weights).sum(axis=1).max(initial=0) * largest >= _EXACT_BELOW:
             return None
         return (weights @ self._components(dimensions)).astype(np.int64)
 
@@ -96,7 +100,7 @@ def normal_quantiles() -> NDArray[np.int16]:
     """Return 4,096 equally probable values of the standard normal distribution, as multiples of 2^-13, ascending."""
     normal = statistics.NormalDist()
     upper = [normal.inv_cdf((4096 - place - 0.5) / 4096) for place in range(2048)]
-    deviation = math.sqrt(math.fsum(one * one for one in upper) / 2048)
+    deviation = math.sqrt(math.fsum(quantile * quantile for quantile in upper) / 2048)
     whole = np.rint(np.array(upper) / deviation * 2**FRACTION_BITS).astype(np.int16)
     table = np.concatenate((-whole, whole[::-1]))
     table.flags.writeable = False

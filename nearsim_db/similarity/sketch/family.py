@@ -13,7 +13,6 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Sketches
 from nearsim_db.similarity.backend import sketch_kernels
-from nearsim_db.similarity.mixing import GOLDEN, fmix64
 from nearsim_db.similarity.sketch import bands as cut
 from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.kernels import KnownPairs
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
 
 MAX_K = 65536
 INPUTS, WEIGHTS = ("terms", "vector"), ("count", "log", "idf")
-_BYTES_AT_ONCE = 1 << 24  # of sketches on each side
+_SKETCH_BYTES_AT_ONCE = 1 << 24
 
 
 class RowAgreements(NamedTuple):
-    """Of m pairs of sketches, int64 each: shared band keys, agreeing places, compared places."""
+    """Counts of m pairs of sketches."""
 
-    shared: Ints
-    agreeing: Ints
-    compared: Ints
+    shared: Ints  # band keys that both have
+    agreeing: Ints  # places with equal values
+    compared: Ints  # places that were compared
 
 
 class Family(ABC):
@@ -39,8 +38,8 @@ class Family(ABC):
 
     Sketches are comparable only with sketches of the same family, k, seed, id bits, options and scheme version.
 
-    What is implemented here is of families whose positions agree with a probability equal to the similarity, up to the
-    2^-32 by which the values of different ids, or darts, may be equal.
+    The methods implemented here are right for families whose positions agree with a probability equal to the
+    similarity, up to the 2^-32 by which the values of different ids, or darts, may be equal.
     """
 
     name: ClassVar[str]
@@ -57,9 +56,9 @@ class Family(ABC):
     """Whether ids are taken in the order of the text, with repetitions. Sketches then have one value, of type object,
     and documents have as many band keys as their text requires."""
     options: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Its own options with their values, none if any is allowed."""
+    """Its own options with the values allowed; without values any is allowed."""
     feature_options: ClassVar[Sequence[str]] = ("weights",)
-    """Options that describe the features and change nothing here."""
+    """Options that describe the features and do not change how they are sketched."""
     k: int
     """The number of values of a sketch."""
     dtype: np.dtype[Any]
@@ -88,23 +87,6 @@ class Family(ABC):
         sketch: its row is all zeros and must be ignored.
         """
 
-    def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
-        """Alter sketches, (n, k), by the salt of each document, uint64 of n.
-
-        Two with the same salt are as alike as before, with other salts as those of unrelated documents; a salt of 0
-        changes nothing.
-        """
-        places = np.arange(1, sketches.shape[1] + 1, dtype=np.uint64)
-        steps: Hashes = places * np.uint64(GOLDEN)
-        words = fmix64(salts[:, None] + steps)
-        words[salts == 0] = 0
-        if sketches.dtype.itemsize == 8:
-            words &= np.uint64(0xFFFFFFFF)  # values may have to stay below 2^33
-        elif self.dtype == np.uint8:
-            words &= np.uint64(1)
-        altered: Sketches = sketches ^ words.astype(sketches.dtype)
-        return altered
-
     def estimate(self, left: Sketches, right: Sketches) -> Floats:
         """Return the estimated similarity, row by row: (m, k) and (m, k) to float64 of m, each at most 1."""
         return self.similarities(*self.agreements(left, right))
@@ -130,14 +112,15 @@ class Family(ABC):
                 sketches, left, right, banding.bands, banding.rows
             )
             return RowAgreements(shared, agreeing, np.full(len(agreeing), self.k, np.int64))
-        found = RowAgreements(*(np.empty(len(left), np.int64) for _ in range(3)))
-        step = max(1, _BYTES_AT_ONCE // max(1, sketches[:1].nbytes))
+
+        counts = RowAgreements(*(np.empty(len(left), np.int64) for _ in range(3)))
+        step = max(1, _SKETCH_BYTES_AT_ONCE // max(1, sketches[:1].nbytes))
         for at in range(0, len(left), step):
             part = slice(at, at + step)
             sides = sketches[left[part]], sketches[right[part]]
-            found.shared[part] = self.count_shared_bands(*sides, banding)
-            found.agreeing[part], found.compared[part] = self.agreements(*sides)
-        return found
+            counts.shared[part] = self.count_shared_bands(*sides, banding)
+            counts.agreeing[part], counts.compared[part] = self.agreements(*sides)
+        return counts
 
     def band_keys(self, sketches: Sketches, banding: Banding) -> Keys:
         """Return the bucket hashes (n, bands): the band's number in the top byte, a hash of its content below.
@@ -184,11 +167,13 @@ class Family(ABC):
         """
         return binomial_standard_error(similarity, self.k)
 
-    def may_reach(self, found: RowAgreements, similarity: float, errors: float) -> Mask:
+    def may_reach(self, counts: RowAgreements, similarity: float, standard_errors: float) -> Mask:
         """Return which of m pairs agree as often as a pair of this similarity, less so many standard errors."""
-        # Errors of a cosine or a distance are not symmetric; those of the share of agreements are.
+        # Errors of a cosine or a distance are not symmetric; errors of the share of agreements are.
         share = self.collision_probability(similarity)
-        return found.agreeing / found.compared >= share - errors * binomial_standard_error(share, self.k)
+        return counts.agreeing / counts.compared >= share - standard_errors * binomial_standard_error(
+            share, self.k
+        )
 
 
 class Curved(Family):

@@ -26,7 +26,8 @@ from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Curved, binomia
 NAME = "hyperplane"
 WEIGHT_BITS = 24
 
-_EVEN = 1 << 16  # ties are broken with weights multiplied by this to twice this
+# Ties are broken with weights multiplied by this to twice this.
+_MIN_TIE_FACTOR = 1 << 16
 
 
 class Hyperplane(Curved):
@@ -73,12 +74,14 @@ class Hyperplane(Curved):
     def _break_ties(
         self, sketches: NDArray[np.uint8], ties: Mask, ids: Hashes, offsets: Ints, whole: Ints
     ) -> None:
+        """Set the positions whose product is 0 by other signs and weights made unequal, in place."""
         lengths = np.diff(offsets)
         tied = ties.any(axis=1) & (lengths > 0)
-        rows, own = np.flatnonzero(tied), np.repeat(tied, lengths)
-        uneven = whole[own] * (_EVEN + (fmix64(ids[own] ^ self._tie_mask) >> np.uint64(48)).astype(np.int64))
+        rows, of_tied = np.flatnonzero(tied), np.repeat(tied, lengths)
+        random_part = (fmix64(ids[of_tied] ^ self._tie_mask) >> np.uint64(48)).astype(np.int64)
+        uneven = whole[of_tied] * (_MIN_TIE_FACTOR + random_part)
         begins = offsets_of(lengths[rows])
-        for documents, sums in self._tie_breaker.sums(ids[own], begins, uneven):
+        for documents, sums in self._tie_breaker.sums(ids[of_tied], begins, uneven):
             chosen = rows[documents]
             sketches[chosen] |= (sums > 0) & ties[chosen]
 
@@ -95,14 +98,14 @@ class Hyperplane(Curved):
         return 1 - math.acos(min(max(similarity, -1.0), 1.0)) / math.pi
 
     def standard_error(self, similarity: float) -> float:
-        """Return about sin(theta) sqrt(theta (pi - theta) / k), from the angle's by the delta method."""
+        """Return about sin(theta) sqrt(theta (pi - theta) / k): the angle's error, converted by the delta method."""
         probability = self.collision_probability(similarity)
         slope = math.pi * math.sin(math.pi * probability)
         return slope * binomial_standard_error(probability, self.k)
 
 
 def whole_weights(offsets: Ints, weights: Floats) -> Ints:
-    """Round weights to units of 2^-24 of the power of 2 above the document's largest."""
+    """Round weights to units of 2^-24 of the power of 2 above the document's largest weight."""
     lengths = np.diff(offsets)
     filled = lengths > 0
     largest = np.zeros(len(lengths))

@@ -23,10 +23,12 @@ from nearsim_db.similarity.sketch.directions import FRACTION_BITS, Projector
 from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Curved, binomial_standard_error, window
 
 NAME = "projection"
-WEIGHT_BITS = 32 - FRACTION_BITS  # a bucket is the upper half of a sum
+# A bucket is the upper half of a sum of 64 bits.
+WEIGHT_BITS = 32 - FRACTION_BITS
 
 _HUGE = 2.0 ** (31 + WEIGHT_BITS)
-_SMALLEST, _LARGEST = 1e-30, 1e30  # widths for which no 32-bit float weight overflows
+# With these widths no weight, a 32-bit float, overflows.
+_MIN_WIDTH, _MAX_WIDTH = 1e-30, 1e30
 _ROOT_TAU = math.sqrt(2 * math.pi)
 
 
@@ -52,8 +54,8 @@ class Projection(Curved):
         backend: str | None = None,
     ) -> None:
         super().__init__(k, seed, id_bits, backend)
-        if not _SMALLEST <= width <= _LARGEST:
-            raise RecipeError(f"sketch.width is {width}; choose a value in {_SMALLEST}..{_LARGEST}")
+        if not _MIN_WIDTH <= width <= _MAX_WIDTH:
+            raise RecipeError(f"sketch.width is {width}; choose a value in {_MIN_WIDTH}..{_MAX_WIDTH}")
         self.width = width
         self._projector = Projector(k, seed, NAME, "gaussian", input == "vector", self._backend)
         self._starts = (random_words(seed, f"{NAME} offsets", k) >> np.uint64(32)).astype(np.int64)
@@ -67,8 +69,7 @@ class Projection(Curved):
         return sketches
 
     def similarity_of(self, agreeing: int) -> float:
-        """Return 1 / (1 + d) for the distance d whose collision probability is the share of equal buckets, to 12
-        places.
+        """Return 1 / (1 + d) to 12 places, for the distance d whose collision probability is the share of equal values.
 
         The similarity is 0 if no buckets are equal. How far unequal buckets are apart carries information too,
         but up to a quarter of a width, the range of a recipe's pairs, it would lower the error by 0.2 % at
@@ -84,7 +85,7 @@ class Projection(Curved):
         return same_bucket(max(1 / similarity - 1, 0.0), self.width)
 
     def standard_error(self, similarity: float) -> float:
-        """Return that of the collision probability, converted by the delta method; 0 at similarities 0 and 1."""
+        """Return the error of the collision probability, converted by the delta method; 0 at similarities 0 and 1."""
         if not 0 < similarity < 1:
             return 0.0
         distance = 1 / similarity - 1
@@ -109,7 +110,7 @@ def same_bucket(distance: float, width: float) -> float:
     """
     if not distance >= 0:
         raise RecipeError(f"a distance of {distance} is out of range; it must be 0 or more")
-    return _same_bucket(width / distance) if distance > width / _LARGEST else 1.0
+    return _same_bucket(width / distance) if distance > width / _MAX_WIDTH else 1.0
 
 
 def _same_bucket(ratio: float) -> float:

@@ -25,8 +25,9 @@ from nearsim_db.similarity.sketch.bottom_k import BottomK
 from nearsim_db.similarity.sketch.family import RowAgreements, window
 from nearsim_db.similarity.sketch.kernels import KnownPairs
 
-_UNITS = 1 << 20  # of a squared weight
-_MARGIN = 1 - 1e-4  # of a squared length, more than is lost by rounding to units
+_UNITS_PER_SQUARED_WEIGHT = 1 << 20
+# Lowers a bound of a squared length by more than rounding to units loses.
+_ROUNDING_MARGIN = 1 - 1e-4
 
 
 class Rare(BottomK):
@@ -45,23 +46,15 @@ class Rare(BottomK):
 
     def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> Sketches:
         """Return the sketches of a batch; see `Family.sketch`."""
-        given, bounds, weighed = window(ids, offsets, weights)
-        points, sizes = self._points(given), np.diff(bounds)
+        ids, bounds, weights = window(ids, offsets, weights)
+        points, sizes = self._points(ids), np.diff(bounds)
         owners = np.repeat(np.arange(len(sizes)), sizes)
-        order = np.lexsort((points, -weighed, owners))
+        order = np.lexsort((points, -weights, owners))
         are_kept = np.arange(len(order)) - bounds[owners] < self.k
         if self.least:
-            are_kept &= _rests(weighed[order], bounds, owners) >= _MARGIN * self.least**2
+            are_kept &= _rests(weights[order], bounds, owners) >= _ROUNDING_MARGIN * self.least**2
         kept = offsets_of(are_kept)[bounds]
         return self._kernels.smallest(points[order[are_kept]], kept, self.k)
-
-    def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
-        """Alter the ids of each document, and sort them anew; see `Family.salted`."""
-        altered = np.sort(sketches ^ salts[:, None].astype(sketches.dtype), axis=1)
-        # The largest id fills the rest, as in sketches of `bottom_k`.
-        repeats = np.zeros(altered.shape, bool)
-        repeats[:, 1:] = altered[:, 1:] == altered[:, :-1]
-        return np.sort(np.where(repeats, altered[:, -1:], altered), axis=1)
 
     def first_similar(
         self, sketches: Sketches, present: Mask, threshold: Fraction, decided: KnownPairs
@@ -71,17 +64,17 @@ class Rare(BottomK):
             "sketches of rare do not estimate similarities; use a profile of another family for result sets"
         )
 
-    def may_reach(self, found: RowAgreements, similarity: float, errors: float) -> Mask:
+    def may_reach(self, counts: RowAgreements, similarity: float, standard_errors: float) -> Mask:
         """Rule no pair out; see `Family.may_reach`."""
-        return np.ones(len(found.shared), np.bool_)
+        return np.ones(len(counts.shared), np.bool_)
 
 
 def _rests(weights: Floats, bounds: Ints, owners: Ints) -> Floats:
-    """Return the share of a document's squared length that each feature has with those after it.
+    """Return the share of a document's squared length that each feature has together with the features after it.
 
-    It is computed of integers, so that it does not depend on the other documents.
+    Integers are added, so that it does not depend on the other documents.
     """
-    squares = np.rint(weights**2 * _UNITS).astype(np.int64)
+    squares = np.rint(weights**2 * _UNITS_PER_SQUARED_WEIGHT).astype(np.int64)
     sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(squares)))
     totals = np.maximum(np.diff(sums[bounds]), 1)
     return (sums[bounds[owners + 1]] - sums[:-1]) / totals[owners]

@@ -26,14 +26,14 @@ from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
 from nearsim_db.similarity.sketch.kernels import KnownPairs
 
-_WIDTH = np.dtype("<u8")
-_FINGERPRINT_MASK = np.uint64((1 << 56) - 1)
-_MOST_SHARED = 2**15 - 1  # of a column of 16 bits
+_VALUE = np.dtype("<u8")
+# The column has signed integers of 16 bits.
+_MAX_SHARED_BANDS = 2**15 - 1
 
 # Two texts share at least 0.62 of the fingerprints expected in the mean, even if no two equal shingles are next to each
 # other (`run_probability`). Of 41,753 pairs of news, web pages and licences with a containment of 0.5 or more, each
 # that is expected to share 4 or more shares at least 0.48 of them.
-_LEAST_RATIO, _LEAST_EXPECTED = 0.25, 6
+_MIN_SHARE_OF_EXPECTED, _MIN_EXPECTED = 0.25, 6
 
 
 class Winnow(Family):
@@ -79,39 +79,33 @@ class Winnow(Family):
         values, ends = self._kernels.window_minima(points, offsets - offsets[0], windows)
         return _packed(windows, [values[begin:end] for begin, end in pairwise(ends.tolist())])
 
-    def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
-        """Alter the fingerprints of each document; see `Family.salted`."""
-        own = fingerprints(sketches)
-        words = fmix64(salts) & _FINGERPRINT_MASK
-        values = own.values ^ np.repeat(words, np.diff(own.offsets))
-        rows = [np.sort(values[begin:end]) for begin, end in pairwise(own.offsets.tolist())]
-        return _packed(windows_of(sketches), rows)
-
     def band_keys(self, sketches: Sketches, banding: Banding) -> Keys:
         """Return the fingerprints, which are the band keys."""
         return fingerprints(sketches)
 
     def agreements(self, left: Sketches, right: Sketches) -> tuple[Ints, Ints]:
         """Return twice the shingles estimated in both, and in the smaller text; see `Family.agreements`."""
-        found = self._compared(left, right)
-        return found.agreeing, found.compared
+        counts = self._compare(left, right)
+        return counts.agreeing, counts.compared
 
     def compare_rows(self, sketches: Sketches, left: Ints, right: Ints, banding: Banding) -> RowAgreements:
         """Count shared fingerprints; see `Family.compare_rows`."""
         used, places = np.unique(np.concatenate((left, right)), return_inverse=True)
-        one, other = places[: len(left)], places[len(left) :]
-        own, steps = fingerprints(sketches[used]), windows_of(sketches[used]) + 1
-        shared = self._kernels.intersections(own.values, own.offsets, one, other)
-        sizes = np.diff(own.offsets) * steps
-        compared = np.maximum(np.minimum(sizes[one], sizes[other]), 1)
-        agreeing = np.minimum(shared * np.maximum(steps[one], steps[other]), compared)
-        return RowAgreements(np.minimum(shared, _MOST_SHARED), agreeing, compared)
+        left_places, right_places = places[: len(left)], places[len(left) :]
+        values, steps = fingerprints(sketches[used]), windows_of(sketches[used]) + 1
+        shared = self._kernels.intersections(values.values, values.offsets, left_places, right_places)
+
+        # A fingerprint stands for half a step of shingles, so these are twice the shingles.
+        sizes = np.diff(values.offsets) * steps
+        compared = np.maximum(np.minimum(sizes[left_places], sizes[right_places]), 1)
+        agreeing = np.minimum(shared * np.maximum(steps[left_places], steps[right_places]), compared)
+        return RowAgreements(np.minimum(shared, _MAX_SHARED_BANDS), agreeing, compared)
 
     def count_shared_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Ints:
         """Count the fingerprints that two sketches share, row by row."""
-        return self._compared(left, right).shared
+        return self._compare(left, right).shared
 
-    def _compared(self, left: Sketches, right: Sketches) -> RowAgreements:
+    def _compare(self, left: Sketches, right: Sketches) -> RowAgreements:
         rows = np.arange(len(left))
         return self.compare_rows(np.concatenate((left, right)), rows, rows + len(left), Banding(1, 1))
 
@@ -126,24 +120,27 @@ class Winnow(Family):
         known = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
         first, kept = np.full(len(sketches), -1, np.int64), np.zeros(0, np.int64)
         for row in np.flatnonzero(present).tolist():
-            found = self.compare_rows(sketches, np.full(len(kept), row), kept, Banding(1, 1))
-            reached = found.agreeing * threshold.denominator >= found.compared * threshold.numerator
-            keys = (row * len(sketches) + kept).tolist()
-            alike = [known.get(key, own) for key, own in zip(keys, reached.tolist(), strict=True)]
+            counts = self.compare_rows(sketches, np.full(len(kept), row), kept, Banding(1, 1))
+            reached = counts.agreeing * threshold.denominator >= counts.compared * threshold.numerator
+            pairs = (row * len(sketches) + kept).tolist()
+            alike = [
+                known.get(pair, is_reached) for pair, is_reached in zip(pairs, reached.tolist(), strict=True)
+            ]
             if True in alike:
                 first[row] = kept[alike.index(True)]
             else:
                 kept = np.append(kept, row)
         return first
 
-    def may_reach(self, found: RowAgreements, similarity: float, errors: float) -> Mask:
-        """Rule out pairs that share less than a quarter of the fingerprints expected, where these are 6 or more.
+    def may_reach(self, counts: RowAgreements, similarity: float, standard_errors: float) -> Mask:
+        """Rule out pairs that share less than a quarter of the expected fingerprints, if 6 or more are expected.
 
-        How many are shared depends on the words around equal ones, so `errors` are not binomial.
+        The number shared depends on the words around equal ones, so its error is not binomial.
         """
-        doubled = similarity * found.compared  # the shingles expected in both, twice
-        few = doubled * found.shared < _LEAST_EXPECTED * found.agreeing
-        return few | (found.agreeing >= _LEAST_RATIO * doubled)
+        # Twice the shingles that are expected in both.
+        expected = similarity * counts.compared
+        expects_few = expected * counts.shared < _MIN_EXPECTED * counts.agreeing
+        return expects_few | (counts.agreeing >= _MIN_SHARE_OF_EXPECTED * expected)
 
 
 def run_probability(shingles: float, window: int) -> float:
@@ -164,35 +161,36 @@ def run_probability(shingles: float, window: int) -> float:
 
 
 def window_lengths(shingles: Ints, longest: int, min_fingerprints: int) -> Ints:
-    """Return the windows, int64 of n, of texts of so many shingles: `longest`, or shorter where those would give fewer
-    fingerprints.
-    """
+    """Return the windows, int64 of n, of texts with so many shingles: `longest`, or shorter for more fingerprints."""
     return np.clip(2 * shingles // min_fingerprints - 1, 1, longest)
 
 
 def expected_fingerprints(shingles: Ints, longest: int, min_fingerprints: int) -> Floats:
-    """Return the fingerprints expected of texts of so many shingles, 2 / (w + 1) of them, float64 of n."""
+    """Return the expected number of fingerprints, 2 / (w + 1) of the shingles of a text: float64 of n."""
     return 2 * shingles / (window_lengths(shingles, longest, min_fingerprints) + 1)
 
 
 def windows_of(sketches: Sketches) -> Ints:
     """Return the windows of sketches (n, 1), int64 of n; 0 for a document without features."""
     return np.array(
-        [int.from_bytes((one or b"")[: _WIDTH.itemsize], "little") for one in sketches[:, 0].tolist()],
+        [
+            int.from_bytes((content or b"")[: _VALUE.itemsize], "little")
+            for content in sketches[:, 0].tolist()
+        ],
         np.int64,
     )
 
 
 def fingerprints(sketches: Sketches) -> Ragged:
     """Return the fingerprints of sketches (n, 1); none for a document without features."""
-    return Ragged.of([np.frombuffer(one or b"", _WIDTH)[1:] for one in sketches[:, 0].tolist()])
+    return Ragged.of([np.frombuffer(content or b"", _VALUE)[1:] for content in sketches[:, 0].tolist()])
 
 
 def _packed(windows: Ints, rows: Sequence[Hashes]) -> NDArray[Any]:
     sketches = np.empty((len(rows), 1), object)
-    heads = windows.astype(_WIDTH)
+    heads = windows.astype(_VALUE)
     sketches[:, 0] = [
-        heads[at : at + 1].tobytes() + row.astype(_WIDTH, copy=False).tobytes() if len(row) else b""
+        heads[at : at + 1].tobytes() + row.astype(_VALUE, copy=False).tobytes() if len(row) else b""
         for at, row in enumerate(rows)
     ]
     return sketches

@@ -14,24 +14,21 @@ from nearsim_db.store.driver.statements import run, statement
 
 Role = Literal["reader", "writer", "admin"]
 
-_GRANTORS_SINCE = 160000  # since then each grantor grants and revokes a membership separately
+# From PostgreSQL 16 on, each grantor grants and revokes a membership separately.
+_SEPARATE_GRANTORS_SINCE = 16_00_00
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """State of roles and rights: `missing` roles, `owner` of the documents, roles of the user (`mine`).
+    """State of roles and rights."""
 
-    `readable`: nearsim_reader may read the documents. `foreign_owned_relations` counts the tables and views with
-    another owner than the documents. `owns`: the user has the owner's rights.
-    """
-
-    missing: list[str]
-    isolated: bool
-    owner: str
-    readable: bool
-    foreign_owned_relations: int
-    owns: bool
-    mine: list[str]
+    missing: list[str]  # roles that do not exist
+    isolated: bool  # collections are kept apart
+    owner: str  # of the documents
+    readable: bool  # nearsim_reader may read the documents
+    foreign_owned_relations: int  # tables and views with another owner than the documents
+    owns: bool  # the user has the owner's rights
+    mine: list[str]  # roles of the user
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +60,28 @@ def read_roles(connection: Connection) -> Roles | None:
 
 def has_owners_rights(connection: Connection) -> bool:
     """Whether the user has the owner's rights."""
-    found = read_roles(connection)
-    return found is not None and found.owns
+    roles = read_roles(connection)
+    return roles is not None and roles.owns
 
 
 def create_roles(connection: Connection) -> None:
     """Create the roles that are missing on the server. Raises DatabaseError if the user may not."""
     run(connection, "create_roles")
-    found = read_roles(connection)
-    if found is not None and found.missing:
-        commands = "; ".join(f"CREATE ROLE {name} NOLOGIN" for name in found.missing)
+    roles = read_roles(connection)
+    if roles is not None and roles.missing:
+        commands = "; ".join(f"CREATE ROLE {name} NOLOGIN" for name in roles.missing)
         raise DatabaseError(
             f"this user may not create roles; have a superuser run this command once, or: {commands}"
         )
 
 
 def withhold_statistics(connection: Connection) -> None:
-    """Have ANALYZE keep no values of owners' data, if the user has the owner's rights."""
+    """Let ANALYZE keep no values of users' data, if the user has the owner's rights."""
     run(connection, "withhold_statistics")
 
 
 def list_shown_statistics(connection: Connection) -> list[str]:
-    """Return the columns with data of owners of which ANALYZE keeps values, each with its table."""
+    """Return the columns with users' data of which ANALYZE keeps values, each with its table."""
     return run(connection, "list_shown_statistics").values()
 
 
@@ -104,7 +101,7 @@ def revoke_role(connection: Connection, user: str, role: Role) -> bool:
     """Revoke a user's membership of a role, regardless of grantor; False if it had none."""
     grantors = run(connection, "find_grantors", user=user, role=role_name(role)).values()
     for grantor in grantors:
-        if connection.backend.info.server_version < _GRANTORS_SINCE:
+        if connection.backend.info.server_version < _SEPARATE_GRANTORS_SINCE:
             _change_membership(connection, "revoke_role", user, role)
         else:
             _change_membership(connection, "revoke_role_granted_by", user, role, grantor=str(grantor))
@@ -131,7 +128,7 @@ def _change_membership(connection: Connection, name: str, user: str, role: Role,
 def grant_collection(
     connection: Connection, user: str, collection_id: CollectionId, *, may_write: bool
 ) -> bool:
-    """Let a role see a collection under isolation, and write to it or not; return whether that is new."""
+    """Let a role read a collection under isolation, and write to it or not; return whether anything changed."""
     parameters = {"user": user, "collection_id": collection_id, "may_write": may_write}
     return run(connection, "grant_collection", **parameters).count > 0
 
@@ -139,13 +136,13 @@ def grant_collection(
 def list_rights_beyond(
     connection: Connection, user: str, role: Role, collection_ids: Sequence[CollectionId]
 ) -> list[str]:
-    """Return what a user may do beyond a role: its strongest role, and collections that it may write through others."""
+    """Return rights of a user beyond a role: a stronger role, and collections that it may write through other roles."""
     parameters = {"user": user, "role": role_name(role), "collection_ids": list(collection_ids)}
     return run(connection, "list_rights_beyond", **parameters).values()
 
 
 def list_isolation_gaps(connection: Connection, user: str | None = None) -> list[tuple[str, str]]:
-    """Return readers and writers, or one user, whom isolation does not keep from other texts, with the reasons."""
+    """Return readers and writers, or one user, who reach other collections despite isolation, with the reasons."""
     rows = run(connection, "list_isolation_gaps", user=user).rows()
     return [(str(name), str(reason)) for name, reason in rows]
 
@@ -158,7 +155,7 @@ def forbid_writing(connection: Connection, user: str) -> None:
 def revoke_collections(
     connection: Connection, user: str, collection_ids: Sequence[CollectionId] | None
 ) -> int:
-    """Revoke a role's access to some collections, or to all; return how many grants it had."""
+    """Revoke a role's access to some collections, or to all; return the number of grants revoked."""
     parameters = {"user": user, "collection_ids": None if collection_ids is None else list(collection_ids)}
     return run(connection, "revoke_collections", **parameters).count
 

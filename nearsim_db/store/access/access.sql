@@ -1,6 +1,6 @@
 -- name: read_roles
--- Missing nearsim roles, isolation, owner of the documents, whether readers may read them, number of objects with
--- another owner, and the user's own roles. Catalog only.
+-- Missing roles of nearsim, isolation, owner of the documents, whether readers may read them, number of tables and views
+-- with another owner, whether the user has the owner's rights, and the user's roles. Catalog only.
 WITH nearsim_role AS (SELECT unnest(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin']) AS name)
 SELECT ARRAY(SELECT name FROM nearsim_role WHERE to_regrole(name) IS NULL),
     relrowsecurity, pg_get_userbyid(relowner),
@@ -16,7 +16,7 @@ FROM pg_class
 WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'nearsim') AND relname = 'document'
 
 -- name: create_roles
--- Create the roles that are missing where the user may, and grant their rights if that was not possible before.
+-- Create missing roles if the user may, and grant their rights if that was not possible before.
 SELECT nearsim.create_roles();
 SELECT nearsim.grant_rights() FROM pg_catalog.pg_class
 WHERE oid = to_regclass('nearsim.document') AND nearsim.roles_exist() AND pg_has_role(relowner, 'USAGE')
@@ -24,12 +24,12 @@ WHERE oid = to_regclass('nearsim.document') AND nearsim.roles_exist() AND pg_has
         OR NOT has_table_privilege(to_regrole('nearsim_reader'), pg_class.oid, 'SELECT'))
 
 -- name: withhold_statistics
--- Have ANALYZE keep no values of owners' data, if the user has the owner's rights. Catalog only.
+-- Let ANALYZE keep no values of users' data, if the user has the owner's rights. Catalog only.
 SELECT nearsim.withhold_all_statistics() FROM pg_catalog.pg_class
 WHERE oid = to_regclass('nearsim.document') AND pg_has_role(relowner, 'USAGE')
 
 -- name: list_shown_statistics
--- Columns and index expressions with data of owners of which ANALYZE would keep values, or has kept some. Catalog only.
+-- Columns and index expressions with users' data of which ANALYZE would keep values, or has kept some. Catalog only.
 SELECT concat_ws('.', CAST(oid AS regclass), shown.name)
 FROM pg_catalog.pg_class CROSS JOIN LATERAL nearsim.shown_statistics(oid) AS shown
 WHERE relnamespace IN (to_regnamespace('nearsim'), to_regnamespace('nearsim_index')) AND relkind IN ('r', 'p', 'i', 'I')
@@ -47,7 +47,7 @@ WHERE rolname = %(user)s
 GRANT {role} TO {user}
 
 -- name: find_grantors
--- Roles that granted a membership. From PostgreSQL 16 on each grant is revoked separately. Catalog only.
+-- Roles that granted a membership; from PostgreSQL 16 on, each grant is revoked separately. Catalog only.
 SELECT grantor.rolname
 FROM pg_catalog.pg_auth_members
 JOIN pg_catalog.pg_roles AS granted ON granted.oid = roleid
@@ -72,15 +72,15 @@ JOIN pg_catalog.pg_roles AS member_role ON member_role.oid = member
 WHERE granted.rolname IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin') AND member_role.rolname = %(user)s
 
 -- name: grant_collection
--- Let a role read a collection, or write it too, instead of what was granted before. Relies on collection_access_pkey.
+-- Let a role read a collection, or also write to it, in place of an earlier grant. Relies on collection_access_pkey.
 INSERT INTO nearsim_index.collection_access (collection_id, role_name, may_write)
 VALUES (%(collection_id)s, %(user)s, %(may_write)s)
 ON CONFLICT (collection_id, role_name) DO UPDATE SET may_write = excluded.may_write
 WHERE collection_access.may_write <> excluded.may_write
 
 -- name: list_rights_beyond
--- What a user may do beyond a role of nearsim on some collections, or in general: the strongest role that it has, and
--- roles of which it is a member that may write the collections. Relies on collection_access_pkey.
+-- Rights of a user beyond a role of nearsim, on some collections or in general: the strongest role that it has, and roles
+-- through which, as a member, it may write to the collections. Relies on collection_access_pkey.
 (SELECT 'is a ' || name FROM unnest(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin']) WITH ORDINALITY AS held (name, rank)
 WHERE rank > array_position(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin'], %(role)s)
     AND pg_has_role(to_regrole(quote_ident(%(user)s)), to_regrole(name), 'MEMBER')
@@ -93,8 +93,8 @@ WHERE %(role)s = 'nearsim_reader' AND may_write AND role_name <> %(user)s
     AND pg_has_role(to_regrole(quote_ident(%(user)s)), to_regrole(quote_ident(role_name)), 'MEMBER')
 
 -- name: list_isolation_gaps
--- Readers and writers, or one user, who see or change what isolation keeps from others, each with the reasons.
--- Administrators of nearsim and superusers are left out. Catalog only.
+-- Readers and writers, or one user, who can read or change other collections despite isolation, each with the reasons.
+-- Without administrators of nearsim and superusers. Catalog only.
 SELECT member.rolname, gap.reason
 FROM pg_catalog.pg_roles AS member CROSS JOIN LATERAL (
     SELECT 'has BYPASSRLS and sees all collections' WHERE member.rolbypassrls
@@ -133,7 +133,7 @@ DELETE FROM nearsim_index.collection_access
 WHERE role_name = %(user)s AND (collection_id = ANY(CAST(%(collection_ids)s AS integer[])) OR %(collection_ids)s IS NULL)
 
 -- name: list_access
--- Grants of roles on collections; a role may have been dropped since. Reads the whole table.
+-- Grants on collections; a role may have been dropped since. Reads the whole table.
 SELECT collection.name, access.role_name, access.may_write
 FROM nearsim_index.collection_access AS access JOIN nearsim.collection USING (collection_id)
 ORDER BY collection.name, access.role_name
@@ -150,8 +150,8 @@ GROUP BY member_role.rolname, granted.rolname
 ORDER BY member_role.rolname, granted.rolname
 
 -- name: list_roles_without_collections
--- Readers and writers that see no collection under isolation, neither directly nor through a role they are in. A user
--- without the owner's rights sees only itself here. Few roles: no index needed.
+-- Readers and writers that may read no collection under isolation, neither by a grant to them nor through a role that they
+-- are in. A user without the owner's rights gets only itself. Catalog and collection_access, both small.
 SELECT role.rolname
 FROM pg_catalog.pg_roles AS role
 CROSS JOIN pg_catalog.pg_class

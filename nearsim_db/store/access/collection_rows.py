@@ -1,23 +1,19 @@
-"""Rows of collections."""
+"""Rows of collections: found by name, listed, created, renamed, deleted, counted."""
 
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from nearsim_db.errors import ConflictError, MissingCollectionError
+from nearsim_db.errors import DEFAULT, ConflictError, MissingCollectionError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 
-_FORBIDDEN_CATEGORIES = {
-    "Cc",
-    "Cs",
-    "Zl",
-    "Zp",
-}  # control characters, lone surrogates, line and paragraph separators
+# Control characters, lone surrogates, line and paragraph separators.
+_FORBIDDEN_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
 
-_NAMES_SHOWN = 20  # in a message
+_MAX_NAMES_IN_MESSAGE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +40,21 @@ def get_collection(connection: Connection, name: str) -> Collection:
         return collection
 
     existing = list_collections(connection)
-    names = ", ".join(each.name for each in existing[:_NAMES_SHOWN])
-    if len(existing) > _NAMES_SHOWN:
-        names += f" and {len(existing) - _NAMES_SHOWN:,} more (nearsim collection list)"
+    names = ", ".join(each.name for each in existing[:_MAX_NAMES_IN_MESSAGE])
+    if len(existing) > _MAX_NAMES_IN_MESSAGE:
+        names += f" and {len(existing) - _MAX_NAMES_IN_MESSAGE:,} more (nearsim collection list)"
     raise MissingCollectionError(
         f"collection {name!r} does not exist in {connection.place}; existing collections: {names or 'none yet'}"
     )
+
+
+def default_collection(connection: Connection) -> str:
+    """Return the name of the collection to use if none is named: `default` if it exists, else the only one, as in SQL.
+
+    Returns `default` also if there are no collections, or several others.
+    """
+    name: str | None = run(connection, "find_default_collection", default=DEFAULT).value()
+    return name or DEFAULT
 
 
 def list_collections(connection: Connection) -> list[Collection]:
@@ -63,7 +68,7 @@ def list_unindexed(connection: Connection) -> list[Collection]:
 
 
 def list_unfinished(connection: Connection) -> list[Collection]:
-    """Return collections with documents whose first index is not built, or whose indexes have queued work, by name."""
+    """Return collections with documents whose first index is not built, or whose live indexes have work, by name."""
     return run(connection, "list_unfinished_collections").all(Collection)
 
 
@@ -80,14 +85,15 @@ def ensure_collection(connection: Connection, name: str) -> Collection:
 
     Raises ConflictError if it is missing and the name is not allowed.
     """
-    found = find_collection(connection, name) or _insert_collection(connection, name)
-    return found or get_collection(connection, name)
+    # A concurrent call may create it after the search.
+    collection = find_collection(connection, name) or _insert_collection(connection, name)
+    return collection or get_collection(connection, name)
 
 
 def _refuse_name(name: str) -> None:
     if not name.strip():
         raise ConflictError("the collection name must not be empty")
-    if name != name.strip() or any(unicodedata.category(one) in _FORBIDDEN_CATEGORIES for one in name):
+    if name != name.strip() or any(unicodedata.category(char) in _FORBIDDEN_CATEGORIES for char in name):
         raise ConflictError(
             f"a collection cannot be named {name!r}: leave out control characters, and spaces around the name"
         )
@@ -112,22 +118,22 @@ def delete_collection(connection: Connection, collection: Collection) -> None:
     run(connection, "delete_collection", collection_id=collection.collection_id)
 
 
-def count_documents(connection: Connection, collection_id: CollectionId, most: int | None = None) -> int:
-    """Return the number of documents in a collection, or `most` if it has more."""
-    return int(run(connection, "count_documents", collection_id=collection_id, most=most).value())
+def count_documents(connection: Connection, collection_id: CollectionId, limit: int | None = None) -> int:
+    """Return the number of documents in a collection, or `limit` if it has more."""
+    return int(run(connection, "count_documents", collection_id=collection_id, limit=limit).value())
 
 
 def read_purges(
     connection: Connection, collection_ids: Iterable[CollectionId]
 ) -> dict[CollectionId, datetime]:
-    """Return the time of the last purge of those of some collections that had any."""
-    found = run(connection, "list_purges", collection_ids=list(collection_ids))
-    return {CollectionId(row[0]): row[1] for row in found.rows()}
+    """Return the time of the last purge of those collections that had a purge."""
+    rows = run(connection, "list_purges", collection_ids=list(collection_ids)).rows()
+    return {CollectionId(collection_id): purged_at for collection_id, purged_at in rows}
 
 
 def read_live_states(
     connection: Connection, collection_ids: Iterable[CollectionId]
 ) -> dict[CollectionId, object]:
-    """Return what changes, for each of some collections, when a generation is promoted or texts are purged."""
-    found = run(connection, "list_live_states", collection_ids=list(collection_ids))
-    return {CollectionId(row[0]): row[1:] for row in found.rows()}
+    """Return for each collection a value that changes when a generation is promoted or texts are purged."""
+    rows = run(connection, "list_live_states", collection_ids=list(collection_ids)).rows()
+    return {CollectionId(row[0]): row[1:] for row in rows}

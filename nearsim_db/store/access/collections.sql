@@ -2,6 +2,13 @@
 -- A collection by its name. Relies on collection_name_key.
 SELECT collection_id, name, created_at FROM nearsim.collection WHERE name = %(name)s
 
+-- name: find_default_collection
+-- The collection to use if none is named: the one with the default name, else the only one, else NULL. Relies on
+-- collection_name_key; without a collection of the default name it counts all.
+SELECT coalesce(
+    (SELECT name FROM nearsim.collection WHERE name = %(default)s),
+    (SELECT min(name) FROM nearsim.collection HAVING count(*) = 1))
+
 -- name: list_collections
 -- All collections, by name. Reads all collections.
 SELECT collection_id, name, created_at FROM nearsim.collection ORDER BY name
@@ -39,18 +46,18 @@ UPDATE nearsim.collection SET name = %(name)s WHERE collection_id = %(collection
 DELETE FROM nearsim.collection WHERE collection_id = %(collection_id)s
 
 -- name: count_documents
--- Number of documents of a collection, up to a limit if one is given. Relies on document_collection_doc.
+-- Number of documents of a collection, up to `limit` unless it is NULL. Relies on document_collection_doc.
 SELECT count(*)
-FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT CAST(%(most)s AS bigint)) AS document
+FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT CAST(%(limit)s AS bigint)) AS document
 
 -- name: list_purges
--- Time of the last purge of those among some collections that had any. Relies on collection_pkey.
+-- Time of the last purge of those collections, of some, that had a purge. Relies on collection_pkey.
 SELECT collection_id, purged_at FROM nearsim.collection
 WHERE collection_id = ANY(CAST(%(collection_ids)s AS integer[])) AND purged_at IS NOT NULL
 
 -- name: list_live_states
--- Live generations of some collections, and when their texts were purged last. Relies on collection_pkey, on
--- profile_name_key and on generation_one_live.
+-- Time of the last purge and live generations of some collections. Relies on collection_pkey, on profile_name_key and on
+-- generation_one_live.
 SELECT collection_id, purged_at, ARRAY(
     SELECT generation_id FROM nearsim.profile JOIN nearsim.generation USING (profile_id)
     WHERE profile.collection_id = collection.collection_id AND state = 'live' ORDER BY generation_id)
@@ -62,7 +69,7 @@ INSERT INTO nearsim.profile (collection_id, name) VALUES (%(collection_id)s, %(n
 ON CONFLICT DO NOTHING RETURNING profile_id
 
 -- name: list_profile_names
--- Names of a collection's profiles, also of those without a generation. Relies on profile_name_key.
+-- Names of a collection's profiles, with or without a generation. Relies on profile_name_key.
 SELECT name FROM nearsim.profile WHERE collection_id = %(collection_id)s
 
 -- name: find_default_profile

@@ -22,24 +22,25 @@ WHERE adrelid = CAST('nearsim.generation' AS regclass) AND attname = 'distribute
 SELECT generation_id FROM nearsim.generation WHERE NOT distributed ORDER BY generation_id
 
 -- name: drop_band_policy
--- Policies on distributed tables cannot have subqueries: under isolation nobody would read band rows.
+-- Drop the policy of one server: policies on distributed tables cannot have subqueries.
 DROP POLICY granted ON {table}
 
 -- name: create_closed_policy
--- See drop_band_policy.
+-- Create a policy in place of the one that drop_band_policy drops, by which nobody reads band rows under isolation.
 CREATE POLICY granted ON {table} FOR SELECT USING (false)
 
 -- name: keep_from_nodes
--- Until the transaction ends, send nodes nothing but what distributing a table takes. Objects would be sent with all that
--- they refer to, roles included, which only a superuser may change.
+-- Until the transaction ends, send the nodes only what distributing a table takes. Objects would be sent with everything
+-- that they refer to, roles included, which only a superuser may change.
 SET LOCAL citus.enable_ddl_propagation = off
 
 -- name: join_owners_on_nodes
--- The owner of band rows on the nodes has the same member there as here, the current user: Citus passes on a membership
--- only if it knows the member already. Returns each node that refuses, with the reason. One command a node; catalog only.
+-- Make the current user a member of nearsim_admin, which owns the band rows, on the nodes as on this server: Citus passes
+-- on a membership only if it knows the member already. Returns each node that refuses, with the reason. One command a node;
+-- catalog only.
 SELECT nodename || ':' || nodeport, result
-FROM pg_catalog.pg_roles AS own CROSS JOIN LATERAL pg_catalog.run_command_on_workers(
-    CASE WHEN own.rolname IS NOT NULL THEN $command$
+FROM pg_catalog.pg_roles AS caller CROSS JOIN LATERAL pg_catalog.run_command_on_workers(
+    CASE WHEN caller.rolname IS NOT NULL THEN $command$
         DO $$
         BEGIN
             IF NOT pg_has_role('nearsim_admin', 'USAGE') THEN
@@ -47,7 +48,7 @@ FROM pg_catalog.pg_roles AS own CROSS JOIN LATERAL pg_catalog.run_command_on_wor
             END IF;
         END $$
     $command$ END)
-WHERE own.rolname = current_user AND NOT own.rolsuper AND NOT success AND EXISTS (
+WHERE caller.rolname = current_user AND NOT caller.rolsuper AND NOT success AND EXISTS (
     SELECT FROM pg_catalog.pg_class JOIN pg_catalog.pg_roles AS owner ON owner.oid = relowner
     WHERE pg_class.oid = CAST('nearsim.band' AS regclass) AND owner.rolname = 'nearsim_admin')
 
@@ -56,7 +57,7 @@ WHERE own.rolname = current_user AND NOT own.rolsuper AND NOT success AND EXISTS
 SELECT pg_catalog.create_distributed_table('nearsim.band', 'bucket_hash', colocate_with => 'none')
 
 -- name: set_shard_count
--- Until the transaction ends, have so many shards for each node, unless their number was set. Catalog only.
+-- Until the transaction ends, create `per_node` shards for each node, unless citus.shard_count is set. Catalog only.
 SELECT set_config('citus.shard_count', CAST(%(per_node)s * count(*) AS text), true)
 FROM pg_catalog.pg_dist_node JOIN pg_catalog.pg_settings ON name = 'citus.shard_count' AND source = 'default'
 WHERE noderole = 'primary' AND shouldhaveshards HAVING count(*) > 0
@@ -92,11 +93,11 @@ SELECT generation_id FROM nearsim.generation
 WHERE pg_catalog.to_regclass('nearsim_index.band_' || generation_id) IS NOT NULL ORDER BY generation_id
 
 -- name: grant_leaf_rights
--- Policies and privileges of a generation's own tables.
+-- Set the policies and privileges of a generation's own tables.
 SELECT nearsim.grant_partition_rights({generation_id})
 
 -- name: truncate_local_rows
--- Drop the rows that a distributed table and its partitions had on this server, which nothing reads any more.
+-- Drop the rows that a distributed table and its partitions had on this server, which nothing reads now.
 SELECT pg_catalog.truncate_local_data_after_distributing_table(CAST(%(table)s AS regclass))
 
 -- name: find_isolation
@@ -104,9 +105,8 @@ SELECT pg_catalog.truncate_local_data_after_distributing_table(CAST(%(table)s AS
 SELECT nearsim.is_isolated()
 
 -- name: measure_nodes
--- Each node that may hold shards: host, port, whether it answers, and the shards of band rows on it, their bytes with
--- indexes, their rows as of their last ANALYZE, its max_prepared_transactions, max_connections and wal_level as JSON, or
--- why it does not answer. One command a node; catalog only.
+-- Each node that may hold shards: host, port, whether it answers, and, as JSON, the fields of NodeState, or why it does not
+-- answer. One command a node; catalog only.
 SELECT nodename, nodeport, success, result FROM pg_catalog.run_command_on_workers($command$
     SELECT json_build_object('shards', count(*), 'bytes', coalesce(sum(pg_total_relation_size(oid)), 0),
         'rows', CAST(coalesce(sum(greatest(reltuples, 0)), 0) AS bigint),
@@ -118,7 +118,7 @@ SELECT nodename, nodeport, success, result FROM pg_catalog.run_command_on_worker
 ORDER BY nodename, nodeport
 
 -- name: ask_nodes
--- What a command returns on each node: host, port, whether it answers, and the result. One command a node.
+-- The result of a command on each node: host, port, whether it answers, and the result. One command a node.
 SELECT nodename, nodeport, success, result FROM pg_catalog.run_command_on_workers(%(command)s)
 
 -- name: reach_nodes
@@ -126,9 +126,9 @@ SELECT nodename, nodeport, success, result FROM pg_catalog.run_command_on_worker
 SELECT FROM nearsim.band LIMIT 1
 
 -- name: list_members
--- The commands that create the roles of this server, and their memberships of those of nearsim, as a JSON array of pairs:
--- whether the role is of nearsim or may read, and the command; so that servers are compared. Superusers are left out.
--- Catalog only.
+-- The commands that create the roles of this server and their memberships in roles of nearsim, by which servers are
+-- compared: a JSON array of pairs, whether the role is of nearsim or may read, and the command. Without superusers. Catalog
+-- only.
 SELECT json_agg(json_build_array(
     rolname IN ('nearsim_admin', 'nearsim_writer', 'nearsim_reader')
         OR rolcanlogin AND pg_has_role(role.oid, to_regrole('nearsim_reader'), 'USAGE') IS TRUE, command)
@@ -147,12 +147,11 @@ WHERE command IS NOT NULL AND NOT rolsuper AND (rolcanlogin OR rolname ~ '^nears
 SET LOCAL citus.propagate_set_commands = 'local'
 
 -- name: read_shards
--- Each shard of a distributed table with its node, whether it could be asked, and its catalog state as JSON, or why not:
--- persistence, indexed columns of usable and of unusable indexes; empty if it is missing. One command a shard, catalog
--- only.
+-- Each shard of a distributed table with its node, whether the node answers, and, as JSON, the fields of ShardState, or why
+-- it does not answer; empty if the shard is missing. One command a shard; catalog only.
 SELECT shardid, nodename || ':' || nodeport, success, result
 FROM pg_catalog.run_command_on_shards(CAST(%(table)s AS regclass), $command$
-    WITH own AS (
+    WITH shard_index AS (
         SELECT indisvalid AND indisready AND indislive AS is_usable, (
             SELECT string_agg(attname, ', ' ORDER BY place)
             FROM unnest(CAST(indkey AS smallint[])) WITH ORDINALITY AS k (attnum, place)
@@ -160,16 +159,16 @@ FROM pg_catalog.run_command_on_shards(CAST(%(table)s AS regclass), $command$
         FROM pg_catalog.pg_index WHERE indrelid = pg_catalog.to_regclass('%%1$s')
     )
     SELECT json_build_object('is_logged', relpersistence = 'p',
-        'indexes', ARRAY(SELECT columns FROM own WHERE is_usable),
-        'unusable', ARRAY(SELECT columns FROM own WHERE NOT is_usable))
+        'indexes', ARRAY(SELECT columns FROM shard_index WHERE is_usable),
+        'unusable', ARRAY(SELECT columns FROM shard_index WHERE NOT is_usable))
     FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('%%1$s')
     $command$)
 JOIN pg_catalog.pg_dist_shard_placement USING (shardid)
 ORDER BY shardid
 
 -- name: restore_shards
--- Create the missing shards of a leaf, empty and without an index, for Citus fails to detach it without them. Returns
--- the node of each shard that cannot be created, and the reason. One command a shard; locks nothing that exists.
+-- Create the missing shards of a leaf, empty and without an index, as Citus cannot detach it without them. Returns the node
+-- of each shard that cannot be created, and the reason. One command a shard; locks no existing table.
 SELECT nodename || ':' || nodeport, result
 FROM pg_catalog.run_command_on_colocated_placements('nearsim.band', CAST(%(leaf)s AS regclass), $command$
     CREATE TABLE IF NOT EXISTS %%2$s PARTITION OF %%1$s FOR VALUES FROM ({generation_id}) TO ({generation_id} + 1)
@@ -177,30 +176,30 @@ FROM pg_catalog.run_command_on_colocated_placements('nearsim.band', CAST(%(leaf)
 WHERE NOT success
 
 -- name: restore_shared_shards
--- Create the missing shards of the table that small generations share, empty, and missing indexes; returns as
--- restore_shards does. One command a shard.
+-- Create the missing shards of the table that small generations share, empty, and missing indexes; rows as in
+-- restore_shards. One command a shard.
 SELECT nodename || ':' || nodeport, result
 FROM pg_catalog.run_command_on_colocated_placements('nearsim.band', 'nearsim_index.band_shared', $command$
     CREATE TABLE IF NOT EXISTS %2$s PARTITION OF %1$s FOR VALUES FROM (MINVALUE) TO (100000000);
     DO $$
     DECLARE
-        own_name constant text := replace('%2$s', 'nearsim_index.band_shared', 'band_shared_bucket');
+        index_name constant text := replace('%2$s', 'nearsim_index.band_shared', 'band_shared_bucket');
     BEGIN
-        IF to_regclass('nearsim_index.' || own_name) IS NULL THEN
-            EXECUTE 'CREATE UNIQUE INDEX ' || own_name || ' ON %2$s (generation_id, bucket_hash, doc_id)';
-            EXECUTE 'ALTER TABLE %2$s REPLICA IDENTITY USING INDEX ' || own_name;
+        IF to_regclass('nearsim_index.' || index_name) IS NULL THEN
+            EXECUTE 'CREATE UNIQUE INDEX ' || index_name || ' ON %2$s (generation_id, bucket_hash, doc_id)';
+            EXECUTE 'ALTER TABLE %2$s REPLICA IDENTITY USING INDEX ' || index_name;
         END IF;
     END $$
     $command$)
 WHERE NOT success
 
 -- name: use_connections
--- Until the transaction ends, have as many connections to each node as the server allows, for long statements on all shards.
+-- Until the transaction ends, use as many connections to each node as the server allows, for long statements on all shards.
 SET LOCAL citus.max_adaptive_executor_pool_size TO DEFAULT
 
 -- name: await_band_writers
--- Wait for the transactions that write to the table that small generations share, prepared ones as well, by a lock on each
--- shard, which is released at once. Returns each shard that cannot be locked, and the reason. One command a shard.
+-- Wait for transactions, also prepared ones, that write to the table that small generations share, by a lock on each shard,
+-- which is released at once. Returns each shard that cannot be locked, and the reason. One command a shard.
 SELECT shardid, result FROM pg_catalog.run_command_on_shards('nearsim_index.band_shared', $command$
     DO $$
     BEGIN
@@ -219,18 +218,18 @@ CROSS JOIN (
         SELECT CAST(shardminvalue AS integer) AS low FROM pg_catalog.pg_dist_shard
         WHERE logicalrelid = CAST('nearsim.band' AS regclass)
     ) AS shard
-) AS known
+) AS shards
 
 -- name: list_bucket_members
--- Members of buckets, at most so many. Planned and sent to a shard in a third of the time of look_up_candidates, which
--- reads large buckets up to their limit only. Relies on the index on (bucket_hash, doc_id).
+-- Members of buckets, up to a number of all. Planned and sent to a shard in a third of the time of look_up_candidates, which
+-- reads large buckets only up to the bucket limit. Relies on the index on (bucket_hash, doc_id).
 SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = ANY(CAST(%(bucket_hashes)s AS bigint[]))
-LIMIT %(most)s
+LIMIT %(limit)s
 
 -- name: look_up_heads
--- Documents to compare with a text that is not in the index, rows as in look_up_anchors, of anchors that were read before.
+-- Heads to compare with a text that is not in the index, rows as in look_up_anchors, for anchors that were read before.
 -- Bounded, and the same plan with any statistics. Relies on the same indexes.
-SELECT found.doc_ids, found.sketches, found.digests, found.sizes
+SELECT packed.doc_ids, packed.sketches, packed.digests, packed.sizes
 FROM {serving}
 LEFT JOIN LATERAL (
     WITH twin AS MATERIALIZED (
@@ -240,11 +239,11 @@ LEFT JOIN LATERAL (
         {with_twin_and_its_pairs}
     )
     {packed_heads}
-) AS found ON true
+) AS packed ON true
 
 -- name: delete_next_band
--- Delete the rows of the first band that a generation still has in a table that it shares, on all nodes; those of all bands
--- at once would be a long transaction. Relies on the key.
+-- Delete the rows of the first band that a generation still has in a table that it shares, on all nodes. To delete all bands
+-- at once would take a long transaction. Relies on the key.
 WITH next AS MATERIALIZED (
     SELECT min(bucket_hash) AS bucket_hash FROM {band_leaf} AS band WHERE {of_generation}
 )

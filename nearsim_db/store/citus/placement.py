@@ -1,4 +1,4 @@
-"""Where band rows are: on this server, or on the nodes of a Citus cluster whose coordinator it is; moves."""
+"""The place of band rows: this server, or the nodes of a Citus cluster whose coordinator it is; moves and repairs."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -14,9 +14,8 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, run, statement
 from nearsim_db.store.schema import baseline
 
-_SHARDS_PER_NODE = (
-    4  # unless set: as many nodes can be in use later, and each shard of a bucket costs a look-up time
-)
+# Unless citus.shard_count is set. So many times the nodes can be in use later; each shard makes look-ups slower.
+_SHARDS_PER_NODE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +29,29 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """What a node holds: shards of band rows, their bytes with indexes, and their rows as of their last ANALYZE.
-
-    `prepared_transactions`, `connections` and `wal_level` are its settings. `obstacle` is why it does not answer, empty
-    if it does; if it does not, the figures are 0.
-    """
+    """Band rows and settings of a node."""
 
     host: str
     port: int
-    obstacle: str
-    shards: int = 0
-    bytes: int = 0
-    rows: int = 0
-    prepared_transactions: int = 0
-    connections: int = 0
+    obstacle: str  # why it does not answer; then all figures are 0. Empty if it answers
+    shards: int = 0  # of band rows
+    bytes: int = 0  # with indexes
+    rows: int = 0  # as of the last ANALYZE
+    prepared_transactions: int = 0  # setting max_prepared_transactions
+    connections: int = 0  # setting max_connections
     wal_level: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """Catalog state of a shard; `indexes` are the columns of the usable ones. A missing shard has none."""
+    """State of a shard in the catalog of its node."""
 
     name: str
     node: str
     is_there: bool
     is_logged: bool = False
-    indexes: Sequence[str] = ()
-    unusable: Sequence[str] = ()
+    indexes: Sequence[str] = ()  # columns of each usable index
+    unusable: Sequence[str] = ()  # columns of each unusable index
 
 
 def read_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> list[ShardState]:
@@ -74,13 +69,13 @@ def read_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> list[S
 def restore_shards(connection: Connection, leaves: Leaves) -> None:
     """Create the missing shards of a generation's band table, empty. Raises DatabaseError if that fails.
 
-    Those of the table that small generations share get their index as well.
+    Shards of the table that small generations share also get their index.
     """
     if leaves.are_shared:
-        failed = run(connection, "restore_shared_shards").rows()
+        failures = run(connection, "restore_shared_shards").rows()
     else:
-        failed = run(connection, "restore_shards", leaves, leaf=leaves.qualified("band")).rows()
-    for node, reason in failed:
+        failures = run(connection, "restore_shards", leaves, leaf=leaves.qualified("band")).rows()
+    for node, reason in failures:
         raise DatabaseError(f"a missing shard of {leaves.name('band')} on {node} cannot be created: {reason}")
 
 
@@ -90,7 +85,10 @@ def use_connections(connection: Connection) -> None:
 
 
 def await_writers(connection: Connection) -> None:
-    """Wait until all commits to the band table that generations share are on their nodes. Raises DatabaseError."""
+    """Wait until running transactions that write to the shared band table have ended on the nodes.
+
+    Raises DatabaseError if a shard cannot be locked.
+    """
     for shard_id, reason in run(connection, "await_band_writers").rows():
         raise DatabaseError(f"the shard {shard_id} of band rows cannot be locked: {reason}")
 
@@ -105,23 +103,24 @@ def measure_nodes(connection: Connection) -> list[NodeState]:
 
 
 def list_missing_members(connection: Connection) -> dict[str, list[str]]:
-    """Return by node, as host:port, the commands that create roles and memberships of this server that it lacks."""
-    here = run(connection, "list_members").value()
-    needed = [command for is_needed, command in here if is_needed]
-    asked = {"command": statement("list_members").as_string()}
+    """Return for each node, as host:port, the commands that create the roles and memberships that it lacks."""
+    local = run(connection, "list_members").value()
+    needed = [command for is_needed, command in local if is_needed]
+
     missing = {}
-    for host, port, answers, result in run(connection, "ask_nodes", **asked).rows():
-        there = {command for _, command in json.loads(result or "[]")} if answers else set(needed)
-        missing[f"{host}:{port}"] = [command for command in needed if command not in there]
+    rows = run(connection, "ask_nodes", command=statement("list_members").as_string()).rows()
+    for host, port, answers, result in rows:
+        existing = {command for _, command in json.loads(result or "[]")} if answers else set(needed)
+        missing[f"{host}:{port}"] = [command for command in needed if command not in existing]
     return missing
 
 
 def find_refusal(connection: Connection) -> str:
-    """Return why a node refuses the current user, with the node's name; empty if none does."""
-    inner = connection.backend
+    """Return why a node refuses the current user, with the node's name; empty if no node does."""
+    backend = connection.backend
     try:
-        with inner.transaction():
-            inner.execute(statement("reach_nodes"))
+        with backend.transaction():
+            backend.execute(statement("reach_nodes"))
     except psycopg.OperationalError as error:
         return error.diag.message_primary or str(error)
     return ""
@@ -153,28 +152,32 @@ def distribute_leaf(connection: Connection, leaves: Leaves) -> None:
 
 
 def close_policy(connection: Connection, table: sql.Identifier) -> None:
-    """Let no reader of an isolated collection read a table of band rows."""
+    """Replace the policy on a table of band rows by one that lets nobody read under isolation, as Citus requires."""
     for name in ("drop_band_policy", "create_closed_policy"):
         run(connection, statement(name, table=table))
 
 
 def distribute(connection: Connection, wanted: CitusUse, report: Callable[[str], None]) -> bool:
-    """Distribute band rows over the nodes of the cluster, if that is wanted; return whether they are.
+    """Distribute band rows over the nodes of the cluster, if that is wanted; return whether they are distributed.
 
-    `auto` does it on a coordinator with nodes. Those of a restored dump are distributed over the nodes of this
-    cluster, or kept on this server. Raises DatabaseError if it is wanted, or was done, and cannot be.
+    `auto` does so on a coordinator with nodes. Band rows of a restored dump are distributed over the nodes of this
+    cluster, or kept on this server. Raises DatabaseError for `yes` if that is impossible, and for `no` if they are
+    distributed already.
     """
     was_distributed = is_distributed(connection)
-    is_restored = was_distributed and not has_shards(connection)  # from a dump of a cluster's database
+    # A dump of a cluster's database has the settings of a cluster, but no shards.
+    is_restored = was_distributed and not has_shards(connection)
     if was_distributed and not is_restored:
         if wanted == "no":
             raise DatabaseError(
                 "the band rows are on the nodes of a Citus cluster already; leave out --citus no"
             )
         return True
+
     obstacle = "it is not wanted" if wanted == "no" else _obstacle(connection)
     if obstacle and wanted == "yes":
         raise DatabaseError(f"the band rows cannot be distributed: {obstacle}")
+
     if is_restored:
         report(f"band rows restored from a Citus cluster are {'kept here' if obstacle else 'distributed'}")
     if not obstacle:
@@ -191,6 +194,7 @@ def _obstacle(connection: Connection) -> str:
         return (
             "this database has no Citus with nodes: CREATE EXTENSION citus, then SELECT citus_add_node(...)"
         )
+
     if not run(connection, "is_coordinator").value():
         return "this server is a node of the cluster; use its coordinator"
     if local := run(connection, "list_local_generations").values():
@@ -207,36 +211,44 @@ _PARENT_AND_SHARED = (sql.Identifier(SCHEMA, "band"), Leaves(GenerationId(1)).ta
 
 
 def _distribute(connection: Connection) -> None:
+    # Nodes need nothing but the table and its owner.
     run(connection, "keep_from_nodes")
     for node, reason in run(connection, "join_owners_on_nodes").rows():
         raise DatabaseError(f"{node} refuses this user's membership of nearsim_admin: {reason}")
-    for one in _PARENT_AND_SHARED:
-        close_policy(connection, one)
+
+    # Replace policies and functions that Citus cannot run.
+    for table in _PARENT_AND_SHARED:
+        close_policy(connection, table)
     for file in files("nearsim_db.store").joinpath("citus/functions").iterdir():
         connection.execute(file.read_bytes())
+
     run(connection, "set_distributed")
     run(connection, "set_shard_count", per_node=_SHARDS_PER_NODE)
     run(connection, "distribute_bands")
-    # A new database has no generations, but a restored one has: partitions follow their parent, new ones do not.
+
+    # A restored database has generations. Their attached tables follow the parent, standalone ones do not.
     standalone = [
-        Leaves(number, distributed=True) for number in run(connection, "list_local_leaves").values()
+        Leaves(generation_id, distributed=True)
+        for generation_id in run(connection, "list_local_leaves").values()
     ]
     for leaves in standalone:
         distribute_leaf(connection, leaves)
-    for table in (f"{SCHEMA}.band", *(leaves.qualified("band") for leaves in standalone)):
-        run(connection, "truncate_local_rows", table=table)
+    for name in (f"{SCHEMA}.band", *(leaves.qualified("band") for leaves in standalone)):
+        run(connection, "truncate_local_rows", table=name)
 
 
 def _keep_here(connection: Connection) -> None:
-    """Make a restored schema that of one server."""
-    for one in _PARENT_AND_SHARED:
-        run(connection, statement("drop_band_policy", table=one))
+    """Give a restored schema the policies and functions of one server."""
+    for table in _PARENT_AND_SHARED:
+        run(connection, statement("drop_band_policy", table=table))
+
     schema = baseline.migrations_directory() / "schema"
     replaced = files("nearsim_db.store").joinpath("citus/functions").iterdir()
-    for file in (*(f"functions/{one.name}" for one in replaced), "roles/band_policy.sql"):
-        connection.execute((schema / file).read_bytes())
-    for number in run(connection, "list_band_leaves").values():
-        leaves = Leaves(number)
+    for name in (*(f"functions/{file.name}" for file in replaced), "roles/band_policy.sql"):
+        connection.execute((schema / name).read_bytes())
+
+    for generation_id in run(connection, "list_band_leaves").values():
+        leaves = Leaves(generation_id)
         run(connection, statement("drop_band_policy", table=leaves.table("band")))
         run(connection, "grant_leaf_rights", leaves)
     run(connection, "set_local")

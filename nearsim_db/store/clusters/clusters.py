@@ -1,4 +1,4 @@
-"""Clusters of one generation: ties between documents, members and survivors."""
+"""Clusters of one generation: ties between documents, members, survivors, and vetoes that keep clusters apart."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,27 +13,28 @@ from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import unpacked_ids
 from nearsim_db.store.driver.statements import GenerationStatements, statement
 
-_DOCUMENTS_AT_ONCE = 400_000  # that have ties
+# Each row has the ties of a document, of one kind.
+_ROWS_PER_FETCH = 400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Ties(Columns):
-    """Ties between documents: `pairs` (m, 2) int64 of heads, `twins` (t, 2) of (head, twin), `pins` (p, 2).
+    """Ties between documents: int64 of (n, 2). A tie that was read from both ends occurs twice.
 
-    If numbers must be equal, the first twin of each number stands for the head. Ties read from both ends occur twice.
+    If numbers must be equal, the first twin with each number takes the place of the head.
     """
 
-    pairs: Ints
-    twins: Ints
+    pairs: Ints  # heads
+    twins: Ints  # head and twin
     pins: Ints
 
     @property
     def edges(self) -> Ints:
-        """Return all kinds concatenated."""
+        """Return the ties of all kinds."""
         return np.concatenate((self.pairs, self.twins, self.pins))
 
     def among(self, doc_ids: Ints) -> "Ties":
-        """Return the ties between sorted documents, each once; the smaller document first except for twins."""
+        """Return the ties between some documents, sorted, each once: head and twin, else the smaller doc_id first."""
         kinds = self.pairs, self.twins, self.pins
         pairs, twins, pins = (edges[np.isin(edges, doc_ids).all(axis=1)] for edges in kinds)
         return Ties(*(np.unique(edges, axis=0) for edges in (np.sort(pairs), twins, np.sort(pins))))
@@ -44,19 +45,19 @@ NO_TIES = Ties(NO_EDGES, NO_EDGES, NO_EDGES)
 
 @dataclass(frozen=True, slots=True)
 class Members(Columns):
-    """Members of clusters, sorted by doc_id: doc_ids and cluster_ids int64, survives bool, all of one length."""
+    """Members of clusters, sorted by doc_id."""
 
-    doc_ids: Ints
-    cluster_ids: Ints
-    survives: Mask
+    doc_ids: Ints  # int64 of n
+    cluster_ids: Ints  # int64 of n
+    survives: Mask  # bool of n
 
     @property
     def edges(self) -> Ints:
-        """Return each member with its cluster_id, (m, 2)."""
+        """Return each member with its cluster_id: int64 of (n, 2)."""
         return np.stack((self.doc_ids, self.cluster_ids), axis=1)
 
     def merged(self, other: "Members") -> "Members":
-        """Merge with other members, disjoint from these."""
+        """Merge with other members that have no document in common with these."""
         both = Members.joined([self, other])
         return both.take(np.argsort(both.doc_ids))
 
@@ -68,30 +69,30 @@ class ClusterTable(GenerationStatements):
     """Ties of a generation's documents, and the members of its clusters."""
 
     def stream_ties(self, collection_id: CollectionId, *, same_numbers: bool) -> Iterator[Ties]:
-        """Yield all ties of a generation in batches; with `same_numbers` only pairs and twins of equal numbers."""
+        """Yield all ties of a generation in batches; with `same_numbers` only pairs and twins with equal numbers."""
         name = "read_ties_same_numbers" if same_numbers else "read_ties"
         self.run("plan_for_all_rows")
         with self.connection.backend.cursor(
             name=f"{self.connection.cursor_prefix}_{name}", binary=True
         ) as cursor:
             cursor.execute(statement(name, self.leaves), {"collection_id": collection_id})
-            while rows := cursor.fetchmany(_DOCUMENTS_AT_ONCE):
+            while rows := cursor.fetchmany(_ROWS_PER_FETCH):
                 yield _ties(rows)
 
     def read_ties_of(self, collection_id: CollectionId, doc_ids: Ints, *, same_numbers: bool) -> Ties:
-        """Return the ties of some documents; some may occur twice."""
+        """Return the ties of some documents; a tie between two of them may occur twice."""
         name = "read_ties_of_same_numbers" if same_numbers else "read_ties_of"
         parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
         return _ties(self.run(name, "binary", **parameters).rows())
 
     def read_similarities(self, pairs: Ints) -> Floats:
-        """Return the similarities of pairs, each end given by its head or a twin: (m, 2) int64 -> (m,)."""
+        """Return the similarities of pairs, whose ends may be heads or twins: int64 of (m, 2) -> float64 of m."""
         parameters = {"left_ids": packed_ids(pairs[:, 0]), "right_ids": packed_ids(pairs[:, 1])}
         content = self.run("read_similarities", "binary", **parameters).value()
         return np.frombuffer(content, ">f8").astype(np.float64)
 
     def read_first_twins(self, heads: Ints) -> Ints:
-        """Return the first twin of each number for some heads."""
+        """Return the first twins with each number of some heads."""
         return np.array(self.run("read_first_twins", doc_ids=packed_ids(heads)).values(), np.int64)
 
     def read_members(self) -> Members:
@@ -99,7 +100,7 @@ class ClusterTable(GenerationStatements):
         return self._members("read_members", {})
 
     def read_members_of(self, doc_ids: Ints) -> Members:
-        """Return the clustered documents among some."""
+        """Return the members of clusters among some documents."""
         return self._members("read_members_of", {"doc_ids": packed_ids(doc_ids)})
 
     def read_clusters_of(self, doc_ids: Ints) -> Members:
@@ -111,7 +112,7 @@ class ClusterTable(GenerationStatements):
         return self._members("read_survivors", {"cluster_ids": packed_ids(cluster_ids)})
 
     def relabel(self, old_ids: Ints, new_ids: Ints) -> None:
-        """Replace cluster_ids by others that are not among the old ones."""
+        """Replace cluster_ids; no new id may be among the old ones."""
         if len(old_ids):
             self.run("relabel_clusters", old_ids=packed_ids(old_ids), new_ids=packed_ids(new_ids))
 
@@ -120,6 +121,7 @@ class ClusterTable(GenerationStatements):
         removed = stored.doc_ids[~np.isin(stored.doc_ids, now.doc_ids)]
         if len(removed):
             self.run("delete_members", doc_ids=packed_ids(removed))
+
         changed = now.take(~_are_stored(now, stored))
         if len(changed.doc_ids):
             parameters = {
@@ -130,13 +132,12 @@ class ClusterTable(GenerationStatements):
             self.run("upsert_members", **parameters)
 
     def _members(self, name: str, parameters: Mapping[str, object]) -> Members:
-        rows = self.run(name, "binary", **parameters).rows()
-        cluster_ids, survives, doc_ids = _unpacked(rows)
+        cluster_ids, survives, doc_ids = _unpacked(self.run(name, "binary", **parameters).rows())
         order = np.argsort(doc_ids)
         return Members(doc_ids[order], cluster_ids[order], survives[order] > 0)
 
     def find_vetoed(self, collection_id: CollectionId, doc_ids: Ints, cluster_ids: Ints) -> Ints:
-        """Return the documents, and the clusters by any member, that are or were vetoed with another document."""
+        """Return documents, and clusters with a member, that are or were vetoed with another document."""
         parameters = {
             "collection_id": collection_id,
             "doc_ids": packed_ids(doc_ids),
@@ -145,9 +146,10 @@ class ClusterTable(GenerationStatements):
         return unpacked_ids(self.run("find_vetoed", "binary", **parameters).value())
 
     def rank_documents(self, doc_ids: Ints, policy: str, names: Sequence[str], scores: Floats) -> Ints:
-        """Return documents in the order of the keep policy, best first; `names` are its sources, or its field.
+        """Return documents in the order of the keep policy, best first.
 
-        `scores` are the numbers that a policy ranks by which does not rank by the documents, the highest best.
+        `names`: the sources or the field that the policy names
+        `scores`: a number for each document, the highest best, if the policy does not rank by columns of documents
         """
         parameters = {
             "doc_ids": packed_ids(doc_ids),
@@ -162,7 +164,7 @@ class ClusterTable(GenerationStatements):
         return bool(self.run("has_veto", collection_id=collection_id).value())
 
     def read_vetoes(self, collection_id: CollectionId) -> Ints:
-        """Return the active vetoes of a collection, (v, 2) int64."""
+        """Return the active vetoes of a collection: int64 of (v, 2)."""
         content = self.run("read_vetoes", "binary", collection_id=collection_id).value()
         return unpacked_ids(content).reshape(-1, 2)
 
@@ -176,23 +178,24 @@ def _are_stored(now: Members, stored: Members) -> Mask:
     if not len(stored.doc_ids):
         return np.zeros(len(now.doc_ids), bool)
     rows = np.searchsorted(stored.doc_ids, now.doc_ids).clip(max=len(stored.doc_ids) - 1)
-    same: Mask = (
+    are_equal: Mask = (
         (stored.doc_ids[rows] == now.doc_ids)
         & (stored.cluster_ids[rows] == now.cluster_ids)
         & (stored.survives[rows] == now.survives)
     )
-    return same
+    return are_equal
 
 
 def _ties(rows: Sequence[tuple[int, int, bytes]]) -> Ties:
-    keys, kinds, others = _unpacked(rows)
-    edges = np.stack((keys, others), axis=1)
+    """Return ties from rows of a document, a kind (pair 0, twin 1, pin 2), and packed other documents."""
+    doc_ids, kinds, other_ids = _unpacked(rows)
+    edges = np.stack((doc_ids, other_ids), axis=1)
     return Ties(*(edges[kinds == kind] for kind in range(3)))
 
 
 def _unpacked(rows: Sequence[tuple[int, int, bytes]]) -> tuple[Ints, Ints, Ints]:
-    """Return rows of (id, kind, packed ids) as three arrays of equal length, id and kind repeated."""
-    lengths = np.array([len(row[2]) // 8 for row in rows], np.int64)
+    """Return rows of (id, number, packed ids) as three arrays of equal length, id and number repeated."""
+    counts = np.array([len(row[2]) // 8 for row in rows], np.int64)
     keys = np.array([row[0] for row in rows], np.int64)
-    kinds = np.array([row[1] for row in rows], np.int64)
-    return np.repeat(keys, lengths), np.repeat(kinds, lengths), unpacked_ids(b"".join(row[2] for row in rows))
+    numbers = np.array([row[1] for row in rows], np.int64)
+    return np.repeat(keys, counts), np.repeat(numbers, counts), unpacked_ids(b"".join(row[2] for row in rows))

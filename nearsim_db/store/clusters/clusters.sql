@@ -1,6 +1,6 @@
 -- name: read_ties_same_numbers
--- read_ties restricted to equal numbers. Twins with equal numbers are tied to the first of them; pins are ties
--- whatever the numbers. Relies on the index on head_id and on verdict_collection.
+-- As read_ties, but pairs and twins tie only documents with equal numbers: twins to the first twin with their number, the
+-- first twins of paired heads to each other. Relies on the index on head_id and on verdict_collection.
 WITH same_numbers AS (
     SELECT head_id, numbers_digest, min(doc_id) AS first_id FROM {signature} AS signature
     WHERE head_id IS NOT NULL GROUP BY head_id, numbers_digest
@@ -22,9 +22,9 @@ WHERE {is_pin_of_signed}
 GROUP BY left_id
 
 -- name: read_ties
--- All ties between documents: pairs (0), twins with their head (1), and pins between signed documents (2). One row per
--- document, the other ends packed as eight bytes each. Relies on the key of the pairs, on the index on head_id and on
--- verdict_collection.
+-- All ties between documents: pairs (0), twins with their head (1), and pins between signed documents (2). One row for each
+-- document and kind, the other ends packed as eight bytes each. Relies on the key of the pairs, on the index on head_id and
+-- on verdict_collection.
 SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {tying_pair} AS similar_pair GROUP BY left_id
 UNION ALL
 SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
@@ -34,8 +34,8 @@ WHERE {is_pin_of_signed}
 GROUP BY left_id
 
 -- name: read_ties_of_same_numbers
--- read_ties_of restricted to equal numbers: the first twin of each number is tied to the others, and to the first of
--- the same number among those paired with its head. Pins are ties whatever the numbers. Relies on the same indexes.
+-- As read_ties_of, but pairs and twins tie only documents with equal numbers, as in read_ties_same_numbers. `class` has the
+-- requested documents of a head and a number with the first twin of these. Relies on the same indexes.
 WITH class AS MATERIALIZED (
     SELECT requested.head_id, requested.numbers_digest, requested.doc_ids, first.doc_id AS first_id
     FROM (
@@ -68,9 +68,9 @@ WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc
     AND {is_pin_of_signed}
 
 -- name: read_ties_of
--- Ties of some documents: pairs (0), head and, for heads, twins (1), pins (2). Of a twin only its head is read. Relies
--- on the keys and on the indexes on right_id and head_id and those of verdict. (Not LATERAL: the planner would take
--- every document for a hub with as many pairs as the average.)
+-- Ties of some documents: pairs (0), twins (1), pins (2). A head is read with all its twins, a twin only with its head.
+-- Relies on the keys, on the indexes on right_id and head_id and on the indexes of verdict. Not LATERAL: the planner would
+-- expect of every document as many pairs as documents with pairs have on average.
 SELECT doc_id, 0, string_agg(int8send(other_id), '') FROM {pair_end} AS pair
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND NOT by_passage GROUP BY doc_id
 UNION ALL
@@ -85,50 +85,51 @@ WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc
     AND {is_pin_of_signed}
 
 -- name: read_similarities
--- Similarities of pairs named by their documents or by twins of them, packed as eight bytes each in the given order; 0
--- for a pair that no longer exists. Relies on the keys.
+-- Similarities of pairs, named by heads or twins, packed as eight bytes each in the order of the query; 0 for a pair that
+-- no longer exists. Relies on the keys.
 SELECT coalesce(string_agg(float8send(coalesce(pair.similarity, 0)), '' ORDER BY requested.row), '')
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) WITH ORDINALITY
     AS requested (left_id, right_id, row)
-LEFT JOIN {signature} AS one ON one.doc_id = requested.left_id
-LEFT JOIN {signature} AS other ON other.doc_id = requested.right_id
-LEFT JOIN {tying_pair} AS pair ON pair.left_id = least(one.head_id, other.head_id)
-    AND pair.right_id = greatest(one.head_id, other.head_id)
+LEFT JOIN {signature} AS l ON l.doc_id = requested.left_id
+LEFT JOIN {signature} AS r ON r.doc_id = requested.right_id
+LEFT JOIN {tying_pair} AS pair
+    ON pair.left_id = least(l.head_id, r.head_id) AND pair.right_id = greatest(l.head_id, r.head_id)
 
 -- name: read_first_twins
--- The first twin of each number for some heads: these are tied and untied with the pairs of their head. Relies on the
--- index on head_id.
+-- The first twins with each number of some heads: pairs of the head tie them too. Relies on the index on head_id.
 SELECT min(doc_id) FROM {signature} AS signature
 WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id <> doc_id
 GROUP BY head_id, numbers_digest
 
 -- name: read_members
--- Members of all clusters, survivors in rows of their own, packed as eight bytes each. Reads the whole table.
+-- Members of all clusters, one row for survivors and one for other members, packed as eight bytes each. Reads the whole
+-- table.
 SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member} AS cluster_member
 GROUP BY cluster_id, is_survivor
 
 -- name: read_members_of
--- Clusters of some documents. Relies on the leaf's key.
+-- The members of clusters among some documents, rows as in read_members. Relies on the leaf's key.
 SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member} AS cluster_member
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 GROUP BY cluster_id, is_survivor
 
 -- name: read_clusters_of
--- All members of the clusters of some documents. Relies on the leaf's key and on its index on cluster_id.
+-- All members of the clusters of some documents, rows as in read_members. Relies on the leaf's key and on its index on
+-- cluster_id.
 SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member} AS cluster_member
 WHERE cluster_id = ANY (ARRAY(
     SELECT cluster_id FROM {cluster_member} AS cluster_member WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))))
 GROUP BY cluster_id, is_survivor
 
 -- name: read_survivors
--- The survivor of each of some clusters. Relies on the leaf's index on (cluster_id, is_survivor, doc_id).
+-- The survivors of some clusters, rows as in read_members. Relies on the leaf's index on (cluster_id, is_survivor, doc_id).
 SELECT cluster_id, is_survivor, int8send(doc_id) FROM {cluster_member} AS cluster_member
 WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 
 -- name: rank_documents
--- Documents in the order of the keep policy, best first, packed as eight bytes each, those before that a person chose to
--- keep, the newest choice first; ties go to the earlier date, then
--- to the smaller doc_id, for latest to the larger one. Each is looked up, whatever the statistics: the table may count as empty. Relies on
+-- Documents in the order of the keep policy, best first, packed as eight bytes each. Documents that a person chose to keep
+-- come first, the newest choice before others; ties go to the earlier date, then to the smaller doc_id (for latest to the
+-- larger one). LATERAL with LIMIT looks each document up, whatever the statistics: the table may count as empty. Relies on
 -- document_pkey.
 SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
     (SELECT max(pin_id) FROM nearsim.survivor_pin WHERE survivor_pin.doc_id = document.doc_id
@@ -147,13 +148,13 @@ FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(scores)s AS double precision[]
 LEFT JOIN LATERAL (SELECT * FROM nearsim.document WHERE doc_id = requested.doc_id LIMIT 1) AS document ON true
 
 -- name: relabel_clusters
--- Give merged clusters the id of the cluster they are merged into. Relies on the leaf's index on cluster_id.
+-- Give merged clusters the id of the cluster that they are merged into. Relies on the leaf's index on cluster_id.
 UPDATE {cluster_member_leaf} AS member SET cluster_id = moved.new_id
 FROM unnest(CAST(%(old_ids)s AS bigint[]), CAST(%(new_ids)s AS bigint[])) AS moved (old_id, new_id)
 WHERE {of_view} AND member.cluster_id = moved.old_id
 
 -- name: delete_members
--- Delete members that are in no cluster. Relies on the leaf's key.
+-- Delete members that are in no cluster now. Relies on the leaf's key.
 DELETE FROM {cluster_member_leaf} WHERE {of_view} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: upsert_members
@@ -165,23 +166,23 @@ FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(cluster_ids)s AS bigint[]), CA
 ON CONFLICT (generation_id, doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
 
 -- name: read_clusters
--- Clusters of some size by size, largest first, with survivor, members by external id in doc_id order, and the
--- survivor's title. Reads what the view clusters reads.
+-- Clusters of a minimum size, largest first: survivor, members by external id in doc_id order, title of the survivor. Reads
+-- what the view clusters reads.
 SELECT cluster_id, survivor_external_id, members, survivor_title FROM nearsim.clusters
 WHERE {of_view} AND documents >= %(min_size)s
 ORDER BY documents DESC, cluster_id
 
 -- name: find_cluster
--- The cluster of a document, by its external id, else the cluster of that number. Relies on document_external_id_key, on
--- the leaf's key and on its index on cluster_id.
+-- The cluster of the document with an external id, else the cluster with that number. Relies on document_external_id_key,
+-- on the leaf's key and on its index on cluster_id.
 SELECT coalesce(
     (SELECT member.cluster_id FROM nearsim.document JOIN {cluster_member} AS member USING (doc_id)
         WHERE document.collection_id = %(collection_id)s AND document.external_id = %(name)s),
     (SELECT cluster_id FROM {cluster_member} AS cluster_member WHERE cluster_id = CAST(%(number)s AS bigint) LIMIT 1))
 
 -- name: read_cluster
--- The documents of a cluster, the survivor first, then the most similar to it; twins have similarity 1, and documents
--- that are no pair with the survivor none. Relies on the leaf's index on cluster_id and on the keys of the leaves.
+-- The documents of a cluster, the survivor first, then the most similar to it. Similarity with the survivor: 1 for a twin,
+-- NULL without a pair. Relies on the leaf's index on cluster_id and on the keys of the leaves.
 SELECT member.cluster_id, document.external_id, document.title, member.is_survivor,
     CASE WHEN member.is_survivor THEN NULL WHEN own.head_id = kept.head_id THEN 1 ELSE pair.similarity END AS similarity,
     own.numbers_digest <> kept.numbers_digest, document.source, document.published_at,

@@ -28,35 +28,31 @@ Kind = Literal[
     "generation_gone",
 ]
 
-_PRUNING = 1
+# The id of the lock Lock.EVENT that keeps apart sessions that prune.
+_PRUNING_LOCK_ID = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change of a pair, a cluster or a generation; fields that do not belong to its kind are None.
-
-    `left`, `right` and `survivor` are external ids, None for deleted documents. `other_ids` are the clusters that were
-    merged, or that a cluster was split into, or its former id; `other_survivor_ids` are their survivors. The similarity
-    of a new pair is an estimate unless `verified`.
-    """
+    """A change of a pair, a cluster or a generation; fields that do not belong to its kind are None."""
 
     event_id: int
     kind: Kind
     at: datetime
     collection: str | None
     profile: str | None
-    left: str | None
-    right: str | None
-    similarity: float | None
-    survivor: str | None
+    left: str | None  # external id, None for a deleted document
+    right: str | None  # external id, None for a deleted document
+    similarity: float | None  # of a new pair
+    survivor: str | None  # external id, None for a deleted document
     left_id: int | None
     right_id: int | None
     cluster_id: int | None
     survivor_id: int | None
-    other_ids: tuple[int, ...] | None
-    other_survivor_ids: tuple[int, ...] | None
+    other_ids: tuple[int, ...] | None  # clusters merged into this one, or split off it, or its former id
+    other_survivor_ids: tuple[int, ...] | None  # survivors of these clusters
     generation_id: int
-    verified: bool | None
+    verified: bool | None  # False: `similarity` is an estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +65,32 @@ class EventFilter:
 
 
 def read_newest(connection: Connection) -> int:
-    """Return the number of the last event, 0 if there is none; all smaller ones are visible too."""
+    """Return the number of the last event, 0 if there is none; all events with smaller numbers are visible too."""
     return int(run(connection, "read_newest_event").value())
 
 
 def read_events(
-    connection: Connection, wanted: EventFilter, after: int, newest: int, most: int
+    connection: Connection, wanted: EventFilter, after: int, newest: int, max_events: int
 ) -> list[tuple[Event, bool]]:
-    """Return the next events after one and up to `newest`, each with whether it is a pruning tombstone."""
+    """Return the next events with numbers above `after` and up to `newest`, each with whether it is a pruned mark.
+
+    A pruned mark is the last event that was pruned of a kind and profile.
+    """
     parameters = {
         "collection_id": wanted.collection_id,
         "profile_id": wanted.profile_id,
         "kinds": None if wanted.kinds is None else list(wanted.kinds),
         "after": after,
         "newest": newest,
-        "most": most,
+        "max_events": max_events,
     }
     return run(connection, "read_events", **parameters).all(_event)
 
 
-def prune(connection: Connection, age_seconds: int, most: int) -> int:
-    """Delete up to `most` events older than an age; return their number."""
-    take_transaction_lock(connection, Lock.EVENT, _PRUNING)
-    return int(run(connection, "prune_events", age=age_seconds, most=most).value())
+def prune(connection: Connection, age_seconds: int, max_events: int) -> int:
+    """Delete up to `max_events` events older than an age; return their number."""
+    take_transaction_lock(connection, Lock.EVENT, _PRUNING_LOCK_ID)
+    return int(run(connection, "prune_events", age=age_seconds, max_events=max_events).value())
 
 
 def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: "Ints") -> int:
@@ -100,7 +99,7 @@ def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: "
 
 
 def _event(*row: Any) -> tuple[Event, bool]:
-    *values, other_ids, other_survivor_ids, generation_id, verified, pruned = row
-    others = None if other_ids is None else tuple(other_ids)
-    survivors = None if other_survivor_ids is None else tuple(other_survivor_ids)
-    return Event(*(*values, others, survivors, generation_id, verified)), pruned
+    *values, other_ids, other_survivor_ids, generation_id, verified, is_pruned = row
+    other_ids = None if other_ids is None else tuple(other_ids)
+    other_survivor_ids = None if other_survivor_ids is None else tuple(other_survivor_ids)
+    return Event(*(*values, other_ids, other_survivor_ids, generation_id, verified)), is_pruned

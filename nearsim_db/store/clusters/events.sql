@@ -1,5 +1,5 @@
 -- name: read_newest_event
--- Largest event_id; all smaller ones are visible too. Relies on event_pkey.
+-- Largest event_id; all events with smaller ones are visible too. Relies on event_pkey.
 SELECT coalesce(max(event_id), 0) FROM nearsim.event
 
 -- name: read_events
@@ -12,13 +12,13 @@ WHERE event_id > %(after)s AND event_id <= %(newest)s
     AND (CAST(%(collection_id)s AS integer) IS NULL OR collection_id = (SELECT CAST(%(collection_id)s AS integer)))
     AND (CAST(%(profile_id)s AS integer) IS NULL OR profile_id = %(profile_id)s)
     AND (CAST(%(kinds)s AS text[]) IS NULL OR kind = ANY(CAST(%(kinds)s AS text[])))
-ORDER BY event_id LIMIT %(most)s
+ORDER BY event_id LIMIT %(max_events)s
 
 -- name: prune_events
--- Delete the oldest events past an age. Of each kind and profile the last one deleted is kept as an empty mark and
--- replaces the mark before. Relies on event_pkey, as event_id and `at` grow together, and on event_pruned.
+-- Delete the oldest events past an age. The last one of each kind and profile is kept as an empty mark, which replaces the
+-- mark before. Relies on event_pkey, as event_id and `at` grow together, and on event_pruned.
 WITH oldest AS MATERIALIZED (
-    SELECT event_id, at, profile_id, kind FROM nearsim.event WHERE pruned IS NULL ORDER BY event_id LIMIT %(most)s
+    SELECT event_id, at, profile_id, kind FROM nearsim.event WHERE pruned IS NULL ORDER BY event_id LIMIT %(max_events)s
 ), expired AS MATERIALIZED (
     SELECT event_id, profile_id, kind, event_id = max(event_id) OVER (PARTITION BY profile_id, kind) AS is_last
     FROM oldest WHERE at < clock_timestamp() - make_interval(secs => %(age)s)
@@ -35,8 +35,8 @@ WITH oldest AS MATERIALIZED (
 SELECT count(*) FROM expired
 
 -- name: purge_events
--- Delete events with the similarity of purged documents. Events are kept for a few days only: no index on
--- documents.
+-- Delete events with the similarity of purged documents. Reads all events: they are kept for a few days, and have no index
+-- on documents.
 DELETE FROM nearsim.event
 WHERE collection_id = %(collection_id)s AND kind = 'pair_found' AND pruned IS NULL
     AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))

@@ -1,6 +1,6 @@
 """Queries behind the report, in one snapshot: aggregates, and the first rows of long lists."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,43 +18,38 @@ from nearsim_db.store.query_rows import with_rounded_estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
-    """Counts of a collection's documents; dates are UTC texts, None if none is finite."""
+class CorpusCounts:
+    """Counts of a collection's documents."""
 
     documents: int
     with_title: int
     with_source: int
     with_date: int
     sources: int
-    first_date: str | None
+    first_date: str | None  # UTC; None without a finite date
     last_date: str | None
-    pinned: int
+    pinned: int  # active verdicts
     vetoed: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """Measures of how suspicious a cluster is; `members` includes the survivor.
-
-    `chained` members have no pair with the survivor; `mean` and `least` are the similarities of the others with it,
-    None if there are none. The numbers of `renumbered` members differ. `span_seconds` is the time between
-    the first and the last date.
-    """
+    """Measures of how suspicious a cluster is."""
 
     cluster_id: int
     survivor_id: int
-    members: int
-    chained: int
-    mean: float | None
+    members: int  # with the survivor
+    chained: int  # members without a pair with the survivor
+    mean: float | None  # similarity of the other members with the survivor; None if there are none
     least: float | None
-    renumbered: int
+    renumbered: int  # members whose numbers differ from the survivor's
     sources: int
-    span_seconds: float | None
+    span_seconds: float | None  # from the first to the last date
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a cluster; `similarity` is with the survivor, None without a pair of the two."""
+    """A member of a cluster."""
 
     external_id: str
     title: str | None
@@ -62,18 +57,18 @@ class Member:
     date: str | None
     url: str | None
     survives: bool
-    similarity: float | None
+    similarity: float | None  # with the survivor; None if they are not a pair
     numbers_differ: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
-    """A source: its documents, those in clusters, the clusters whose earliest document it published, its survivors."""
+    """Counts of a source."""
 
     source: str | None
     documents: int
-    clustered: int
-    first: int
+    clustered: int  # documents in clusters
+    first: int  # clusters whose earliest document is of this source
     survivors: int
 
 
@@ -81,7 +76,7 @@ class SourceCount:
 class Copies:
     """Pairs of documents of two sources, by which one was published first.
 
-    Delays are medians in seconds, None without dates. Within one source all pairs count as `one_first`.
+    Delays are medians, None without dates. Within one source all pairs count as `one_first`.
     """
 
     one: str | None
@@ -96,40 +91,40 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class TimeStep:
-    """Dated documents of a step of time that begins at `begin`; `copies` came after the first of their cluster."""
+    """Documents with a date in a step of time."""
 
     begin: str
     documents: int
-    copies: int
+    copies: int  # documents that came after the first of their cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Documents of a source that another source, or the same, had published first, in all and by steps of time."""
+class SourceOrigin:
+    """Documents of a source whose cluster has an earlier document of `first_source`."""
 
     first_source: str | None
     source: str | None
     documents: int
-    delay_seconds: float
-    steps: tuple[int, ...]
+    delay_seconds: float  # median
+    steps: tuple[int, ...]  # documents by steps of time
 
 
 @dataclass(frozen=True, slots=True)
 class OverTime:
-    """Duplication over time in equal steps up to `end`: of all documents, and by the source that was first.
+    """Duplication over time, in equal steps.
 
-    One document in a hundred at each end is earlier or later, and counts in the first or last step.
+    The earliest and the latest hundredth of the documents count in the first and the last step.
     """
 
     end: str
     steps: tuple[TimeStep, ...]
-    origins: tuple[Origin, ...]
-    all_origins: int
+    origins: tuple[SourceOrigin, ...]
+    all_origins: int  # number of pairs of sources, of which `origins` has the most frequent ones
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Publications of a cluster: the first, and the number in each of equal steps from it to the last."""
+    """Publications of a cluster: the date of the first, and numbers by equal steps to the last."""
 
     begin: str
     steps: tuple[int, ...]
@@ -137,83 +132,81 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket: its number of heads, the links that the limit drops, the names of its first members."""
+    """A bucket."""
 
     bucket_hash: int
-    members: int
-    left_out: int
-    names: tuple[str, ...]
+    members: int  # heads
+    left_out: int  # links that the limit leaves out
+    names: tuple[str, ...]  # of the first members
 
 
 @dataclass(frozen=True, slots=True)
 class Featureless:
-    """A document without features; `characters` is the length of its body."""
+    """A document without features."""
 
     external_id: str
     title: str | None
     source: str | None
-    characters: int
+    characters: int  # of the body
 
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
-    """Connect with a read-only snapshot of the database."""
+    """Yield a session with a read-only snapshot of the database."""
     with translate_errors(), engine.snapshot() as connection:
         run(connection, "raise_work_mem")
         yield connection
 
 
-def count_corpus(connection: Connection, collection_id: CollectionId) -> Corpus:
+def count_corpus(connection: Connection, collection_id: CollectionId) -> CorpusCounts:
     """Count the documents of a collection, and the verdicts about them."""
-    return run(connection, "count_corpus", collection_id=collection_id).one(Corpus)
+    return run(connection, "count_corpus", collection_id=collection_id).one(CorpusCounts)
 
 
 def _by_step(counts: Sequence[tuple[int, int]], steps: int) -> tuple[int, ...]:
-    """Return the count of each step, counted from 1 in `counts`, which has those above 0."""
-    found = dict(counts)
-    return tuple(found.get(step, 0) for step in range(1, steps + 1))
+    """Return the count of each step, from (step, count) of the steps with documents; steps are numbered from 1."""
+    count_of_step = dict(counts)
+    return tuple(count_of_step.get(step, 0) for step in range(1, steps + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPair(Evidence):
-    """A stored pair by doc_id; `cluster_id` is that of the left document, `verdict` the one in force."""
+    """A stored pair."""
 
     left_id: int
     right_id: int
     numbers_differ: bool
-    cluster_id: int | None
-    verdict: str | None
+    cluster_id: int | None  # of the left document
+    verdict: str | None  # the active one
 
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """A document for display: `body` may be cut, `characters` is its full length, None without a text.
-
-    `stale`: the text is not the one that was compared.
-    """
+    """A document for display."""
 
     external_id: str
     title: str | None
-    body: str | None
-    characters: int | None
+    body: str | None  # may be cut
+    characters: int | None  # of the whole body; None without a text
     source: str | None
     date: str | None
     url: str | None
-    stale: bool
+    stale: bool  # the text is not the one that was compared
 
 
 class ReportQueries(GenerationStatements):
     """Queries behind the report on a generation."""
 
-    def count_similarities(self, least: float, steps: int) -> Ints:
-        """Count stored pairs in equal steps of similarity from `least` to 1.
+    def count_similarities(self, min_similarity: float, steps: int) -> Ints:
+        """Count stored pairs in equal steps of similarity from `min_similarity` to 1.
 
-        Return int64 (steps, 2): pairs with the same numbers, pairs with different numbers. Similarities
-        below `least` count in the first step.
+        Returns int64 of (steps, 2): pairs with the same numbers, pairs with different numbers. Smaller similarities
+        count in the first step.
         """
         counts = np.zeros((steps, 2), np.int64)
-        for step, same, other in self.run("count_similarities", least=least, steps=steps).rows():
-            counts[step] = same, other
+        rows = self.run("count_similarities", min_similarity=min_similarity, steps=steps).rows()
+        for step, same_numbers, different_numbers in rows:
+            counts[step] = same_numbers, different_numbers
         return counts
 
     def stream_cluster_facts(self) -> Iterator[ClusterFacts]:
@@ -221,38 +214,41 @@ class ReportQueries(GenerationStatements):
         return self.stream(ClusterFacts, "read_cluster_facts")
 
     def read_cluster_details(self, cluster_ids: Sequence[int], members: int) -> dict[int, list[Member]]:
-        """Return the first members of some clusters: the survivor, then the least similar to it."""
-        found: dict[int, list[Member]] = {}
+        """Return some members of each of some clusters: the survivor, then the least similar to it."""
+        members_of: dict[int, list[Member]] = {}
         parameters = {"cluster_ids": packed_ids(list(cluster_ids)), "members": members}
         for cluster_id, *values in self.run("read_cluster_details", **parameters).rows():
-            found.setdefault(cluster_id, []).append(Member(*values))
-        return found
+            members_of.setdefault(cluster_id, []).append(Member(*values))
+        return members_of
 
     def count_sources(self, collection_id: CollectionId, amount: int) -> tuple[list[SourceCount], int]:
-        """Return the sources with most clustered documents, and the number of sources; None is one of them."""
+        """Return the sources with most clustered documents, None included, and the number of named sources."""
         rows = self.run("count_sources", collection_id=collection_id, amount=amount).rows()
         return [SourceCount(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
     def count_copies(self, amount: int) -> tuple[list[Copies], int]:
-        """Return the pairs of sources with most pairs between them, and the number of such pairs of sources."""
+        """Return the pairs of sources with most pairs of documents, and the number of pairs of sources."""
         rows = self.run("count_source_pairs", amount=amount).rows()
         return [Copies(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
     def count_over_time(self, collection_id: CollectionId, steps: int, amount: int) -> OverTime | None:
         """Count documents and copies over time, and the most frequent pairs of sources; None if nothing has a date."""
-        found = self.run("count_over_time", collection_id=collection_id, steps=steps).rows()
-        if not found:
+        step_rows = self.run("count_over_time", collection_id=collection_id, steps=steps).rows()
+        if not step_rows:
             return None
-        *_, first, last, end = found[0]
-        rows = self.run("count_origins", first=first, last=last, steps=steps, amount=amount).rows()
+
+        # Each row ends with the first and the last time of all steps.
+        *_, first, last, end = step_rows[0]
+        origin_rows = self.run("count_origins", first=first, last=last, steps=steps, amount=amount).rows()
         origins = tuple(
-            Origin(first, source, documents, delay, _by_step(counts, steps))
-            for first, source, documents, delay, counts, _ in rows
+            SourceOrigin(first_source, source, documents, delay, _by_step(counts, steps))
+            for first_source, source, documents, delay, counts, _ in origin_rows
         )
-        return OverTime(end, tuple(TimeStep(*row[:3]) for row in found), origins, rows[0][-1] if rows else 0)
+        all_origins = origin_rows[0][-1] if origin_rows else 0
+        return OverTime(end, tuple(TimeStep(*row[:3]) for row in step_rows), origins, all_origins)
 
     def read_timelines(self, cluster_ids: Sequence[int], steps: int) -> dict[int, Timeline]:
-        """Return the timelines of some clusters; without those that have no dates."""
+        """Return the timelines of the clusters, of some, that have dates."""
         parameters = {"cluster_ids": packed_ids(list(cluster_ids)), "steps": steps}
         rows = self.run("read_cluster_timelines", **parameters).rows()
         return {cluster_id: Timeline(begin, _by_step(counts, steps)) for cluster_id, begin, counts in rows}
@@ -262,16 +258,16 @@ class ReportQueries(GenerationStatements):
     ) -> tuple[list[Bucket], tuple[int, int, int]]:
         """Return the largest buckets with the titles of their first members, and totals.
 
-        These are how many buckets have two or more members, how many exceed the limit, and how many links it drops.
+        Totals are the numbers of buckets with two or more members, of buckets over the limit, and of links left out.
         """
         parameters = {"bucket_limit": bucket_limit, "amount": amount, "members": members}
         rows = self.run("read_large_buckets", **parameters).rows()
-        shared, over_limit, left_out = map(int, rows[0][4:]) if rows else (0, 0, 0)
-        return [Bucket(row[0], row[1], row[2], tuple(row[3] or ())) for row in rows], (
-            shared,
-            over_limit,
-            left_out,
-        )
+        buckets = [
+            Bucket(bucket_hash, size, left_out, tuple(names or ()))
+            for bucket_hash, size, left_out, names, *_ in rows
+        ]
+        shared, over_limit, all_left_out = map(int, rows[0][4:]) if rows else (0, 0, 0)
+        return buckets, (shared, over_limit, all_left_out)
 
     def read_featureless(self, amount: int) -> list[Featureless]:
         """Return the first documents without features."""
@@ -279,22 +275,23 @@ class ReportQueries(GenerationStatements):
 
     def read_lowest_pairs(self, amount: int) -> list[ReportPair]:
         """Return the least similar pairs."""
-        return self._sampled("read_lowest_pairs", {"amount": amount})
+        return self._pairs("read_lowest_pairs", {"amount": amount})
 
     def read_renumbered_pairs(self, amount: int) -> list[ReportPair]:
         """Return the most similar pairs whose numbers differ."""
-        return self._sampled("read_numbers_differ_pairs", {"amount": amount})
+        return self._pairs("read_numbers_differ_pairs", {"amount": amount})
 
-    def read_spread_pairs(self, least: float, steps: int) -> list[ReportPair]:
-        """Return one pair per equal step of similarity from `least` to 1, always the same for the same pairs."""
-        return self._sampled("sample_pairs_by_similarity", {"least": least, "steps": steps})
+    def read_spread_pairs(self, min_similarity: float, steps: int) -> list[ReportPair]:
+        """Return a pair for each of equal steps of similarity from `min_similarity` to 1; repeatable."""
+        parameters = {"min_similarity": min_similarity, "steps": steps}
+        return self._pairs("sample_pairs_by_similarity", parameters)
 
     def read_texts(
         self, collection_id: CollectionId, doc_ids: Sequence[int], characters: int
     ) -> dict[int, ReadText]:
-        """Return existing documents by doc_id, with at most so many characters of their bodies.
+        """Return existing documents by doc_id, with up to `characters` of their bodies.
 
-        Texts of an attached table are read from it if the user may, else as far as the index may read them.
+        Texts of an attached collection are read from its table if the user may, else by nearsim.bodies_of.
         """
         try:
             source = find_source(self.connection, collection_id)
@@ -307,5 +304,5 @@ class ReportQueries(GenerationStatements):
         parameters = {"doc_ids": packed_ids(list(doc_ids)), "characters": characters}
         return {doc_id: ReadText(*values) for doc_id, *values in self.run(command, **parameters).rows()}
 
-    def _sampled(self, name: str, parameters: dict[str, object]) -> list[ReportPair]:
+    def _pairs(self, name: str, parameters: Mapping[str, object]) -> list[ReportPair]:
         return self.run(name, **parameters).all(with_rounded_estimate(ReportPair))

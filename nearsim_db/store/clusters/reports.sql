@@ -1,5 +1,5 @@
 -- name: count_corpus
--- Documents of a collection: all, with title, with source, with date; sources; first and last date; active pins and
+-- Numbers of a collection: documents, with title, with source, with date, sources; first and last date; active pins and
 -- vetoes. Reads all documents of the collection; relies on verdict_collection.
 SELECT count(*), count(title), count(source), count(published_at), count(DISTINCT source),
     to_char(min(published_at) FILTER (WHERE isfinite(published_at)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
@@ -11,9 +11,9 @@ SELECT count(*), count(title), count(source), count(published_at), count(DISTINC
 FROM nearsim.document WHERE collection_id = %(collection_id)s
 
 -- name: count_similarities
--- Histogram of stored pairs over equal steps of similarity from `least` to 1, counted from 0: equal numbers, and
--- numbers differ. Reads all pairs, and all signatures twice.
-SELECT greatest(least(width_bucket(pair.similarity, %(least)s, 1, %(steps)s), %(steps)s), 1) - 1 AS step,
+-- Histogram of stored pairs over equal steps of similarity from `min_similarity` to 1, steps numbered from 0: pairs with
+-- equal numbers, and with different numbers. Reads all pairs, and all signatures twice.
+SELECT greatest(least(width_bucket(pair.similarity, %(min_similarity)s, 1, %(steps)s), %(steps)s), 1) - 1 AS step,
     count(*) FILTER (WHERE l.numbers_digest = r.numbers_digest), count(*) FILTER (WHERE l.numbers_digest <> r.numbers_digest)
 FROM {similar_pair} AS pair
 JOIN {signature} AS l ON l.doc_id = pair.left_id
@@ -21,8 +21,8 @@ JOIN {signature} AS r ON r.doc_id = pair.right_id
 GROUP BY step
 
 -- name: read_cluster_facts
--- Measures of suspicion for every cluster: similarities of members with the survivor, chained members (no pair with
--- it), members whose numbers differ, sources and time span. Twins of the survivor count 1. The first member replaces a
+-- How suspicious each cluster is: chained members (without a pair with the survivor), mean and least similarity with the
+-- survivor (a twin of it has 1), members whose numbers differ, sources, time span. The first member takes the place of a
 -- deleted survivor. Reads members, signatures and documents once, and pairs by key or all of them.
 WITH member AS MATERIALIZED (
     SELECT member.cluster_id, member.doc_id, member.is_survivor, signature.head_id, signature.numbers_digest,
@@ -43,7 +43,7 @@ GROUP BY member.cluster_id, survivor.doc_id
 HAVING count(*) > 1
 
 -- name: read_cluster_details
--- First members of some clusters: the survivor, then chained members, then the least similar. Relies on the leaf's
+-- Some members of each of some clusters: the survivor, then chained members, then the least similar. Relies on the leaf's
 -- index on (cluster_id, is_survivor, doc_id) and on the primary keys.
 WITH member AS MATERIALIZED (
     SELECT member.cluster_id, member.doc_id, member.is_survivor, signature.head_id, signature.numbers_digest
@@ -69,8 +69,8 @@ WHERE ranked.place <= %(members)s
 ORDER BY ranked.cluster_id, ranked.place
 
 -- name: count_sources
--- Sources of a collection by number of clustered documents: documents, clustered, clusters where it published first,
--- survivors, and total number of sources without that of NULL. Of a live generation. Reads documents and members twice.
+-- Sources of a collection by number of clustered documents: documents, clustered, clusters whose first document is of the
+-- source, survivors, and number of named sources in all. For a live generation. Reads documents and members twice.
 SELECT document.source, count(*), count(member.doc_id), count(first.first_id),
     count(*) FILTER (WHERE member.is_survivor), count(document.source) OVER ()
 FROM nearsim.document
@@ -84,43 +84,43 @@ ORDER BY count(member.doc_id) DESC, count(*) DESC, document.source COLLATE "C"
 LIMIT %(amount)s
 
 -- name: count_source_pairs
--- Pairs by their two sources, smaller name first: number, how often each published first and by how much (median), how
--- often at once, and total number of rows; within one source all count for the first. Counts stored pairs and each
--- twin with its head, not every two twins. Reads pairs, signatures and documents.
+-- Pairs by their two sources, the smaller name first: number, how often each published first and by how much (median), how
+-- often both at once, and total number of rows. Within one source all pairs count as by the first. Counts stored pairs and
+-- each twin with its head, but no pairs of two twins. Reads pairs, signatures and documents.
 WITH pair AS (
     SELECT left_id, right_id FROM {similar_pair} AS similar_pair
     UNION ALL
     SELECT head_id, doc_id FROM {signature} AS signature WHERE head_id <> doc_id
 ), dated AS MATERIALIZED (
     SELECT
-        CASE WHEN ordered.is_so THEN a.source ELSE b.source END COLLATE "C" AS one,
-        CASE WHEN ordered.is_so THEN b.source ELSE a.source END COLLATE "C" AS other,
+        CASE WHEN ordered.is_ordered THEN a.source ELSE b.source END COLLATE "C" AS smaller,
+        CASE WHEN ordered.is_ordered THEN b.source ELSE a.source END COLLATE "C" AS larger,
         CASE WHEN a.source IS NOT DISTINCT FROM b.source THEN abs(later.seconds)
-            WHEN ordered.is_so THEN later.seconds ELSE - later.seconds END AS delay
+            WHEN ordered.is_ordered THEN later.seconds ELSE - later.seconds END AS delay
     FROM pair
     JOIN nearsim.document AS a ON a.doc_id = pair.left_id
     JOIN nearsim.document AS b ON b.doc_id = pair.right_id
     CROSS JOIN LATERAL (
         SELECT coalesce(a.source COLLATE "C" <= b.source COLLATE "C", b.source IS NULL)
-    ) AS ordered (is_so)
+    ) AS ordered (is_ordered)
     CROSS JOIN LATERAL (
         SELECT CASE WHEN isfinite(a.published_at) AND isfinite(b.published_at)
             THEN date_part('epoch', b.published_at) - date_part('epoch', a.published_at) END
     ) AS later (seconds)
 )
-SELECT one, other, count(*),
+SELECT smaller, larger, count(*),
     count(*) FILTER (WHERE delay > 0), percentile_cont(0.5) WITHIN GROUP (ORDER BY delay) FILTER (WHERE delay > 0),
     count(*) FILTER (WHERE delay < 0), percentile_cont(0.5) WITHIN GROUP (ORDER BY - delay) FILTER (WHERE delay < 0),
     count(*) FILTER (WHERE delay = 0), count(*) OVER ()
 FROM dated
-GROUP BY one, other
-ORDER BY count(*) DESC, one, other
+GROUP BY smaller, larger
+ORDER BY count(*) DESC, smaller, larger
 LIMIT %(amount)s
 
 -- name: count_over_time
--- Documents with a date, and those of them that came after the first of their cluster, in equal steps of time from the
--- first to the last date, each without the outer hundredth, which counts in the first and last step. Returns of each step
--- its begin and of all the first and last time, as texts and seconds. Of a live generation. Reads documents and members.
+-- Documents with a date, and how many of them came after the first of their cluster, in equal steps of time. The earliest
+-- and the latest hundredth count in the first and the last step. Returns for each step its begin as text, the two numbers,
+-- and the first and last time of all, as seconds and as text. For a live generation. Reads documents and members.
 WITH dated AS MATERIALIZED (
     SELECT date_part('epoch', document.published_at) AS at, copy.doc_id IS NOT NULL AS is_copy
     FROM nearsim.document
@@ -130,7 +130,7 @@ WITH dated AS MATERIALIZED (
     WHERE document.collection_id = %(collection_id)s AND isfinite(document.published_at)
 ), span AS MATERIALIZED (
     SELECT bounds[1] AS first, greatest(bounds[2], bounds[1] + 60) AS last
-    FROM (SELECT percentile_disc(ARRAY[0.01, 0.99]) WITHIN GROUP (ORDER BY at) AS bounds FROM dated) AS found
+    FROM (SELECT percentile_disc(ARRAY[0.01, 0.99]) WITHIN GROUP (ORDER BY at) AS bounds FROM dated) AS percentiles
     WHERE bounds[1] IS NOT NULL
 ), counted AS (
     SELECT least(greatest(width_bucket(at, first, last, %(steps)s), 1), %(steps)s) AS step, count(*) AS documents,
@@ -144,11 +144,11 @@ FROM span CROSS JOIN generate_series(1, %(steps)s) AS step LEFT JOIN counted USI
 ORDER BY step
 
 -- name: count_origins
--- Which source published after which: documents that came after the first of their cluster, by the source of that and by
--- their own, the median delay, and counts by steps of time as (step, documents); total number of rows. Of a live
--- generation. Reads members and their documents.
+-- Which source published after which: documents that came after the first document of their cluster, by the source of the
+-- first and by their own, the median delay, counts by steps of time as (step, documents), and total number of rows. For a
+-- live generation. Reads members and their documents.
 WITH copy AS MATERIALIZED (
-    -- Not by its column, an interval, which does not reach from the first to the last possible date.
+    -- The view's column for the delay is an interval, which cannot reach from the first to the last possible date.
     SELECT first_source, source, date_part('epoch', published_at) - date_part('epoch', first_published_at) AS delay,
         least(greatest(width_bucket(date_part('epoch', published_at), %(first)s, %(last)s, %(steps)s), 1), %(steps)s) AS step
     FROM nearsim.first_publications WHERE generation_id = {generation_id} AND published_at IS NOT NULL
@@ -170,8 +170,8 @@ GROUP BY listed.first_source, listed.source, listed.documents, listed.delay, lis
 ORDER BY listed.documents DESC, listed.first_source COLLATE "C", listed.source COLLATE "C"
 
 -- name: read_cluster_timelines
--- When the documents of some clusters were published: the first date as text, and counts by equal steps of time to the
--- last as (step, documents). Relies on the leaf's index on (cluster_id, is_survivor, doc_id) and on document_pkey.
+-- When the documents of some clusters were published: the first date as text, and counts by equal steps of time up to the
+-- last date, as (step, documents). Relies on the leaf's index on (cluster_id, is_survivor, doc_id) and on document_pkey.
 WITH dated AS MATERIALIZED (
     SELECT member.cluster_id, date_part('epoch', document.published_at) AS at
     FROM {cluster_member} AS member
@@ -188,8 +188,8 @@ SELECT cluster_id, to_char(to_timestamp(first) AT TIME ZONE 'UTC', 'YYYY-MM-DD H
 FROM counted GROUP BY cluster_id, first
 
 -- name: read_large_buckets
--- Largest buckets of two or more members with their first members; and over all such buckets: number, number over the
--- limit (0: no limit) and links left out. Relies on the index on (bucket_hash, doc_id).
+-- The largest buckets of two or more members with the names of their first members; and of all such buckets: number, number
+-- over the limit (0: no limit), links left out. Relies on the index on (bucket_hash, doc_id).
 WITH bucket AS MATERIALIZED (
     SELECT bucket_hash, members,
         CASE WHEN %(bucket_limit)s > 0 AND members > %(bucket_limit)s
@@ -209,7 +209,7 @@ CROSS JOIN LATERAL (
 ORDER BY large.members DESC, large.bucket_hash
 
 -- name: read_featureless
--- First documents without features, with the length of their texts in characters. Reads all signatures; relies on
+-- The first documents without features, with the length of their texts in characters. Reads all signatures; relies on
 -- document_pkey.
 SELECT document.external_id, document.title, document.source, coalesce(document.body_length, length(document.body), 0)
 FROM (SELECT doc_id FROM {signature} AS signature WHERE feature_count = 0 ORDER BY doc_id LIMIT %(amount)s) AS empty
@@ -217,7 +217,7 @@ JOIN nearsim.document USING (doc_id)
 ORDER BY doc_id
 
 -- name: read_lowest_pairs
--- Least similar stored pairs, with a cluster and the verdict of each. Reads all pairs; relies on the keys.
+-- The least similar stored pairs, with cluster and verdict. Reads all pairs; relies on the keys.
 SELECT {pair_of_report}, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
 FROM (SELECT * FROM {similar_pair} AS similar_pair ORDER BY similarity, left_id, right_id LIMIT %(amount)s) AS pair
 JOIN {signature} AS l ON l.doc_id = pair.left_id
@@ -226,27 +226,26 @@ JOIN {signature} AS r ON r.doc_id = pair.right_id
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_numbers_differ_pairs
--- Most similar stored pairs whose numbers differ, with a cluster and the verdict of each. Reads all pairs and
--- signatures.
+-- The most similar stored pairs whose numbers differ, with cluster and verdict. Reads all pairs and signatures.
 SELECT {pair_of_report}, true, member.cluster_id, verdict.verdict
 FROM (
-    SELECT found.* FROM {similar_pair} AS found
-    JOIN {signature} AS l ON l.doc_id = found.left_id
-    JOIN {signature} AS r ON r.doc_id = found.right_id
+    SELECT stored.* FROM {similar_pair} AS stored
+    JOIN {signature} AS l ON l.doc_id = stored.left_id
+    JOIN {signature} AS r ON r.doc_id = stored.right_id
     WHERE l.numbers_digest <> r.numbers_digest
-    ORDER BY found.similarity DESC, found.left_id, found.right_id LIMIT %(amount)s
+    ORDER BY stored.similarity DESC, stored.left_id, stored.right_id LIMIT %(amount)s
 ) AS pair
 {with_cluster_and_verdict}
 ORDER BY pair.similarity DESC, pair.left_id, pair.right_id
 
 -- name: sample_pairs_by_similarity
--- One stored pair per step of similarity from `least` to 1, by a hash of its documents, with a cluster and the verdict of
--- each. Reads all pairs; relies on the keys.
+-- A stored pair for each step of similarity from `min_similarity` to 1, chosen by a hash of its documents, with cluster and
+-- verdict. Reads all pairs; relies on the keys.
 SELECT {pair_of_report}, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
 FROM (
     SELECT min(ARRAY[hashint8extended(left_id, right_id), left_id, right_id]) AS chosen
     FROM {similar_pair} AS similar_pair
-    GROUP BY least(width_bucket(similarity, %(least)s, 1, %(steps)s), %(steps)s)
+    GROUP BY least(width_bucket(similarity, %(min_similarity)s, 1, %(steps)s), %(steps)s)
 ) AS step
 JOIN {similar_pair} AS pair ON pair.left_id = step.chosen[2] AND pair.right_id = step.chosen[3]
 JOIN {signature} AS l ON l.doc_id = pair.left_id
@@ -256,7 +255,7 @@ ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_texts
 -- Documents for display: the first characters of the text (from bodies_of), its length, and whether it differs from the
--- signed one. Relies on document_pkey and on the key of the signatures.
+-- signed text. Relies on document_pkey and on the key of the signatures.
 SELECT document.doc_id, document.external_id, document.title, left(text.body, %(characters)s), length(text.body),
     document.source, to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), document.url,
     document.revision <> signature.revision
@@ -267,8 +266,8 @@ LEFT JOIN nearsim.bodies_of(CAST(%(doc_ids)s AS bigint[])) AS text USING (doc_id
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: read_source_texts
--- read_texts for an attached table that the caller may read. Relies on document_pkey and on the table's key, probed
--- once per document (LIMIT prevents a join).
+-- As read_texts, from an attached table that the caller may read. Relies on document_pkey and on the table's key, probed
+-- once per document (LIMIT prevents a join of all rows).
 SELECT attached.doc_id, attached.external_id, attached.title, left(text.body, %(characters)s), length(text.body),
     attached.source, to_char(attached.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), attached.url,
     attached.revision <> signature.revision

@@ -1,9 +1,8 @@
-"""Reading documents of a collection."""
+"""Reads what an index needs of a collection's documents: texts, vectors, doc_ids, and values of fields."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime
 from typing import cast
 
 import numpy as np
@@ -19,10 +18,11 @@ from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import load_vectors
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
+# A batch ends once it has so many characters, or numbers of vectors.
 _BATCH_CHARACTERS = 4_000_000
-_BATCH_DOCUMENTS = 4_000
-_FEW_DOCUMENTS = 64
-_SOURCE_ROWS_AT_ONCE = 500
+_MAX_BATCH_DOCUMENTS = 4_000
+_MAX_PREPARED_DOCUMENTS = 64
+_SOURCE_SLICE_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,15 @@ def stream_unsigned(
     vectors: bool = False,
     by_age: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
-    """Yield documents without a signature, of a range of doc_ids with both ends, in order, in batches of bounded size.
+    """Yield documents without a signature, in doc_id order, in batches of bounded size.
 
-    With `vectors` each has its vector and no text, else its texts and no vector. Omits expired documents and those
-    whose text in an attached table differs from the recorded one. With `by_age` documents that have not expired are
-    looked up first. An attached table is read in slices, with `between` called after each to release its lock.
+    Omits expired documents, and documents whose text in an attached table differs from the recorded one. An attached
+    table is read in slices.
+
+    `doc_ids`: first and last doc_id of the range
+    `between`: called between slices of an attached table, to release the lock on it
+    `vectors`: read vectors and no texts, else texts and no vectors
+    `by_age`: use the index on age, as few documents of the range have not expired
     """
     first, last = doc_ids
     parameters = {
@@ -64,18 +68,21 @@ def stream_unsigned(
     if source is None:
         yield from _stream(connection, statement("read_unsigned_documents", leaves), parameters)
         return
+
     while source is not None:
         command = source.statement(
             "read_unsigned_source_documents",
             signature=leaves.rows("signature"),
             generation_id=sql.Literal(leaves.generation_id),
         )
-        rows = _read(connection, command, parameters | {"amount": _SOURCE_ROWS_AT_ONCE})
+        rows = _read(connection, command, parameters | {"amount": _SOURCE_SLICE_ROWS})
         if not rows:
             return
         yield _with_text(rows)
-        if len(rows) < _SOURCE_ROWS_AT_ONCE:
+        if len(rows) < _SOURCE_SLICE_ROWS:
             return
+
+        # Without its lock the table may have been detached or changed meanwhile.
         between()
         parameters["after"] = rows[-1][0]
         source = source_rows.find_source(connection, collection_id)
@@ -88,26 +95,27 @@ def stream_documents(
     *,
     vectors: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
-    """Yield some documents, in doc_id order, in batches of bounded size.
+    """Yield the documents of some doc_ids, in doc_id order, in batches of bounded size.
 
-    With `vectors` each has its vector and no text, else its texts and no vector. Omits deleted documents, and those
-    whose text is requested and, in an attached table, differs from the recorded one.
+    `vectors`: read vectors and no texts, else texts and no vectors. Omits deleted documents and, unless vectors are
+    read, documents whose text in an attached table differs from the recorded one.
     """
     parameters = {
         "collection_id": collection_id,
         "doc_ids": list(doc_ids),
         "vectors": vectors,
     }
-    if len(doc_ids) > _FEW_DOCUMENTS:
+    if len(doc_ids) > _MAX_PREPARED_DOCUMENTS:
         with _in_transaction(connection):
             source = None if vectors else source_rows.find_source(connection, collection_id)
             yield from _stream(connection, _by_id(source), parameters)
-    elif few := _read_few(connection, collection_id, parameters):
-        yield few
+    elif batch := _read_prepared(connection, collection_id, parameters):
+        yield batch
 
 
+# The fields of StoredDocument, and whether the text is missing: it is in an attached table, or has changed there.
 _Row = tuple[DocId, int, str | None, str | None, NDArray[np.float32] | None, bool | None]
-_COLUMNS = ["int8", "int8", "text", "text", "float4[]", "bool"]  # the last: the text is missing
+_ROW_TYPES = ["int8", "int8", "text", "text", "float4[]", "bool"]
 
 
 def _by_id(source: Source | None) -> sql.Composed:
@@ -116,13 +124,11 @@ def _by_id(source: Source | None) -> sql.Composed:
     return source.statement("read_source_documents")
 
 
-def _read_few(
+def _read_prepared(
     connection: Connection, collection_id: CollectionId, parameters: Mapping[str, object]
 ) -> list[StoredDocument]:
-    """Run a prepared statement, which for a few documents takes half as long as a COPY.
-
-    The attached table is looked up only if a text is missing: most collections have none.
-    """
+    """Read documents by a prepared statement, which takes half as long as a COPY if they are few."""
+    # The attached table is looked up only if a text is missing: most collections have none.
     rows = _read(connection, _by_id(None), parameters)
     if any(row[-1] for row in rows):
         with _in_transaction(connection):
@@ -150,29 +156,28 @@ def _with_text(rows: Iterable[_Row]) -> list[StoredDocument]:
 def _stream(
     connection: Connection, query: sql.Composed, parameters: Mapping[str, object]
 ) -> Generator[list[StoredDocument], None, None]:
-    """Stream by COPY, one row at a time, so that a batch of large documents is never in memory at once.
+    """Yield documents from a COPY, which keeps only one row of the server's answer in memory.
 
-    Binary for vectors, where it is several times as fast; texts are as fast without. Close the stream when an error
-    ends it early: a rollback beside a running COPY waits for ever.
+    Close the stream when an error ends it early: a rollback beside a running COPY waits for ever.
     """
+    # In binary vectors are read several times as fast, texts as fast as without.
     options = sql.SQL("(FORMAT binary)" if parameters["vectors"] else "")
     command = sql.SQL("COPY ({}) TO STDOUT {}").format(query, options)
     cursor = connection.backend.cursor()
     if parameters["vectors"]:
         load_vectors(cursor)
     with cursor, cursor.copy(command, parameters) as copy:
-        copy.set_types(_COLUMNS)
+        copy.set_types(_ROW_TYPES)
         batch: list[StoredDocument] = []
         size = 0
-        for *values, is_missing in copy.rows():
-            if is_missing:
+        for *values, is_text_missing in copy.rows():
+            if is_text_missing:
                 continue
-            one = StoredDocument(*values)
-            batch.append(one)
-            size += (
-                len(one.title or "") + len(one.body or "") + (0 if one.vector is None else len(one.vector))
-            )
-            if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
+            document = StoredDocument(*values)
+            batch.append(document)
+            size += len(document.title or "") + len(document.body or "")
+            size += 0 if document.vector is None else len(document.vector)
+            if size >= _BATCH_CHARACTERS or len(batch) >= _MAX_BATCH_DOCUMENTS:
                 yield batch
                 batch, size = [], 0
         if batch:
@@ -182,7 +187,7 @@ def _stream(
 def find_changed(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ints, revisions: Ints
 ) -> Ints:
-    """Return the documents that were deleted, written again or expired since they were read."""
+    """Return the doc_ids of documents that were deleted, written again or expired since they were read."""
     parameters = {
         "collection_id": collection_id,
         "doc_ids": packed_ids(doc_ids),
@@ -192,7 +197,7 @@ def find_changed(
 
 
 def find_existing(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> set[int]:
-    """Return the doc_ids that exist in the collection."""
+    """Return the doc_ids that a collection has, of some."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     return set(run(connection, "find_existing_documents", **parameters).values())
 
@@ -200,7 +205,7 @@ def find_existing(connection: Connection, collection_id: CollectionId, doc_ids: 
 def read_doc_ids(
     connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
 ) -> dict[str, int]:
-    """Return the doc_ids of the external ids that a collection has."""
+    """Return the doc_ids of the external ids that a collection has, by external id."""
     parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
     rows = run(connection, "read_doc_ids", None, "prepared", **parameters).rows()
     return dict(rows)
@@ -212,17 +217,14 @@ def sample_documents(connection: Connection, collection_id: CollectionId, size: 
     return sorted(run(connection, "sample_documents", **parameters).values())
 
 
-def read_values(
-    connection: Connection, doc_ids: Ints, fields: Sequence[str]
-) -> dict[int, tuple[list[object], datetime | None]]:
-    """Return the values of fields, None for none, and the date of the documents among some that exist."""
-    rows = run(connection, "read_values", doc_ids=packed_ids(doc_ids), fields=list(fields)).rows()
-    return {doc_id: (values, published_at) for doc_id, values, published_at in rows}
+def read_values(connection: Connection, doc_ids: Ints, field: str) -> dict[int, object]:
+    """Return the values of a field by doc_id, for those documents that exist; None if a document has no value."""
+    return dict(run(connection, "read_values", doc_ids=packed_ids(doc_ids), field=field).rows())
 
 
 def lacks_values(
     connection: Connection, collection_id: CollectionId, field: str, *, numbers: bool = False
 ) -> bool:
-    """Whether a collection has documents, but none with a value of a field, with `numbers` one that is a number."""
+    """Whether a collection has documents, but none with a value of a field; with `numbers` only numbers count."""
     kind = "strict $.double()" if numbers else "strict $"
     return bool(run(connection, "lacks_values", collection_id=collection_id, field=field, kind=kind).value())

@@ -1,5 +1,6 @@
 -- name: create_incoming
--- Temporary tables of a session: the current batch, stored like documents, and the ids seen so far, with their places.
+-- Temporary tables of a session: `incoming`, the current batch, stored like documents, and `seen`, the ids so far with
+-- their places and, of ids that recur, the places before.
 CREATE TEMP TABLE IF NOT EXISTS incoming (
     line bigint, external_id text COLLATE "C", title text, body text, source text, url text,
     published_at timestamptz, attributes jsonb, vector real[])
@@ -25,9 +26,9 @@ CROSS JOIN LATERAL (SELECT
 WHERE incoming.external_id <> ALL (CAST(%(superseded)s AS text[]))
 
 -- name: upsert_documents
--- Upsert a batch by external_id; returns the numbers of rows inserted, updated and unchanged, without `superseded`, ids
--- seen earlier in the file, and which of `recurring`, ids seen in other files, were updated. Documents get their doc_id in file order and keep their vector if given without one. Relies
--- on document_external_id_key.
+-- Upsert a batch by external_id. Documents get their doc_id in file order; an update without a vector keeps the stored one.
+-- Returns the numbers of rows inserted, updated and unchanged, without `superseded` (ids seen earlier in the file), and
+-- the updated ids of `recurring` (ids seen in other files). Relies on document_external_id_key.
 WITH written AS (
     INSERT INTO nearsim.document
         (collection_id, external_id, title, body, source, url, published_at, attributes, vector)
@@ -39,11 +40,12 @@ WITH written AS (
     SELECT external_id FROM incoming WHERE external_id <> ALL (CAST(%(superseded)s AS text[]))
 )
 SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), count(*) FILTER (WHERE is_new IS NULL),
-    coalesce(array_agg(external_id) FILTER (WHERE NOT is_new AND external_id = ANY(CAST(%(recurring)s AS text[]))), CAST(ARRAY[] AS text[]))
+    coalesce(array_agg(external_id) FILTER (WHERE NOT is_new AND external_id = ANY(CAST(%(recurring)s AS text[]))),
+        CAST(ARRAY[] AS text[]))
 FROM fresh LEFT JOIN written USING (external_id)
 
 -- name: record_loaded_ids
--- Add documents that were loaded as new to the ids seen. Relies on document_pkey.
+-- Add the ids of documents that were loaded as new to `seen`. Relies on document_pkey.
 INSERT INTO seen (external_id, place)
 SELECT document.external_id, loaded.place
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(places)s AS bigint[])) AS loaded (doc_id, place)
@@ -51,7 +53,7 @@ JOIN nearsim.document USING (doc_id)
 ON CONFLICT (external_id) DO UPDATE SET place = excluded.place
 
 -- name: record_seen_ids
--- Add a batch's ids and places to those seen; returns ids that also occurred at an earlier place. Relies on the key of
+-- Add a batch's ids and places to `seen`; returns the ids that also occurred at an earlier place. Relies on the key of
 -- seen.
 WITH recorded AS (
     INSERT INTO seen (external_id, place)
@@ -80,9 +82,9 @@ COPY nearsim.document
 FROM STDIN (FORMAT binary)
 
 -- name: upsert_document
--- Upsert one document by external_id: its doc_id, and whether it is new (NULL: unchanged). No row if another session
--- wrote the same document concurrently; a retry sees it. A document given without a vector keeps its own. Relies on
--- document_external_id_key.
+-- Upsert one document by external_id; returns its doc_id, and whether it is new (NULL: unchanged). No row if another
+-- session wrote the same document concurrently; a retry sees it. An update without a vector keeps the stored one. Relies
+-- on document_external_id_key.
 WITH written AS (
     INSERT INTO nearsim.document
         (collection_id, external_id, title, body, source, url, published_at, attributes, vector)
@@ -97,7 +99,7 @@ SELECT doc_id, NULL FROM nearsim.document
 WHERE collection_id = %(collection_id)s AND external_id = %(external_id)s AND NOT EXISTS (SELECT FROM written)
 
 -- name: has_same_document
--- Whether a document is stored exactly as given; without a vector any stored one matches. Relies on
+-- Whether a document with the same id and values is stored; without a vector any stored vector matches. Relies on
 -- document_external_id_key.
 SELECT EXISTS (
     SELECT FROM nearsim.document
@@ -108,15 +110,15 @@ SELECT EXISTS (
         AND vector IS NOT DISTINCT FROM coalesce(CAST(%(vector)s AS real[]), vector))
 
 -- name: copy_incoming
--- Load a batch.
+-- Load a batch into `incoming`.
 COPY incoming (line, external_id, title, body, source, url, published_at, attributes, vector)
 FROM STDIN (FORMAT binary)
 
 -- name: read_unsigned_documents
--- Documents of a collection in a range of doc_ids that have no signature, in order: vectors or texts (unselected columns
--- are not detoasted), and whether the text is in an attached table. Relies on document_collection_doc, or, by age, on
--- document_age (PostgreSQL expects few documents between two bounds, and a third of them above one), and on the leaf's
--- key.
+-- Documents of a collection without a signature, in a range of doc_ids, in order: vectors or texts (columns that are not
+-- selected are not detoasted), and whether the text is in an attached table. Relies on the leaf's key and on
+-- document_collection_doc or, with by_age, on document_age: its condition is always true, but between two bounds
+-- PostgreSQL expects few documents, and above one bound a third of all.
 SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WHEN NOT requested.vectors THEN body END,
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
@@ -127,9 +129,9 @@ WHERE collection_id = %(collection_id)s AND doc_id > %(after)s AND doc_id <= %(t
 ORDER BY doc_id
 
 -- name: read_documents
--- Documents of a collection by doc_id: vectors or texts (unselected columns are not detoasted), and whether the text
--- is in an attached table. Relies on document_pkey. (No index supports IS NOT DISTINCT FROM: of a collection that
--- statistics do not know, the planner would read all documents by another.)
+-- Documents of a collection by doc_id: vectors or texts (columns that are not selected are not detoasted), and whether the
+-- text is in an attached table. Relies on document_pkey. IS NOT DISTINCT FROM, which no index supports, keeps the planner
+-- off the indexes on collection_id: through them it would read all documents of a collection that statistics do not know.
 SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WHEN NOT requested.vectors THEN body END,
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
@@ -137,30 +139,31 @@ WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTI
 ORDER BY doc_id
 
 -- name: list_changed_documents
--- Which documents are no longer as they were read: deleted, written again, or expired. Relies on document_pkey.
-SELECT one.doc_id
-FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS one (doc_id, revision)
-LEFT JOIN nearsim.document ON document.doc_id = one.doc_id AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
-    AND document.revision = one.revision AND {is_within_age}
+-- Documents that changed since they were read: deleted, written again, or expired. Relies on document_pkey.
+SELECT before.doc_id
+FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS before (doc_id, revision)
+LEFT JOIN nearsim.document ON document.doc_id = before.doc_id
+    AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
+    AND document.revision = before.revision AND {is_within_age}
 WHERE document.doc_id IS NULL
-ORDER BY one.doc_id
+ORDER BY before.doc_id
 
 -- name: has_expired
 -- Whether a document has expired in a generation. Relies on document_pkey.
 SELECT NOT {is_within_age} FROM nearsim.document WHERE doc_id = %(doc_id)s
 
 -- name: find_existing_documents
--- Which doc_ids exist in a collection. Relies on document_pkey, as read_documents does.
+-- The doc_ids that exist in a collection, of some. Relies on document_pkey, as read_documents does.
 SELECT doc_id FROM nearsim.document
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
 
 -- name: count_past_retention
--- Number of a collection's documents past the retention age of a generation. Relies on document_age.
+-- Number of a collection's documents that have expired in a generation. Relies on document_age.
 SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s AND NOT {is_within_age}
 
 -- name: sample_documents
--- Random sample of a collection's documents, repeatable by seed: the smallest hashed doc_ids. Relies on
--- document_collection_doc, of which all entries of the collection are read.
+-- Random sample of a collection's documents, repeatable by seed: the doc_ids with the smallest hashes. Reads the
+-- collection's entries of document_collection_doc.
 SELECT doc_id FROM nearsim.document WHERE collection_id = %(collection_id)s
 ORDER BY hashint8extended(doc_id, CAST(%(seed)s AS bigint)), doc_id LIMIT %(size)s
 
@@ -176,36 +179,31 @@ WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_id
 SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
 
 -- name: lacks_sources
--- Whether a collection has documents, or is given some without a source, but none with a source. Relies on
+-- Whether a collection has documents (or `adds` some without a source), but none with a source. Relies on
 -- document_collection_doc.
 SELECT (%(adds)s OR EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s))
     AND NOT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s AND source ~ '\S')
 
 -- name: delete_documents
--- Delete documents by external id, looked up one by one; returns those that existed. Relies on
+-- Delete documents by external id, looked up one by one; returns the ids of deleted documents. Relies on
 -- document_external_id_key and document_pkey.
 DELETE FROM nearsim.document
 WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_ids)s AS text[]))
     AND doc_id = ANY (ARRAY(
-        SELECT found.doc_id FROM unnest(CAST(%(external_ids)s AS text[])) AS query (external_id)
+        SELECT existing.doc_id FROM unnest(CAST(%(external_ids)s AS text[])) AS query (external_id)
         CROSS JOIN LATERAL (
             SELECT doc_id FROM nearsim.document
             WHERE collection_id = %(collection_id)s AND external_id = query.external_id LIMIT 1
-        ) AS found))
+        ) AS existing))
 RETURNING external_id, doc_id
 
 -- name: read_values
--- The values of fields of documents in their order, null for none, and dates in years that Python has. Relies on
--- document_pkey.
-SELECT doc_id,
-    coalesce((SELECT jsonb_agg(nearsim.value_of(given.name, source, attributes) ORDER BY given.place)
-        FROM unnest(CAST(%(fields)s AS text[])) WITH ORDINALITY AS given (name, place)), '[]'),
-    CASE WHEN published_at IS NOT NULL THEN
-        least(greatest(published_at, TIMESTAMPTZ '0002-01-01'), TIMESTAMPTZ '9998-01-01') END
+-- The values of a field of documents, NULL for none. Relies on document_pkey.
+SELECT doc_id, nearsim.value_of(%(field)s, source, attributes)
 FROM nearsim.document WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: lacks_values
--- Whether a collection has documents, but none with a value of a field, of a kind that a path selects. Relies on
+-- Whether a collection has documents, but none with a value of a field that the JSON path `kind` selects. Relies on
 -- document_collection_doc.
 SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
     AND NOT EXISTS (SELECT FROM nearsim.document

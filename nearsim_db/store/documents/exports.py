@@ -1,4 +1,4 @@
-"""Documents of a collection with their clusters, for export. None of it needs NumPy."""
+"""Documents of a collection with their clusters, for export; without NumPy."""
 
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
@@ -12,10 +12,7 @@ from nearsim_db.store.driver.statements import GenerationStatements, run, statem
 
 
 class ExportedRow(NamedTuple):
-    """A document and its cluster; `survivor` is the external id of the document to keep of the cluster.
-
-    `body`, `vector` and `attributes` are None unless they were requested.
-    """
+    """A document and its cluster; `body`, `vector` and `attributes` are None unless they were requested."""
 
     doc_id: int
     external_id: str
@@ -30,10 +27,10 @@ class ExportedRow(NamedTuple):
     created_at: object
     updated_at: object
     cluster: int | None
-    survivor: str | None
+    survivor: str | None  # external id of the document of the cluster to keep
 
 
-_TYPES = [
+_COLUMN_TYPES = [
     *("int8", "text", "text", "text", "text", "text", "timestamptz", "float4[]", "jsonb", "int8"),
     *("timestamptz", "timestamptz", "int8", "text"),
 ]
@@ -47,8 +44,10 @@ class ExportQueries(GenerationStatements):
     ) -> Generator[ExportedRow, None, None]:
         """Yield the documents of a collection in order of doc_id, one at a time in memory.
 
-        `columns` may name text, vector and attributes. `duplicates` selects the documents with a better one in their
-        cluster, False all others, None both. Raises NotFoundError if the texts are in a table that cannot be read.
+        `columns`: which of text, vector and attributes are read
+        `duplicates`: True selects documents whose cluster has another one to keep, False all others, None both
+
+        Raises NotFoundError if the texts are in an attached table that cannot be read.
         """
         body, source_text = sql.SQL("document.body"), sql.Composed([])
         source = source_rows.find_source(self.connection, collection_id) if "text" in columns else None
@@ -62,17 +61,17 @@ class ExportQueries(GenerationStatements):
         query = statement("read_export", self.leaves, body=body, source_text=source_text)
         command = sql.SQL("COPY ({}) TO STDOUT").format(query)
         with self.connection.backend.cursor() as cursor, cursor.copy(command, parameters) as copy:
-            copy.set_types(_TYPES)
+            copy.set_types(_COLUMN_TYPES)
             for row in copy.rows():
                 yield ExportedRow(*row)
 
     def count_documents(self, collection_id: CollectionId, *, duplicates: bool | None) -> int:
-        """Return the number of documents that `stream_documents` yields, by the last link of clusters."""
-        documents, others = self.run("count_export", collection_id=collection_id).row()
-        return int(documents if duplicates is None else others if duplicates else documents - others)
+        """Return the number of documents of `stream_documents`; survivors deleted since the last link count too."""
+        total, non_survivors = self.run("count_export", collection_id=collection_id).row()
+        return int(total if duplicates is None else non_survivors if duplicates else total - non_survivors)
 
     def count_unindexed(self, collection_id: CollectionId) -> int:
-        """Return the number of documents, expired ones left out, whose present text is not in the index."""
+        """Return the number of documents that have not expired and whose present revision is not signed."""
         return int(self.run("count_unindexed", collection_id=collection_id).value())
 
 

@@ -1,7 +1,7 @@
 -- name: read_export
--- Documents of a collection in order of doc_id, each with its cluster and the external id of the document to keep of
--- that: the survivor, or the first existing member if the survivor was deleted since the last link. Only the requested
--- columns are detoasted. A document is a duplicate if another one of its cluster is to be kept. Relies on
+-- Documents of a collection in order of doc_id, each with its cluster and the external id of the cluster's document to
+-- keep: the survivor, or the first existing member if the survivor was deleted since the last link. A document is a
+-- duplicate if the document to keep is another one. Only requested columns are detoasted. Relies on
 -- document_collection_doc and on the leaf's indexes on doc_id and (cluster_id, is_survivor, doc_id).
 SELECT document.doc_id, document.external_id, document.title,
     CASE WHEN 'text' = ANY(requested.columns) THEN {body} END,
@@ -30,19 +30,19 @@ WHERE document.collection_id = %(collection_id)s
 ORDER BY document.doc_id
 
 -- name: join_source_text
--- Part of read_export for an attached table: the text of `document` there. Relies on the table's key, probed once per
--- document (LIMIT prevents a join).
+-- Part of read_export: the text of `document` in its attached table. Relies on the table's key, probed once per document
+-- (LIMIT prevents a join of all rows).
 CROSS JOIN LATERAL (SELECT document.external_id, document.body_digest) AS attached
 {with_source_row}
 
 -- name: count_export
--- Numbers of a collection's documents, and of its duplicates by the last link. Relies on document_collection_doc; reads
--- all members.
+-- Number of a collection's documents, and number of cluster members that are not survivors. Relies on
+-- document_collection_doc; reads all members.
 SELECT (SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s),
     (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE NOT is_survivor)
 
 -- name: count_unindexed
--- Number of a collection's documents within the retention age that have no signature of their present revision. Relies on
+-- Number of a collection's documents that have not expired and have no signature of their present revision. Relies on
 -- document_collection_doc and on the leaf's key.
 SELECT count(*) FROM nearsim.document
 WHERE collection_id = %(collection_id)s

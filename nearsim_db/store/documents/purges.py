@@ -1,4 +1,4 @@
-"""Removal of documents: purges, with every table that holds something about them, and retention in one generation."""
+"""Removal of documents: purges, which cover every table that has something about them, and retention."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,22 @@ from nearsim_db.store.driver.driver_errors import is_missing_table
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.driver.statements import PARENTS, SCHEMA, GenerationStatements, Leaves, run, statement
 
+_PURGED_TABLES = (
+    "document",
+    "change",
+    "work",
+    "probe",
+    "probe_match",
+    "event",
+    "verdict",
+    "review",
+    "survivor_pin",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """Numbers of rows that a generation holds, or held, about some documents."""
+    """Numbers of a generation's rows about some documents."""
 
     signatures: int
     bands: int
@@ -29,7 +41,8 @@ class Traces:
 
 
 def delete_changes(connection: Connection, doc_ids: Ints) -> int:
-    """Delete captured changes of documents; return their number."""
+    """Delete captured changes of documents; return the number of changes."""
+    # A dispatcher may have taken changes of these documents without locking them.
     take_transaction_lock(connection, Lock.CHANGES, 0)
     return run(connection, "purge_changes", doc_ids=packed_ids(doc_ids)).count
 
@@ -40,7 +53,7 @@ def capture_deletes(connection: Connection, collection_id: CollectionId, doc_ids
 
 
 def record_purge(connection: Connection, collection_id: CollectionId) -> datetime:
-    """Record a purge, on which processes drop cached features of the collection; return its time."""
+    """Record the time of a purge, by which other processes see that they must drop cached features; return it."""
     purged_at: datetime = run(connection, "record_purge", collection_id=collection_id).value()
     return purged_at
 
@@ -50,58 +63,48 @@ def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
 
     The connection must be in autocommit. The server skips tables of other owners.
     """
-    tables = [
-        sql.Identifier(SCHEMA, name)
-        for name in (
-            "document",
-            "change",
-            "work",
-            "probe",
-            "probe_match",
-            "event",
-            "verdict",
-            "review",
-            "survivor_pin",
-        )
-    ]
-    # Generations may share theirs.
-    tables += {leaves.name(name): leaves.table(name) for leaves in generations for name in PARENTS}.values()
+    tables = [sql.Identifier(SCHEMA, name) for name in _PURGED_TABLES]
+    # By name, as generations may share leaves.
+    tables += {
+        leaves.name(parent): leaves.table(parent) for leaves in generations for parent in PARENTS
+    }.values()
     for table in (*tables, sql.Identifier("pg_catalog", "pg_statistic")):
         try:
             autocommitting(connection).execute(statement("vacuum_leaf", leaf=table))
-        except Exception as error:  # a generation may be dropped concurrently
+        except Exception as error:
+            # A generation may be dropped concurrently.
             if not is_missing_table(error):
                 raise
 
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """Documents dated from `after` (all if None) to before `through` have expired since the previous sweep."""
+    """The dates of documents that have expired since the previous sweep."""
 
-    after: datetime | None
-    through: datetime
+    after: datetime | None  # the first date; None: no limit
+    through: datetime  # not included
 
 
 class PurgedRows(GenerationStatements):
     """Removal of documents from a generation."""
 
     def delete_expired(self, collection_id: CollectionId, limit: int) -> int:
-        """Delete documents that have expired in a live generation, at most `limit`; return how many.
+        """Delete up to `limit` documents that have expired in a generation; return how many.
 
-        None of a generation that is not live, or of a collection that is attached to a table.
+        Deletes nothing if the generation is not live or the collection is attached to a table.
         """
-        parameters = {"collection_id": collection_id, "most": limit}
+        parameters = {"collection_id": collection_id, "limit": limit}
         return self.run("delete_expired_documents", **parameters).count
 
     def delete_work(self, doc_ids: Ints, stages: Sequence[WorkStage]) -> int:
-        """Delete work on documents, and redact the errors they share with other documents."""
+        """Delete work on documents, and redact errors shared with other documents; return the number of documents."""
         parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
         self.run("redact_errors", doc_ids=packed_ids(doc_ids))
         in_batches = int(self.run("purge_batches", **parameters).value())
         return in_batches + self.run("purge_work", **parameters).count
 
     def count_traces(self, doc_ids: Ints, owners: Ints, keys: Keys) -> Traces:
-        """Count a generation's rows about documents; `owners` are the heads among them, `keys` theirs."""
+        """Count a generation's rows about documents; `owners` are the heads among them, `keys` their bucket hashes."""
         parameters = {
             "doc_ids": packed_ids(doc_ids),
             "owners": packed(np.repeat(owners, lengths(keys))),
@@ -112,7 +115,7 @@ class PurgedRows(GenerationStatements):
     def delete_document_rows(self, doc_ids: Ints) -> Traces:
         """Delete all rows about documents from a generation that is not maintained.
 
-        Their twins and clusters are named after other documents; the twins get no band rows before the next build.
+        Remaining twins and clusters get another head or name; a new head gets no band rows before the next build.
         """
         parameters = {"doc_ids": packed_ids(doc_ids)}
         deleted = self.run("delete_document_rows", **parameters).one(Traces)
@@ -121,14 +124,14 @@ class PurgedRows(GenerationStatements):
         return deleted
 
     def begin_retention(self) -> None:
-        """Mark the start of a build: sweeps need not look further back than now."""
+        """Record the start of a build, from which sweeps look for expired documents."""
         self.run("begin_retention")
 
     def queue_expired(self, collection_id: CollectionId) -> int:
         """Queue the documents that expired since the last call, as if they had been deleted; return how many.
 
-        The same transaction records how far this has come. Nothing is done for a generation that is not maintained, or
-        that keeps documents of any age.
+        Advances the cutoff in the same transaction. Does nothing for a generation that is not maintained or that keeps
+        documents of any age.
         """
         cutoffs = self.run("read_retention").first(Cutoffs)
         if cutoffs is None:
@@ -141,6 +144,6 @@ class PurgedRows(GenerationStatements):
 
 
 def purge_verdicts(connection: Connection, doc_ids: Ints) -> tuple[int, bool]:
-    """Delete verdicts and reviews about documents; return how many verdicts, and whether one was a veto."""
+    """Delete verdicts and reviews about documents; return the number of verdicts, and whether one was a veto."""
     are_vetoes = run(connection, "purge_verdicts", doc_ids=packed_ids(doc_ids)).values()
     return len(are_vetoes), any(are_vetoes)

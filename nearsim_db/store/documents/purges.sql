@@ -1,5 +1,5 @@
 -- name: purge_changes
--- Delete captured changes of documents, after any dispatcher that has taken some of them. Reads all of nearsim.change.
+-- Delete captured changes of documents; the caller keeps dispatchers out. Reads all of nearsim.change.
 DELETE FROM nearsim.change WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: capture_deletes
@@ -8,8 +8,8 @@ INSERT INTO nearsim.change (collection_id, doc_id)
 SELECT %(collection_id)s, doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS deleted (doc_id)
 
 -- name: redact_errors
--- Redact errors that may quote a purged document: a failed batch writes one error to each of its documents. Reads
--- failed work only. Relies on work_tried_before.
+-- Redact errors that may quote a purged document: a failed batch writes one error to each of its documents. Relies on
+-- work_tried_before, which has only work that failed.
 UPDATE nearsim.work SET error = 'redacted: the error was about a purged document'
 WHERE generation_id = {generation_id} AND attempts > 0 AND error IN (
     SELECT error FROM nearsim.work
@@ -24,26 +24,26 @@ WHERE generation_id = {generation_id} AND stage = ANY(CAST(%(stages)s AS text[])
     AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: purge_batches
--- Take documents out of the batches in some stages; waits for transactions that store results. Returns how many. Relies
--- on work_pkey.
-WITH holding AS MATERIALIZED (
+-- Take documents out of the batches in some stages; waits for transactions that store results. Returns the number of
+-- documents taken out. Relies on work_pkey.
+WITH affected AS MATERIALIZED (
     SELECT stage, doc_id, doc_ids FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = ANY(CAST(%(stages)s AS text[])) AND doc_id < 0
         AND doc_ids && CAST(%(doc_ids)s AS bigint[])
     ORDER BY stage, doc_id FOR UPDATE
 ), purged AS (
     UPDATE nearsim.work SET doc_ids = ARRAY(
-        SELECT document.doc_id FROM unnest(holding.doc_ids) WITH ORDINALITY AS document (doc_id, place)
+        SELECT document.doc_id FROM unnest(affected.doc_ids) WITH ORDINALITY AS document (doc_id, place)
         WHERE document.doc_id <> ALL (CAST(%(doc_ids)s AS bigint[])) ORDER BY place)
-    FROM holding
-    WHERE work.generation_id = {generation_id} AND work.stage = holding.stage AND work.doc_id = holding.doc_id
-    RETURNING cardinality(holding.doc_ids) - cardinality(work.doc_ids) AS documents
+    FROM affected
+    WHERE work.generation_id = {generation_id} AND work.stage = affected.stage AND work.doc_id = affected.doc_id
+    RETURNING cardinality(affected.doc_ids) - cardinality(work.doc_ids) AS documents
 )
 SELECT coalesce(sum(documents), 0) FROM purged
 
 -- name: count_traces
--- Rows that a generation holds of some documents, band rows by their recomputed keys. Relies on the leaves' keys and
--- indexes.
+-- Numbers of a generation's rows about some documents; band rows are found by their recomputed keys. Relies on the leaves'
+-- keys and indexes.
 SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT count(*) FROM {band} AS band
         JOIN unnest(CAST(%(owners)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS own (doc_id, bucket_hash)
@@ -53,7 +53,7 @@ SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(
     (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: delete_document_rows
--- Delete all rows of some documents from a generation that is not maintained. Reads the whole band table.
+-- Delete all rows about some documents from a generation that is not maintained. Reads the whole band table.
 WITH bands AS (
     DELETE FROM {band_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 ), pairs AS (
@@ -69,7 +69,7 @@ SELECT (SELECT count(*) FROM signatures), (SELECT count(*) FROM bands), (SELECT 
     (SELECT count(*) FROM members)
 
 -- name: reassign_heads
--- Make the first remaining twin the head where the head was deleted; it gets no band rows in a generation that is not
+-- Make the first remaining twin the head if the head was deleted; it gets no band rows, as the generation is not
 -- maintained. Relies on the index on head_id.
 UPDATE {signature_leaf} AS signature SET head_id = first.doc_id
 FROM (
@@ -79,7 +79,7 @@ FROM (
 WHERE {of_generation} AND signature.head_id = first.head_id AND signature.head_id <> signature.doc_id
 
 -- name: reassign_clusters
--- Name a cluster after its first remaining member where the document it was named after was deleted. Relies on the
+-- Number a cluster after its first remaining member if the document that it was numbered after was deleted. Relies on the
 -- leaf's index on cluster_id.
 UPDATE {cluster_member_leaf} AS member SET cluster_id = first.doc_id
 FROM (
@@ -89,5 +89,5 @@ FROM (
 WHERE {of_view} AND member.cluster_id = first.cluster_id
 
 -- name: record_purge
--- Record the purge, on which processes drop cached features of the collection. Relies on collection_pkey.
+-- Record the time of a purge, by which processes see that they must drop cached features. Relies on collection_pkey.
 UPDATE nearsim.collection SET purged_at = clock_timestamp() WHERE collection_id = %(collection_id)s RETURNING purged_at

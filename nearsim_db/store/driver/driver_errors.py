@@ -185,7 +185,7 @@ def _translate(error: psycopg.Error) -> NearsimError:
         case pg.InvalidSchemaName() | pg.UndefinedTable():
             return SchemaError(
                 f"the schema nearsim is not as this version expects: {error.diag.message_primary or message}; if the "
-                "schema is missing, run: nearsim db init; if only parts of it are, restore it from a dump"
+                "schema is missing, run: nearsim schema init; if only parts of it are, restore it from a dump"
             )
         case pg.InsufficientPrivilege():
             return DatabaseError(_advise(error.diag.message_primary or message, error.diag.message_hint))

@@ -1,7 +1,7 @@
-"""Comparison of two generations of a profile, counted in SQL over classes of documents, never over pairs.
+"""Comparison of two generations of a profile, counted in SQL over classes of documents, never over pairs of documents.
 
-A class is the documents with the same head in both generations. Counting fills temporary tables of the transaction, on
-which sampling relies.
+A class is the documents with the same head in both generations. Counting fills temporary tables, which last as long as
+the transaction; sampling relies on them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,10 +21,12 @@ from nearsim_db.store.driver.driver_errors import is_missing_table, translate_er
 from nearsim_db.store.driver.statements import GenerationStatements, Result, run, statement
 from nearsim_db.store.generations.tables import GenerationTables
 
-_TOLERANCE = 1e-9  # similarities that differ by less are the same
-# Above this product of class counts, a pair of heads is looked up in the pairs of the other generation instead.
-_MOST_CLASSES = 100
-_PARTS = 5
+# Similarities that differ by no more are the same.
+_SIMILARITY_TOLERANCE = 1e-9
+# Two heads stand for as many pairs of classes as the product of their numbers of classes. If there are more, common
+# pairs are found from the pairs of the other generation.
+_MAX_CLASS_PAIRS = 100
+_MAX_PARTS_SHOWN = 5
 
 Side = Literal["live", "new"]
 _OTHER: dict[Side, Side] = {"live": "new", "new": "live"}
@@ -32,27 +34,24 @@ _OTHER: dict[Side, Side] = {"live": "new", "new": "live"}
 
 @dataclass(frozen=True, slots=True)
 class DocumentTotals:
-    """Documents of a generation; `heads` have features and no earlier twin."""
+    """Numbers of signed documents of a generation."""
 
     documents: int
     with_features: int
     without_features: int
-    heads: int
+    heads: int  # documents with features and without an earlier twin
 
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """Pairs of documents, twins expanded; `rescored` are common pairs with another similarity.
-
-    Shares are of the live pairs, None if there are none.
-    """
+    """Pairs of documents, twins expanded. Shares are of the live pairs, None if there are none."""
 
     live: int
     new: int
     common: int
     gained: int
     lost: int
-    rescored: int
+    rescored: int  # common pairs with another similarity
     gained_share: float | None
     lost_share: float | None
     rescored_share: float | None
@@ -82,76 +81,73 @@ class ClusterCounts:
 
 @dataclass(frozen=True, slots=True)
 class PairInGeneration:
-    """What one generation has on two documents; if they are not a pair, what could be computed.
-
-    `shared_bands` is None as read for twins, which share all. The similarity is an estimate unless `verified`.
-    """
+    """The evidence of one generation on two documents; without a pair, evidence that could be computed."""
 
     pair: bool
     twins: bool
     similarity: float | None
-    shared_bands: int | None
-    verified: bool | None = None
+    shared_bands: int | None  # None as read for twins, which share all bands
+    verified: bool | None = None  # False: the similarity is an estimate
 
 
 @dataclass(frozen=True, slots=True)
 class DiffPair:
-    """Two documents by doc_id, standing for `pairs` pairs; a tie is None where they are not a pair."""
+    """Two documents by doc_id, an example of several pairs of the same heads."""
 
     left_id: int
     right_id: int
-    pairs: int
-    live: PairInGeneration | None = None
+    pairs: int  # number of such pairs
+    live: PairInGeneration | None = None  # None if they are not a pair there
     new: PairInGeneration | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """The survivor of a cluster; `external_id` is None if it was deleted."""
+    """The survivor of a cluster."""
 
     doc_id: int | None
-    external_id: str | None
+    external_id: str | None  # None if it was deleted
     title: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A cluster of the other generation that shares documents with this one."""
+class ClusterPart:
+    """A cluster of the other generation that shares documents with a cluster."""
 
     cluster: int
     documents: int
-    shared: int
+    shared: int  # documents in both clusters
     survivor: Survivor
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedCluster:
-    """A cluster split over `all_parts` of the other generation, with the largest of them."""
+    """A cluster whose documents are in several clusters of the other generation, its parts."""
 
     cluster: int
     documents: int
     survivor: Survivor
-    all_parts: int
-    parts: tuple[Part, ...]
+    all_parts: int  # number of parts
+    parts: tuple[ClusterPart, ...]  # the parts with most shared documents
 
 
 @dataclass(frozen=True, slots=True)
 class DiffDocument:
-    """A document in a generation; `feature_count` is None if it is not signed there."""
+    """A document in a generation."""
 
     doc_id: int
     exists: bool
     external_id: str | None
     title: str | None
-    feature_count: int | None
+    feature_count: int | None  # None if it is not signed
     digest: UUID | None
     sketch: bytes | None
-    waits: bool
+    waits: bool  # to be signed or searched
 
 
 @contextmanager
 def comparing(engine: Engine) -> Iterator[Connection]:
-    """Connect with a snapshot of the database; temporary tables last as long as the block."""
+    """Yield a session with a snapshot of the database, in which temporary tables last as long as the block."""
     with translate_errors(), engine.snapshot(read_only=None) as connection:
         run(connection, "raise_work_mem")
         try:
@@ -164,14 +160,14 @@ def comparing(engine: Engine) -> Iterator[Connection]:
 
 @dataclass(frozen=True, slots=True)
 class ComparedTables:
-    """The tables of two generations: the live one, and the one compared with it."""
+    """The tables of the live generation and of a new one."""
 
     live: GenerationTables
     new: GenerationTables
 
     @property
     def parts(self) -> dict[str, sql.Composable]:
-        """Return the table names for statements on both."""
+        """Return the parts of statements on both generations: `{live_signature}`, `{new_pair}` and so on."""
         parents = {"signature": "signature", "pair": "similar_pair", "member": "cluster_member"}
         sides = {"live": self.live.leaves, "new": self.new.leaves}
         ends: dict[str, sql.Composable] = {f"{side}_end": leaves.ends for side, leaves in sides.items()}
@@ -183,17 +179,18 @@ class ComparedTables:
 
     def count_pairs(self) -> PairCounts:
         """Group documents into classes, find the common pairs, and count."""
-        parts = self.parts
+        parts, max_class_pairs = self.parts, sql.Literal(_MAX_CLASS_PAIRS)
         self._run(statement("create_diff_classes", None, **parts))
-        self._run(statement("create_diff_common", None, most_classes=sql.Literal(_MOST_CLASSES), **parts))
+        self._run(statement("create_diff_common", None, max_class_pairs=max_class_pairs, **parts))
+
         live, new = (self._count_pairs(side) for side in _OTHER)
-        command = statement("count_diff_common", None, tolerance=sql.Literal(_TOLERANCE))
+        command = statement("count_diff_common", None, tolerance=sql.Literal(_SIMILARITY_TOLERANCE))
         common, rescored = map(int, self._run(command).row())
         changed = (new - common, live - common, rescored)
         return PairCounts(live, new, common, *changed, *(_share(count, live) for count in changed))
 
     def _count_pairs(self, side: Side) -> int:
-        parts = {"pair": self.parts[f"{side}_pair"], "family": sql.Identifier(f"diff_{side}")}
+        parts = {"pair": self.parts[f"{side}_pair"], "heads": sql.Identifier(f"diff_{side}")}
         return int(self._run(statement("count_diff_pairs", None, **parts)).value())
 
     def count_clusters(self) -> ClusterCounts:
@@ -205,29 +202,31 @@ class ComparedTables:
         shares = [_share(merged, live), _share(split, live)]
         return ClusterCounts(*counts, *shares)
 
-    def sample_absent(self, own: Side, amount: int) -> list[DiffPair]:
+    def sample_absent(self, side: Side, amount: int) -> list[DiffPair]:
         """Sample pairs of one generation that the other one lacks, after `count_pairs`; repeatable."""
-        other = _OTHER[own]
+        other = _OTHER[side]
         parts = {
-            "pair": self.parts[f"{own}_pair"],
+            "pair": self.parts[f"{side}_pair"],
             "other_pair": self.parts[f"{other}_pair"],
             "other_end": self.parts[f"{other}_end"],
-            "family": sql.Identifier(f"diff_{own}"),
-            "head": sql.Identifier(f"{own}_head"),
+            "heads": sql.Identifier(f"diff_{side}"),
+            "head": sql.Identifier(f"{side}_head"),
             "other_head": sql.Identifier(f"{other}_head"),
-            "left": sql.Identifier(f"{own}_left"),
-            "right": sql.Identifier(f"{own}_right"),
+            "left": sql.Identifier(f"{side}_left"),
+            "right": sql.Identifier(f"{side}_right"),
         }
         rows = self._run(statement("read_diff_absent", None, **parts), amount=amount).rows()
-        found = []
-        for *figures, pairs, one, another in rows:
-            tie: dict[str, Any] = {own: PairInGeneration(True, *figures)}
-            found.append(DiffPair(min(one, another), max(one, another), int(pairs), **tie))
-        return found
+
+        absent = []
+        for *evidence, pairs, doc_id, other_id in rows:
+            stored: dict[str, Any] = {side: PairInGeneration(True, *evidence)}
+            absent.append(DiffPair(min(doc_id, other_id), max(doc_id, other_id), int(pairs), **stored))
+        return absent
 
     def sample_rescored(self, amount: int) -> list[DiffPair]:
-        """Sample common pairs with another similarity, like `sample_absent`."""
-        command = statement("read_diff_rescored", None, tolerance=sql.Literal(_TOLERANCE), **self.parts)
+        """Sample common pairs with another similarity, after `count_pairs`; repeatable."""
+        tolerance = sql.Literal(_SIMILARITY_TOLERANCE)
+        command = statement("read_diff_rescored", None, tolerance=tolerance, **self.parts)
         rows = self._run(command, amount=amount).rows()
         return [
             DiffPair(
@@ -241,7 +240,7 @@ class ComparedTables:
         ]
 
     def sample_clusters(self, whole: Side, amount: int) -> list[ChangedCluster]:
-        """Sample clusters of one generation that are several in the other one, after `count_clusters`."""
+        """Sample clusters of the generation `whole` that are several in the other one, after `count_clusters`."""
         part = _OTHER[whole]
         names = {
             "whole": sql.Identifier(f"{whole}_cluster"),
@@ -249,12 +248,15 @@ class ComparedTables:
             "whole_member": self.parts[f"{whole}_member"],
             "part_member": self.parts[f"{part}_member"],
         }
-        rows = self._run(statement("read_diff_clusters", None, **names), amount=amount, parts=_PARTS).rows()
+        command = statement("read_diff_clusters", None, **names)
+        rows = self._run(command, amount=amount, parts=_MAX_PARTS_SHOWN).rows()
+
+        # Each row has the columns of a cluster and those of a part.
         changed = []
         for _, group in groupby(rows, itemgetter(0)):
-            listed = list(group)
-            cluster, documents, all_parts, *survivor = listed[0][:6]
-            parts = tuple(Part(row[6], int(row[7]), row[8], Survivor(*row[9:12])) for row in listed)
+            part_rows = list(group)
+            cluster, documents, all_parts, *survivor = part_rows[0][:6]
+            parts = tuple(ClusterPart(row[6], int(row[7]), row[8], Survivor(*row[9:12])) for row in part_rows)
             changed.append(ChangedCluster(cluster, int(documents), Survivor(*survivor), all_parts, parts))
         return changed
 
@@ -266,7 +268,7 @@ class DiffQueries(GenerationStatements):
     """Documents of one of two compared generations."""
 
     def count_documents(self) -> DocumentTotals:
-        """Count the documents of one generation."""
+        """Count the signed documents of the generation."""
         documents, with_features, twins = self.run("count_diff_documents").row()
         return DocumentTotals(documents, with_features, documents - with_features, with_features - twins)
 

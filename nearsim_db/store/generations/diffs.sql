@@ -1,12 +1,14 @@
 -- name: count_diff_documents
--- Documents of a generation: all, with features, with an earlier twin. Relies on the indexes of the signatures.
-SELECT (SELECT count(*) FROM {signature} AS signature), (SELECT count(*) FROM {signature} AS signature WHERE feature_digest IS NOT NULL),
+-- Numbers of signed documents of a generation: all, with features, with an earlier twin. Relies on the indexes of the
+-- signatures.
+SELECT (SELECT count(*) FROM {signature} AS signature),
+    (SELECT count(*) FROM {signature} AS signature WHERE feature_digest IS NOT NULL),
     (SELECT count(*) FROM {signature} AS signature WHERE head_id <> doc_id)
 
 -- name: create_diff_classes
--- Documents grouped by their heads in two generations: a class is all documents with the same two heads, NULL where a
--- document has no pair and no twin; documents without any in both are left out. Also the heads of each generation with
--- their numbers of documents and classes. Reads twins and ends of pairs from indexes, no signature.
+-- Group documents by their heads in two generations: a class is all documents with the same two heads. A head is NULL if the
+-- document has no pair and no twin there; documents with two such heads are left out. Also list the heads of each generation
+-- with their numbers of documents and classes. Reads twins and ends of pairs from indexes, no signature.
 CREATE TEMP TABLE diff_class ON COMMIT DROP AS
 WITH live AS (
     SELECT doc_id, min(head_id) AS head_id FROM (
@@ -43,25 +45,25 @@ ANALYZE diff_live;
 ANALYZE diff_new
 
 -- name: create_diff_common
--- Pairs common to two generations, by the heads that form them in each, with their number, their first documents and
--- both similarities. Twins share a head, and no part counts a pair of another. A pair of heads can stand for very many
--- classes at both ends, where twins of one generation are none in the other: classes are joined from the smaller end
--- and, where both are large, from the pairs of the other generation. Statistics about families of twins mislead the
--- planner: joins are hashed, in the order written here. Relies on the indexes of the diff tables. After
--- create_diff_classes.
+-- Find the pairs common to two generations, by their heads in each, with their number, an example and both similarities.
+-- Twins share a head; each common pair counts in one of the parts below. A pair of heads can stand for very many pairs of
+-- classes, if twins of one generation are not twins in the other: classes are joined from the end with fewer (`few_id`) and,
+-- for heavy pairs of heads, from the pairs of the other generation. Statistics about twins mislead the planner: joins are
+-- hashed, in the order written here. Relies on the indexes of the diff tables. After create_diff_classes.
 SET LOCAL join_collapse_limit = 1;
 SET LOCAL enable_nestloop = off;
 SET LOCAL enable_mergejoin = off;
 CREATE TEMP TABLE diff_common ON COMMIT DROP AS
 WITH parted AS MATERIALIZED (
-    -- Classes that share their head in the live generation with another class.
+    -- Classes of live twins that are not all twins in the new generation.
     SELECT class.* FROM diff_class AS class JOIN diff_live ON head_id = live_head
     WHERE classes > 1 AND new_head IS NOT NULL
 ), joined AS MATERIALIZED (
+    -- Classes of new twins that are not all twins in the live generation.
     SELECT class.* FROM diff_class AS class JOIN diff_new ON head_id = new_head
     WHERE classes > 1 AND live_head IS NOT NULL
 ), live_pair AS NOT MATERIALIZED (
-    SELECT pair.left_id, pair.right_id, pair.similarity, l.classes * r.classes <= {most_classes} AS is_light,
+    SELECT pair.left_id, pair.right_id, pair.similarity, l.classes * r.classes <= {max_class_pairs} AS is_light,
         CASE WHEN l.classes <= r.classes THEN pair.left_id ELSE pair.right_id END AS few_id,
         CASE WHEN l.classes <= r.classes THEN pair.right_id ELSE pair.left_id END AS many_id
     FROM {live_pair} AS pair
@@ -88,36 +90,36 @@ FROM diff_class
 WHERE documents > 1 AND live_head IS NOT NULL AND new_head IS NOT NULL
 UNION ALL
 -- Twins in the live generation, a pair in the new one.
-SELECT one.live_head, one.live_head, pair.left_id, pair.right_id, one.documents * other.documents,
-    one.doc_id, other.doc_id, 1, pair.similarity
+SELECT a.live_head, a.live_head, pair.left_id, pair.right_id, a.documents * b.documents,
+    a.doc_id, b.doc_id, 1, pair.similarity
 FROM new_pair AS pair
-JOIN parted AS one ON one.new_head = pair.few_id
-JOIN parted AS other ON other.new_head = pair.many_id AND other.live_head = one.live_head
+JOIN parted AS a ON a.new_head = pair.few_id
+JOIN parted AS b ON b.new_head = pair.many_id AND b.live_head = a.live_head
 UNION ALL
 -- A pair in the live generation, twins in the new one.
-SELECT pair.left_id, pair.right_id, one.new_head, one.new_head, one.documents * other.documents,
-    one.doc_id, other.doc_id, pair.similarity, 1
+SELECT pair.left_id, pair.right_id, a.new_head, a.new_head, a.documents * b.documents,
+    a.doc_id, b.doc_id, pair.similarity, 1
 FROM live_pair AS pair
-JOIN joined AS one ON one.live_head = pair.few_id
-JOIN joined AS other ON other.live_head = pair.many_id AND other.new_head = one.new_head
+JOIN joined AS a ON a.live_head = pair.few_id
+JOIN joined AS b ON b.live_head = pair.many_id AND b.new_head = a.new_head
 UNION ALL
--- A pair in both.
-SELECT live.left_id, live.right_id, new.left_id, new.right_id, one.documents * other.documents,
-    one.doc_id, other.doc_id, live.similarity, new.similarity
+-- A pair in both, of live heads that stand for few pairs of classes.
+SELECT live.left_id, live.right_id, new.left_id, new.right_id, a.documents * b.documents,
+    a.doc_id, b.doc_id, live.similarity, new.similarity
 FROM live_pair AS live
-JOIN diff_class AS one ON one.live_head = live.left_id AND one.new_head IS NOT NULL
-JOIN diff_class AS other ON other.live_head = live.right_id AND other.new_head IS NOT NULL
-JOIN {new_pair} AS new ON new.left_id = least(one.new_head, other.new_head)
-    AND new.right_id = greatest(one.new_head, other.new_head)
+JOIN diff_class AS a ON a.live_head = live.left_id AND a.new_head IS NOT NULL
+JOIN diff_class AS b ON b.live_head = live.right_id AND b.new_head IS NOT NULL
+JOIN {new_pair} AS new ON new.left_id = least(a.new_head, b.new_head) AND new.right_id = greatest(a.new_head, b.new_head)
 WHERE live.is_light
 UNION ALL
-SELECT live.left_id, live.right_id, new.left_id, new.right_id, one.documents * other.documents,
-    one.doc_id, other.doc_id, live.similarity, new.similarity
+-- A pair in both, of live heads that stand for many.
+SELECT live.left_id, live.right_id, new.left_id, new.right_id, a.documents * b.documents,
+    a.doc_id, b.doc_id, live.similarity, new.similarity
 FROM {new_pair} AS new
-JOIN heavy_class AS one ON one.new_head = new.left_id
-JOIN heavy_class AS other ON other.new_head = new.right_id
-JOIN heavy AS live ON live.left_id = least(one.live_head, other.live_head)
-    AND live.right_id = greatest(one.live_head, other.live_head);
+JOIN heavy_class AS a ON a.new_head = new.left_id
+JOIN heavy_class AS b ON b.new_head = new.right_id
+JOIN heavy AS live
+    ON live.left_id = least(a.live_head, b.live_head) AND live.right_id = greatest(a.live_head, b.live_head);
 SET LOCAL join_collapse_limit = 8;
 SET LOCAL enable_nestloop = on;
 SET LOCAL enable_mergejoin = on;
@@ -126,20 +128,20 @@ ANALYZE diff_common
 -- name: count_diff_pairs
 -- Number of pairs of one generation, twins expanded. Reads its pairs. After create_diff_classes.
 SELECT coalesce(sum(l.documents * r.documents), 0)
-    + (SELECT coalesce(sum(documents * (documents - 1) / 2), 0) FROM {family})
+    + (SELECT coalesce(sum(documents * (documents - 1) / 2), 0) FROM {heads})
 FROM {pair} AS pair
-JOIN {family} AS l ON l.head_id = pair.left_id
-JOIN {family} AS r ON r.head_id = pair.right_id
+JOIN {heads} AS l ON l.head_id = pair.left_id
+JOIN {heads} AS r ON r.head_id = pair.right_id
 
 -- name: count_diff_common
--- Numbers of common pairs, and of those with another similarity. After create_diff_common.
+-- Number of common pairs, and number of common pairs with another similarity. After create_diff_common.
 SELECT coalesce(sum(pairs), 0),
     coalesce(sum(pairs) FILTER (WHERE abs(live_similarity - new_similarity) > {tolerance}), 0)
 FROM diff_common
 
 -- name: create_diff_overlaps
--- Number of documents that each cluster of one generation shares with each of another; NULL for documents in no
--- cluster. Reads both leaves.
+-- Count the documents that each cluster of one generation shares with each cluster of the other; NULL stands for documents
+-- in no cluster. Reads both leaves.
 CREATE TEMP TABLE diff_overlap ON COMMIT DROP AS
 SELECT live.cluster_id AS live_cluster, new.cluster_id AS new_cluster, count(*) AS documents
 FROM {live_member} AS live FULL JOIN {new_member} AS new USING (doc_id)
@@ -149,9 +151,8 @@ CREATE INDEX ON diff_overlap (new_cluster);
 ANALYZE diff_overlap
 
 -- name: count_diff_clusters
--- Numbers of clusters by what became of them. A matched cluster has all its clustered documents in one cluster of the
--- other generation, which has no documents of any other. Relies on the indexes of diff_overlap; reads the survivors of
--- both. After create_diff_overlaps.
+-- Numbers of clusters by how they changed. Two clusters match if each has documents of no other cluster of the other
+-- generation. Relies on the indexes of diff_overlap; reads the survivors of both. After create_diff_overlaps.
 WITH live AS (
     SELECT live_cluster AS cluster_id, sum(documents) AS documents, count(new_cluster) AS parts, min(new_cluster) AS part
     FROM diff_overlap WHERE live_cluster IS NOT NULL GROUP BY 1
@@ -182,8 +183,8 @@ SELECT (SELECT count(*) FROM live), (SELECT count(*) FROM new), kept.same, kept.
 FROM kept CROSS JOIN survivors
 
 -- name: read_diff_rescored
--- Sample of common pairs with another similarity, by a hash of their documents: two documents, number of document
--- pairs, and per generation whether twins, similarity and shared bands. Relies on the keys of the pairs. After
+-- Sample of common pairs with another similarity, by a hash of their documents: two documents, number of such pairs, and for
+-- each generation whether they are twins, similarity and shared bands. Relies on the keys of the pairs. After
 -- create_diff_common.
 SELECT chosen.left_id, chosen.right_id, chosen.pairs, chosen.live_left = chosen.live_right, chosen.live_similarity,
     live.shared_bands, chosen.new_left = chosen.new_right, chosen.new_similarity, new.shared_bands
@@ -198,7 +199,7 @@ LEFT JOIN {new_pair} AS new ON new.left_id = chosen.new_left AND new.right_id = 
 ORDER BY hashint8extended(chosen.left_id, chosen.right_id), chosen.left_id, chosen.right_id
 
 -- name: read_diff_documents
--- State of some documents in a generation: existence, signature, and pending work. Relies on the keys.
+-- State of some documents in a generation: whether it exists, ids, signature, and whether work waits. Relies on the keys.
 SELECT requested.doc_id, document.doc_id IS NOT NULL, document.external_id, document.title, signature.feature_count,
     signature.feature_digest, signature.sketch,
     EXISTS (SELECT FROM nearsim_index.queued_work AS work
@@ -209,9 +210,10 @@ LEFT JOIN nearsim.document ON document.doc_id = requested.doc_id
 LEFT JOIN {signature} AS signature ON signature.doc_id = requested.doc_id
 
 -- name: read_diff_absent
--- Sample of pairs missing from the other generation, by a hash of their heads: whether twins, similarity, shared
--- bands, number of document pairs, and two documents. First finds a class of the left head that lacks part of the
--- right head, then that part. Relies on the indexes of diff_class and of the pairs. After create_diff_common.
+-- Sample of pairs that the other generation lacks, by a hash of their heads: whether they are twins, similarity, shared
+-- bands, number of such pairs, and two documents as an example. `a` is a class of the left head that is tied to only a part
+-- of the right head's documents in the other generation, `b` a document of the rest. Relies on the indexes of diff_class and
+-- of the pairs. After create_diff_common.
 WITH common AS (
     SELECT {left} AS left_id, {right} AS right_id, sum(pairs) AS pairs FROM diff_common GROUP BY 1, 2
 ), tie AS MATERIALIZED (
@@ -219,22 +221,22 @@ WITH common AS (
     FROM (
         SELECT pair.left_id, pair.right_id, pair.similarity, pair.shared_bands, l.documents * r.documents AS pairs
         FROM {pair} AS pair
-        JOIN {family} AS l ON l.head_id = pair.left_id
-        JOIN {family} AS r ON r.head_id = pair.right_id
+        JOIN {heads} AS l ON l.head_id = pair.left_id
+        JOIN {heads} AS r ON r.head_id = pair.right_id
         UNION ALL
-        SELECT head_id, head_id, 1, NULL, documents * (documents - 1) / 2 FROM {family} WHERE documents > 1
+        SELECT head_id, head_id, 1, NULL, documents * (documents - 1) / 2 FROM {heads} WHERE documents > 1
     ) AS tie
     LEFT JOIN common USING (left_id, right_id)
     WHERE tie.pairs > coalesce(common.pairs, 0)
     ORDER BY hashint8extended(tie.left_id, tie.right_id), tie.left_id, tie.right_id
     LIMIT %(amount)s
 )
-SELECT tie.left_id = tie.right_id, tie.similarity, tie.shared_bands, tie.pairs, one.doc_id, other.doc_id
+SELECT tie.left_id = tie.right_id, tie.similarity, tie.shared_bands, tie.pairs, a.doc_id, b.doc_id
 FROM tie
 CROSS JOIN LATERAL (
     SELECT class.* FROM diff_class AS class
     WHERE class.{head} = tie.left_id
-        AND (SELECT documents FROM {family} WHERE head_id = tie.right_id) >
+        AND (SELECT documents FROM {heads} WHERE head_id = tie.right_id) >
             (SELECT coalesce(sum(twin.documents), 0) FROM diff_class AS twin
                 WHERE twin.{head} = tie.right_id AND twin.{other_head} = class.{other_head})
             + (SELECT coalesce(sum(paired.documents), 0)
@@ -243,27 +245,27 @@ CROSS JOIN LATERAL (
                 WHERE pair.doc_id = class.{other_head})
     ORDER BY class.doc_id
     LIMIT 1
-) AS one
+) AS a
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN class.doc_id = one.doc_id THEN class.last_id ELSE class.doc_id END AS doc_id
+    SELECT CASE WHEN class.doc_id = a.doc_id THEN class.last_id ELSE class.doc_id END AS doc_id
     FROM diff_class AS class
     WHERE class.{head} = tie.right_id
-        AND (class.doc_id <> one.doc_id OR one.{other_head} IS NULL AND one.documents > 1)
-        AND (class.{other_head} = one.{other_head}) IS NOT TRUE
+        AND (class.doc_id <> a.doc_id OR a.{other_head} IS NULL AND a.documents > 1)
+        AND (class.{other_head} = a.{other_head}) IS NOT TRUE
         AND NOT EXISTS (
             SELECT FROM {other_pair} AS pair
-            WHERE pair.left_id = least(one.{other_head}, class.{other_head})
-                AND pair.right_id = greatest(one.{other_head}, class.{other_head})
+            WHERE pair.left_id = least(a.{other_head}, class.{other_head})
+                AND pair.right_id = greatest(a.{other_head}, class.{other_head})
         )
     ORDER BY class.doc_id
     LIMIT 1
-) AS other
+) AS b
 ORDER BY hashint8extended(tie.left_id, tie.right_id), tie.left_id, tie.right_id
 
 -- name: read_diff_clusters
--- Sample of clusters of one generation that are split over several of the other, by a hash of their ids, each with the
--- largest of these: ids, sizes, shared documents and survivors. Relies on the indexes of diff_overlap and on those of
--- the leaves on (cluster_id, is_survivor, doc_id). After create_diff_overlaps.
+-- Sample of clusters of one generation whose documents are in several clusters of the other, by a hash of their ids, each
+-- with the parts that share most: ids, sizes, shared documents and survivors. Relies on the indexes of diff_overlap and on
+-- the leaves' indexes on (cluster_id, is_survivor, doc_id). After create_diff_overlaps.
 WITH whole AS MATERIALIZED (
     SELECT {whole} AS cluster_id, sum(documents) AS documents, count({part}) AS parts
     FROM diff_overlap

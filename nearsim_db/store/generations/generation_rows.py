@@ -1,6 +1,6 @@
 """Rows of profiles and generations; `generation_states` changes their states."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,13 +25,7 @@ Stage = Literal["sign", "bands", "pairs", "clusters", "done"]
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One build of a profile's index; `figures` are the counts that its build recorded.
-
-    `replaces` is the generation beside which it was started, None for the first of a profile. Workers build a
-    `detached` one; a `dropping` one waits until its tables have no readers. The band rows of a `distributed` one are on
-    the nodes of a Citus cluster. `common_shingles` are the ids of those that its build left out, ascending,
-    `frequencies` the document frequencies by which it weights features (`similarity.common_shingles`).
-    """
+    """One build of a profile's index."""
 
     generation_id: GenerationId
     profile_id: ProfileId
@@ -42,34 +36,38 @@ class Generation:
     stage: Stage
     recipe: dict[str, Any]
     fingerprint: str
-    figures: dict[str, Any]
+    figures: dict[str, Any]  # counts that its build recorded
     created_at: datetime
     live_at: datetime | None
     bands: int
     rows: int
-    replaces: GenerationId | None
-    detached: bool
-    distributed: bool
-    dropping: bool
+    replaces: (
+        GenerationId | None
+    )  # the generation beside which it was started; None for the first of a profile
+    detached: bool  # workers build it
+    distributed: bool  # its band rows are on the nodes of a Citus cluster
+    dropping: bool  # its drop waits until its tables have no readers
     ready_at: datetime | None
     retired_at: datetime | None
-    common_shingles: bytes | None
-    frequencies: bytes | None
+    common_shingles: bytes | None  # packed ids of shingles that its build left out, ascending
+    frequencies: (
+        bytes | None
+    )  # document frequencies by which it weights features (`similarity.common_shingles`)
 
     @property
     def common(self) -> "Hashes":
-        """The ids of `common_shingles`."""
+        """The ids of `common_shingles`: uint64."""
         import numpy as np
 
         return np.frombuffer(self.common_shingles or b"", "<u8")
 
     @property
     def leaves(self) -> Leaves:
-        """Return the names of its own tables."""
+        """Return the names of its tables."""
         return Leaves(self.generation_id, self.distributed)
 
     def tables(self, connection: Connection) -> GenerationTables:
-        """Return its tables, as the transaction of a connection reads and writes them."""
+        """Return its tables, bound to the transaction of a connection."""
         return GenerationTables(connection, self.leaves)
 
     @property
@@ -78,7 +76,7 @@ class Generation:
         return self.state == "building" and self.replaces is None
 
     def advice(self, command: str, *more: str) -> str:
-        """Return a command for its profile, to be copied."""
+        """Return a command for its profile, for the user to copy."""
         return suggested_command(command, self.collection, self.profile, *more)
 
 
@@ -91,7 +89,7 @@ def create_generation(
     detached: bool = False,
     tables: partitions.Tables = "own",
 ) -> Generation:
-    """Create a generation of a profile, in state `building`, beside the one it is to replace."""
+    """Create a generation of a profile, in state `building`, beside the generation that it will replace."""
     from nearsim_db.similarity.recipe import to_mapping
 
     parameters = {
@@ -103,29 +101,30 @@ def create_generation(
         "expected_recall": profile.expected_recall,
         "replaces": replaces,
         "detached": detached,
-        "numbers": partitions.NUMBERS[tables],
+        "sequence": partitions.SEQUENCES[tables],
     }
     read = statement("list_generations", chosen=sql.SQL("true"), generations=sql.SQL("created"))
     return run(connection, statement("create_generation", read=read), **parameters).one(Generation)
 
 
 def give_own_tables(connection: Connection, generation: Generation) -> Generation:
-    """Begin the build of a generation again, with tables of its own.
+    """Begin the build of a generation again, with tables of its own; return the new generation.
 
-    Returns it, in its current state if it has advanced meanwhile. The caller holds its build lock.
+    Returns the same generation, in its current state, if it has advanced meanwhile. The caller holds its build lock.
     """
     generation.tables(connection).drop()
-    number = run(connection, "give_own_tables", generation_id=generation.generation_id).value()
-    return get_generation(connection, number or generation.generation_id)
+    new_id = run(connection, "give_own_tables", generation_id=generation.generation_id).value()
+    return get_generation(connection, new_id or generation.generation_id)
 
 
-_GROWN = 2  # times the documents of a collection whose index begins in shared tables
+# An index outgrows shared tables at so many times the documents with which a new one would begin in them.
+_GROWTH_FACTOR = 2
 
-# For questions that workers repeat, however many generations there are.
-Some = Literal["building", "buildable", "dropping", "moving", "expiring", "recipes"]
-_SOME: dict[Some, sql.SQL] = {
+# Conditions in SQL, as workers repeat these questions, however many generations there are.
+Selection = Literal["building", "buildable", "dropping", "moving", "expiring", "recipes"]
+_CONDITIONS: dict[Selection, sql.SQL] = {
     "building": sql.SQL("state = 'building'"),
-    # Ordered, so that no plan reads all documents to find that a collection has none
+    # ORDER BY, so that no plan reads all documents to find that a collection has none
     "buildable": sql.SQL(
         "state = 'building' AND (replaces IS NOT NULL OR (SELECT true FROM nearsim.document "
         "WHERE document.collection_id = collection.collection_id ORDER BY document.collection_id, doc_id LIMIT 1))"
@@ -141,54 +140,66 @@ _SOME: dict[Some, sql.SQL] = {
 
 
 def list_generations(
-    connection: Connection, collection_id: CollectionId | None = None, only: Some | None = None
+    connection: Connection, collection_id: CollectionId | None = None, only: Selection | None = None
 ) -> list[Generation]:
     """Return the generations of a collection's profiles, or of all, in the order of profile names and age.
 
-    `only` those that are being built, that are and replace another or have documents, whose drop was requested, that
-    are ready to replace one in shared tables, whose documents expire, or the first of each recipe.
+    `only` selects generations:
+    - building: that are being built
+    - buildable: that are being built, and replace another or have documents
+    - dropping: whose drop was requested
+    - moving: that are ready to replace a generation in shared tables
+    - expiring: whose documents expire
+    - recipes: the first of each recipe
     """
-    chosen: list[sql.Composable] = [sql.SQL("true") if only is None else _SOME[only]]
+    conditions: list[sql.Composable] = [sql.SQL("true") if only is None else _CONDITIONS[only]]
     if collection_id is not None:
-        chosen.append(sql.SQL("collection_id = %(collection_id)s"))
-    return _select(connection, sql.SQL(" AND ").join(chosen), collection_id=collection_id)
+        conditions.append(sql.SQL("collection_id = %(collection_id)s"))
+    return _select(connection, sql.SQL(" AND ").join(conditions), collection_id=collection_id)
+
+
+def list_of_collections(connection: Connection, collection_ids: Sequence[CollectionId]) -> list[Generation]:
+    """Return the generations of some collections, in the order of profile names and age."""
+    chosen = sql.SQL("collection_id = ANY(CAST(%(collection_ids)s AS integer[]))")
+    return _select(connection, chosen, collection_ids=list(collection_ids))
 
 
 def list_grown(connection: Connection) -> list[GenerationId]:
     """Return the live generations that have outgrown the tables that they share."""
-    most = max(0, _GROWN * partitions.MOST_SHARED)
-    return run(connection, "list_grown", most=most).values()
+    max_documents = max(0, _GROWTH_FACTOR * partitions.MAX_SHARED_DOCUMENTS)
+    return run(connection, "list_grown", max_documents=max_documents).values()
 
 
-def find_newest_live(connection: Connection, most: int) -> list[GenerationId]:
-    """Return some live generations, the newest first."""
-    return run(connection, "find_newest_live", most=most).values()
+def find_newest_live(connection: Connection, limit: int) -> list[GenerationId]:
+    """Return up to `limit` live generations, the newest first."""
+    return run(connection, "find_newest_live", limit=limit).values()
 
 
 def is_fresh(connection: Connection) -> bool:
-    """Whether nothing was indexed and there are no documents yet: a new schema captures a change of everything."""
+    """Whether there are no documents and nothing was indexed, so that the change of a new schema means nothing."""
     return bool(run(connection, "is_fresh").value())
 
 
 def find_existing(connection: Connection, generation_ids: Collection[GenerationId]) -> set[GenerationId]:
-    """Return which of some generations still exist."""
+    """Return those generations, of some, that exist."""
     return set(run(connection, "find_generations", generation_ids=list(generation_ids)).values())
 
 
 def reread(connection: Connection, generation: Generation) -> Generation:
-    """Return the generation as it is now. Raises NotFoundError if it was dropped meanwhile."""
+    """Return the generation in its current state. Raises NotFoundError if it was dropped meanwhile."""
     return get_generation(connection, generation.generation_id)
 
 
 def get_generation(connection: Connection, generation_id: GenerationId) -> Generation:
     """Return the generation of that number. Raises NotFoundError."""
-    for one in _select(connection, sql.SQL("generation_id = %(generation_id)s"), generation_id=generation_id):
-        return one
+    condition = sql.SQL("generation_id = %(generation_id)s")
+    for generation in _select(connection, condition, generation_id=generation_id):
+        return generation
     raise NotFoundError(f"generation {generation_id} does not exist")
 
 
-def _select(connection: Connection, chosen: sql.Composable, **parameters: object) -> list[Generation]:
-    query = statement("list_generations", chosen=chosen, generations=sql.Identifier(SCHEMA, "generation"))
+def _select(connection: Connection, condition: sql.Composable, **parameters: object) -> list[Generation]:
+    query = statement("list_generations", chosen=condition, generations=sql.Identifier(SCHEMA, "generation"))
     return run(connection, query, **parameters).all(Generation)
 
 
@@ -213,10 +224,10 @@ def add_figures(connection: Connection, generation: Generation, figures: dict[st
     run(connection, "add_figures", generation_id=generation.generation_id, figures=Jsonb(figures))
 
 
-def count_up(connection: Connection, generation: Generation, counted: dict[str, int]) -> None:
+def count_up(connection: Connection, generation: Generation, counts: dict[str, int]) -> None:
     """Increment figures of a generation that several processes update."""
-    if counted:
-        run(connection, "increment_figures", generation_id=generation.generation_id, counted=Jsonb(counted))
+    if counts:
+        run(connection, "increment_figures", generation_id=generation.generation_id, counts=Jsonb(counts))
 
 
 def drop_generation(connection: Connection, generation: Generation) -> None:
@@ -242,7 +253,7 @@ def profile_names(connection: Connection, collection_id: CollectionId) -> set[st
 
 
 def default_profile(connection: Connection, collection_id: CollectionId) -> str | None:
-    """Return the profile that is used when none is named; None if there is none, or one must be named."""
+    """Return the profile that is used when none is named; None if there is none, or several without a default."""
     name: str | None = run(connection, "find_default_profile", collection_id=collection_id).value()
     return name
 

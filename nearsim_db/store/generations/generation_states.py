@@ -14,11 +14,13 @@ from nearsim_db.store.driver.statements import run
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation, State
 
-PENDING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")  # at most one per profile
-MAINTAINED: tuple[State, ...] = ("catching_up", "ready", "live", "retired")  # workers take their work
+# At most one generation of a profile is in these states.
+PENDING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")
+# Workers take the work of generations in these states.
+MAINTAINED: tuple[State, ...] = ("catching_up", "ready", "live", "retired")
 
-_PROMOTION_WAIT_MILLISECONDS = 25
-_WORDS: dict[State | None, str] = {
+_PROMOTION_LOCK_WAIT_MILLISECONDS = 25
+_STATE_WORDS: dict[State | None, str] = {
     "building": "being built",
     "catching_up": "catching up",
     "ready": "ready",
@@ -39,7 +41,7 @@ def change_state(
     caught_up: bool = False,
     drop: bool | None = None,
 ) -> None:
-    """Move a generation from one of some states to another. Raises ConflictError if it is in none of them."""
+    """Move a generation from one of the states `before` to `state`. Raises ConflictError if it is in no such state."""
     parameters = {
         "generation_id": generation.generation_id,
         "state": state,
@@ -54,7 +56,7 @@ def change_state(
 def _refuse(
     connection: Connection, generation: Generation, state: State | None, before: Sequence[State]
 ) -> None:
-    wanted = " or ".join(_WORDS[one] for one in before)
+    wanted = " or ".join(_STATE_WORDS[name] for name in before)
     subject = f"generation {generation.generation_id} of profile {generation.profile!r} is"
     if state is None:
         raise ConflictError(f"{subject} dropped, not {wanted}; see: {generation.advice('reindex status')}")
@@ -69,7 +71,7 @@ def state_label(generation: Generation, *, attended: bool) -> str:
     """Return its state in words; `attended`: a process is building it now."""
     if generation.dropping:
         return "being dropped"
-    return "left behind" if is_unattended(generation, attended=attended) else _WORDS[generation.state]
+    return "left behind" if is_unattended(generation, attended=attended) else _STATE_WORDS[generation.state]
 
 
 def remedy(generation: Generation, *, attended: bool) -> str:
@@ -81,16 +83,16 @@ def remedy(generation: Generation, *, attended: bool) -> str:
 
 
 def finish_build(connection: Connection, generation: Generation, figures: dict[str, Any]) -> bool:
-    """Make the first generation of a profile live after its build; another one catches up with the documents.
+    """End a build: the first generation of a profile becomes live, another one catches up with changes of documents.
 
-    Adds figures. Returns False if the build is paused or abandoned, which it cannot be any more after this.
+    Adds figures. Returns False if the build was paused or abandoned; both are impossible after it has ended.
     """
     parameters = {"generation_id": generation.generation_id, "figures": Jsonb(figures)}
     return run(connection, "finish_build", **parameters).value() is not None
 
 
 def lock_profile(connection: Connection, profile_id: ProfileId) -> None:
-    """Lock the states of a profile's generations, and the start of a new one, until the transaction ends."""
+    """Lock a profile's generations until the transaction ends: no state changes, and no new one is started."""
     run(connection, "lock_generations", profile_id=profile_id)
 
 
@@ -102,12 +104,12 @@ def make_ready(connection: Connection, generation: Generation) -> None:
 def read_state(connection: Connection, generation: Generation) -> State | None:
     """Return its present state; None if it was dropped."""
     parameters = {"generation_id": generation.generation_id}
-    found: State | None = run(connection, "read_generation_state", **parameters).value()
-    return found
+    state: State | None = run(connection, "read_generation_state", **parameters).value()
+    return state
 
 
 def lock_signing(connection: Connection, generation: Generation) -> bool:
-    """Whether its build is in the stage sign, and not paused; it stays so until the transaction ends."""
+    """Whether its build is in the stage sign and not paused, which the lock keeps so until the transaction ends."""
     return bool(run(connection, "lock_signing", generation.leaves).value())
 
 
@@ -120,14 +122,17 @@ def is_attended(connection: Connection, generation: Generation) -> bool:
 
 def is_unattended(generation: Generation, *, attended: bool) -> bool:
     """Whether its builder process has died, so that it must be resumed or abandoned manually."""
-    begun = generation.state == "building" and generation.replaces is not None
-    return begun and not generation.detached and not attended
+    is_replacement = generation.state == "building" and generation.replaces is not None
+    return is_replacement and not generation.detached and not attended
 
 
 def find_unattended(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
     """Return the generations of a collection, or of all, whose builder process has died."""
-    found = generation_rows.list_generations(connection, collection_id, "building")
-    return [one for one in found if is_unattended(one, attended=False) and not is_attended(connection, one)]
+    return [
+        generation
+        for generation in generation_rows.list_generations(connection, collection_id, "building")
+        if is_unattended(generation, attended=False) and not is_attended(connection, generation)
+    ]
 
 
 def set_detached(connection: Connection, generation: Generation, detached: bool) -> None:
@@ -136,20 +141,20 @@ def set_detached(connection: Connection, generation: Generation, detached: bool)
 
 
 def mark_ready(connection: Connection) -> list[GenerationId]:
-    """Mark generations as ready that have caught up: none of their work has waited for over 2 s."""
+    """Mark generations as ready that have caught up: none of their work has waited for more than two seconds."""
     return run(connection, "mark_ready").values()
 
 
 def promote(connection: Connection, generation: Generation, before: Sequence[State]) -> GenerationId | None:
-    """Promote a generation; return the one that it retires, if any.
+    """Promote a generation; return the generation that it retires, if any.
 
-    Lock waits are short: it ends the transaction, or the connection is in autocommit. Raises
-    ConflictError if it is in none of the states `before`.
+    Lock waits are short from here to the end of the transaction, so this is its last statement, or the connection is in
+    autocommit. Raises ConflictError if the generation is in none of the states `before`.
     """
     parameters = {
         "generation_id": generation.generation_id,
         "before": list(before),
-        "wait": _PROMOTION_WAIT_MILLISECONDS,
+        "wait": _PROMOTION_LOCK_WAIT_MILLISECONDS,
     }
     state, retired = run(connection, "promote_generation", **parameters).row()
     if state not in before:
@@ -157,12 +162,13 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
     return None if retired is None else GenerationId(retired)
 
 
-def mark_abandoned(connection: Connection, stopped: Sequence[Generation]) -> None:
-    """Mark generations in any state as abandoned, for their builders and workers to stop before they are dropped."""
-    run(connection, "mark_abandoned", generation_ids=[one.generation_id for one in stopped])
+def mark_abandoned(connection: Connection, generations: Sequence[Generation]) -> None:
+    """Mark generations in any state as abandoned, so that builders and workers stop before the tables are dropped."""
+    generation_ids = [generation.generation_id for generation in generations]
+    run(connection, "mark_abandoned", generation_ids=generation_ids)
 
 
 def abandon(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
-    """Abandon a generation; with `drop` its tables are dropped once they have no readers."""
+    """Abandon a generation and delete its queue; with `drop` its tables are dropped once they have no readers."""
     change_state(connection, generation, "abandoned", before, drop=drop)
     run(connection, "clear_queue", generation.leaves)

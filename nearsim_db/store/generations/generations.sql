@@ -1,16 +1,16 @@
 -- name: lock_generations
--- Lock the states of a profile's generations until the transaction ends, in one order to avoid deadlocks. Reads all
--- generations.
+-- Lock the rows of a profile's generations until the transaction ends, in order, so that sessions do not deadlock. Reads
+-- all generations.
 SELECT generation_id FROM nearsim.generation WHERE profile_id = %(profile_id)s ORDER BY generation_id FOR NO KEY UPDATE
 
 -- name: lock_signing
--- Whether the build of a generation is in its stage sign, in which it stays until the transaction ends. Relies on
--- generation_pkey.
+-- Whether the build of a generation is in the stage sign; locks the row, so that it stays there until the transaction ends.
+-- Relies on generation_pkey.
 SELECT state = 'building' AND stage = 'sign' FROM nearsim.generation WHERE generation_id = {generation_id} FOR SHARE
 
 -- name: mark_ready
--- Mark generations that are catching up as ready once no work has waited for two seconds. Failed and set-aside work
--- does not count. Relies on work_pkey.
+-- Mark generations that are catching up as ready if none of their work or changes has waited for two seconds. Failed and
+-- set-aside work does not count. Relies on work_pkey.
 UPDATE nearsim.generation SET state = 'ready', ready_at = clock_timestamp()
 FROM nearsim.profile
 WHERE generation.state = 'catching_up' AND profile.profile_id = generation.profile_id
@@ -25,30 +25,31 @@ WHERE generation.state = 'catching_up' AND profile.profile_id = generation.profi
 RETURNING generation.generation_id
 
 -- name: promote_generation
--- Promote a generation, in one call that is a transaction.
+-- Promote a generation in one call, so that in autocommit it is a transaction of its own.
 SELECT state, retired_id FROM nearsim.promote_generation(%(generation_id)s, CAST(%(before)s AS text[]), %(wait)s)
 
 -- name: increment_figures
 -- Add to the figures of a generation. Relies on generation_pkey.
 UPDATE nearsim.generation SET figures = figures || (
     SELECT jsonb_object_agg(key, coalesce(CAST(figures ->> key AS bigint), 0) + CAST(value AS bigint))
-    FROM jsonb_each_text(%(counted)s))
+    FROM jsonb_each_text(%(counts)s))
 WHERE generation_id = %(generation_id)s
 
 -- name: create_generation
--- Create a generation, in state building, and read it; its number says which tables it shares.
+-- Create a generation, in state building, and read it. The sequence of its number decides which tables it shares.
 WITH created AS (
 INSERT INTO nearsim.generation
     (generation_id, profile_id, recipe, fingerprint, bands, rows, expected_recall, replaces, detached)
 OVERRIDING SYSTEM VALUE VALUES
-    (nextval(CAST(%(numbers)s AS regclass)), %(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s, %(expected_recall)s, %(replaces)s, %(detached)s)
+    (nextval(CAST(%(sequence)s AS regclass)), %(profile_id)s, %(recipe)s, %(fingerprint)s, %(bands)s, %(rows)s,
+        %(expected_recall)s, %(replaces)s, %(detached)s)
 RETURNING *
 )
 {read}
 
 -- name: give_own_tables
--- Begin a first build again under a number whose tables are its own; no row if it has advanced. Relies on
--- generation_pkey.
+-- Begin a first build again under a number with tables of its own; no row if it has advanced beyond the stage sign. Relies
+-- on generation_pkey.
 WITH former AS (
     DELETE FROM nearsim.generation
     WHERE generation_id = %(generation_id)s AND state = 'building' AND stage = 'sign' RETURNING *
@@ -72,24 +73,24 @@ WHERE {chosen}
 ORDER BY profile.name, generation.created_at, generation_id
 
 -- name: list_grown
--- Live generations that share tables and have more signatures than a number, up to which each is counted. Relies on
+-- Live generations that share tables and have more than `max_documents` signatures; no more are read of each. Relies on
 -- generation_one_live and on the key of the signatures.
 SELECT generation_id FROM nearsim.generation
 WHERE state = 'live' AND EXISTS (
     SELECT FROM nearsim_index.signature_shared AS signature
-    WHERE signature.generation_id = generation.generation_id OFFSET %(most)s)
+    WHERE signature.generation_id = generation.generation_id OFFSET %(max_documents)s)
 
 -- name: find_newest_live
 -- Some live generations, the newest first. Relies on generation_pkey.
-SELECT generation_id FROM nearsim.generation WHERE state = 'live' ORDER BY generation_id DESC LIMIT %(most)s
+SELECT generation_id FROM nearsim.generation WHERE state = 'live' ORDER BY generation_id DESC LIMIT %(limit)s
 
 -- name: is_fresh
--- Whether there are neither documents nor generations beyond their first build. Reads all generations.
+-- Whether there are no documents and no generations except first builds. Reads all generations.
 SELECT NOT EXISTS (SELECT FROM nearsim.document)
     AND NOT EXISTS (SELECT FROM nearsim.generation WHERE state <> 'building' OR replaces IS NOT NULL)
 
 -- name: find_generations
--- Which of some generations exist. Relies on generation_pkey.
+-- The generations, of some, that exist. Relies on generation_pkey.
 SELECT generation_id FROM nearsim.generation WHERE generation_id = ANY(CAST(%(generation_ids)s AS integer[]))
 
 -- name: read_generation_state
@@ -105,8 +106,9 @@ WHERE generation_id = %(generation_id)s AND state = ANY(CAST(%(before)s AS text[
 RETURNING generation_id
 
 -- name: finish_build
--- End a build: the first generation of a profile is live, another one catches up; no row if it is not being built. The
--- row has its state and all other results of a small build in one version. Relies on generation_pkey.
+-- End a build: the first generation of a profile becomes live, another one catches up; no row if it is not being built. One
+-- update sets the state and the other results, so that a small build adds one version of the row. Relies on
+-- generation_pkey.
 UPDATE nearsim.generation SET state = CASE WHEN replaces IS NULL THEN 'live' ELSE 'catching_up' END, stage = 'done',
     live_at = CASE WHEN replaces IS NULL THEN now() END, figures = figures || %(figures)s
 WHERE generation_id = %(generation_id)s AND state = 'building'

@@ -1,4 +1,4 @@
-"""What verification reads of an index and its documents, and what a repair deletes."""
+"""Statements of verify-index: reads of an index and its documents, and deletions and rebuilding by its repair."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from nearsim_db.store.driver.statements import (
     statement,
 )
 from nearsim_db.store.generations.tables import GenerationTables
-from nearsim_db.store.work.queue import WHOLE
+from nearsim_db.store.work.queue import WHOLE_GENERATION
 
 # The bigint columns by which rows of a table, and entries of its index on them, are counted and summed.
 _KEYS = {
@@ -39,53 +39,50 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class SignedDocument:
-    """A document and its signature; fields of what does not exist are None.
-
-    `first` is the first document signed with the same digest.
-    """
+    """A document and its signature; fields of a missing one are None."""
 
     doc_id: int
-    is_there: bool
-    is_inside: bool
+    is_there: bool  # the document exists
+    is_inside: bool  # within the retention age
     revision: int | None
     is_signed: bool
     signed_revision: int | None
     feature_count: int | None
     digest: UUID | None
     sketch: bytes | None
-    numbers: int | None
+    numbers: int | None  # digest of the numbers in the text
     head_id: int | None
-    first: int | None
+    first: int | None  # first document signed with the same digest
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBands:
-    """Heads with their sketches, and the number of band rows of each document and the XOR of their hashes."""
+    """Documents that are heads or have band rows, all of one length n."""
 
     doc_ids: Ints
     are_heads: Mask
-    sketches: Sketches
-    rows: Ints
-    sums: Hashes
+    sketches: Sketches  # zeros or empty for a document that is no head
+    rows: Ints  # number of band rows
+    sums: Hashes  # XOR of the hashes of the band rows
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """State of a table in the catalog; `indexes` are the columns of the usable ones."""
+    """State of a table in the catalog."""
 
     is_logged: bool
     is_attached: bool
-    indexes: Sequence[str]
-    unusable: Sequence[str]
-    triggers: int
+    indexes: Sequence[str]  # columns of each usable index
+    unusable: Sequence[str]  # columns of each unusable index
+    triggers: int  # that fire
 
 
-# With whether it is to be reviewed, or made by a passage, and the words of the longest one.
+# Evidence; and whether the pair is to be reviewed, whether a passage makes it a pair, words of the longest passage.
 StoredEvidence = tuple[Evidence, tuple[bool, bool, int | None]]
 
 
 class IndexChecks(GenerationStatements):
-    """What verification reads of a generation's tables, and what a repair deletes."""
+    """Reads of verify-index from a generation's tables, and deletions of its repair."""
 
     def ids_after(self, collection_id: CollectionId, after: int, amount: int) -> list[int]:
         """Return the next doc_ids of documents and of signatures, which may outlive their documents."""
@@ -93,7 +90,7 @@ class IndexChecks(GenerationStatements):
         return self.run("list_ids_after", "binary", **parameters).values()
 
     def sample_ids(self, collection_id: CollectionId, amount: int, seed: int) -> list[int]:
-        """Return a random sample of the same doc_ids, in order."""
+        """Return a random sample of the doc_ids of documents and signatures, in order."""
         parameters = {"collection_id": collection_id, "amount": amount, "seed": seed}
         return sorted(self.run("sample_ids", "binary", **parameters).values())
 
@@ -107,7 +104,7 @@ class IndexChecks(GenerationStatements):
     def find_pending_documents(
         self, collection_id: CollectionId, doc_ids: Sequence[int] | Ints, stages: Sequence[WorkStage]
     ) -> set[int]:
-        """Return the documents with work of some stages or captured changes; 0 among them means any document."""
+        """Return the documents with work of some stages or captured changes; 0 among them means all documents."""
         parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "stages": list(stages)}
         return set(self.run("find_pending_documents", "binary", **parameters).values())
 
@@ -116,17 +113,17 @@ class IndexChecks(GenerationStatements):
         with self.connection.backend.cursor(name="nearsim_bands", binary=True) as cursor:
             cursor.execute(statement("read_bands_of_all", self.leaves), {"empty": empty_sketch(family)})
             while rows := cursor.fetchmany(batch):
-                doc_ids, are_heads, sketches, numbers, sums = zip(*rows, strict=True)
+                doc_ids, are_heads, sketches, row_counts, sums = zip(*rows, strict=True)
                 yield StoredBands(
                     np.array(doc_ids, np.int64),
                     np.array(are_heads, np.bool_),
                     sketches_from(list(sketches), family),
-                    np.array(numbers, np.int64),
+                    np.array(row_counts, np.int64),
                     from_bigint(np.array(sums, np.int64)),
                 )
 
     def read_pairs_at(self, doc_ids: Sequence[int], *, both: bool) -> dict[tuple[int, int], StoredEvidence]:
-        """Return the pairs whose right end is one of some documents, or with `both` either end, by both doc_ids."""
+        """Return the pairs whose right document is one of some, or with `both` either document, by both doc_ids."""
         parameters = {"doc_ids": packed_ids(doc_ids), "both": both}
         rows = self.run("read_pairs_at", "binary", **parameters).all(_pair)
         return dict(rows)
@@ -135,22 +132,22 @@ class IndexChecks(GenerationStatements):
         """Read tables and shards through their indexes, or without them, until the transaction ends."""
         if self.leaves.distributed:
             self.run("propagate_settings")
-        with_index, without = sql.Literal(by_index), sql.Literal(not by_index)
-        self.run(statement("set_scan_method", by_index=with_index, without_index=without))
+        with_index, without_index = sql.Literal(by_index), sql.Literal(not by_index)
+        self.run(statement("set_scan_method", by_index=with_index, without_index=without_index))
 
     def checksum_leaf(self, parent: str) -> tuple[int, int]:
         """Return the number of rows of a table, and the XOR of their hashed keys."""
         first, second = map(sql.Identifier, _KEYS[parent])
         command = statement("checksum_leaf", first=first, second=second, leaf=self.leaves.rows(parent))
-        number, checksum = self.run(command).row()
-        return number, checksum
+        row_count, checksum = self.run(command).row()
+        return row_count, checksum
 
     def count_differing_copies(self) -> int:
-        """Return how many signatures and their copies for views have no equal."""
+        """Return the number of signatures that differ from their copies for views, and of missing and extra copies."""
         return int(self.run("count_differing_copies").value())
 
     def find_malformed_sketches(self, family: Family) -> list[int]:
-        """Return the documents whose sketch has another size in bytes."""
+        """Return the documents whose sketch has a wrong size."""
         size = len(empty_sketch(family))
         return self.run("find_malformed_sketches", "binary", bytes=size).values()
 
@@ -159,62 +156,65 @@ class IndexChecks(GenerationStatements):
         return self.run("read_families", "binary", doc_ids=packed_ids(doc_ids)).values()
 
     def delete_all_bands(self, doc_ids: Sequence[int]) -> Hashes:
-        """Delete the band rows of some documents without their keys; return their buckets."""
+        """Delete all band rows of some documents, whose keys are not known; return their buckets."""
         buckets = self.run("delete_all_bands", "binary", doc_ids=packed_ids(doc_ids)).values()
         return from_bigint(np.array(buckets, np.int64))
 
-    def delete_pairs(self, ends: Ints) -> None:
-        """Delete pairs: (m, 2) int64."""
-        self.run("delete_pairs", left_ids=packed_ids(ends[:, 0]), right_ids=packed_ids(ends[:, 1]))
+    def delete_pairs(self, pairs: Ints) -> None:
+        """Delete pairs: int64 of (m, 2)."""
+        self.run("delete_pairs", left_ids=packed_ids(pairs[:, 0]), right_ids=packed_ids(pairs[:, 1]))
 
 
-def _pair(left: int, right: int, *figures: Any) -> tuple[tuple[int, int], StoredEvidence]:
-    *evidence, in_review, by_passage, longest_passage = figures
+def _pair(left: int, right: int, *columns: Any) -> tuple[tuple[int, int], StoredEvidence]:
+    *evidence, in_review, by_passage, longest_passage = columns
     return (left, right), (Evidence(*evidence), (in_review, by_passage, longest_passage))
 
 
-COPIES = "signed_document"  # what views read of signatures in tables of their own
+# Views read the signatures of large generations from these copies, not from the generations' own tables.
+COPIES = "signed_document"
 
 
 def restore_copies(connection: Connection) -> None:
-    """Copy the signatures of all large generations again."""
+    """Copy the signatures of all large generations to COPIES again."""
     run(connection, "restore_copies")
 
 
 def restore_shared(connection: Connection, parent: str) -> bool:
     """Build the table of all pairs, or of all cluster members, again from the rows that can be read.
 
-    Generations that may have lost rows get work that computes them again; returns whether there are any.
+    Queues work that computes lost rows again; returns whether any generation may have lost rows.
     """
-    lost = run(connection, "restore_shared", parent=parent).value()
+    damaged_ids = run(connection, "restore_shared", parent=parent).value()
     distributed = placement.is_distributed(connection)
-    for generation_id in lost:
+    for generation_id in damaged_ids:
         tables = GenerationTables(connection, Leaves(generation_id, distributed))
         if parent == "cluster_member":
-            tables.work.add("link", [WHOLE])
+            tables.work.add("link", [WHOLE_GENERATION])
         else:
             tables.run("queue_heads")
-    return bool(lost)
+    return bool(damaged_ids)
 
 
 def read_table_state(connection: Connection, table: str, parent: str = COPIES) -> TableState | None:
-    """Return the state in the catalog of a table in the schema of the tables of generations; None if it is missing."""
+    """Return the state of a table of the schema nearsim_index in the catalog; None if it is missing."""
     parameters = {"leaf": f"{INDEX_SCHEMA}.{table}", "parent": f"{SCHEMA}.{parent}"}
     return run(connection, "read_table_state", **parameters).first(TableState)
 
 
 def rebuild_indexes(connection: Connection, table: str) -> None:
-    """Build the indexes of a table in the schema of the tables of generations again, while others read and write it.
+    """Build the indexes of a table of the schema nearsim_index again, while others read and write it.
 
-    The connection must be in autocommit. If not all rows can be read, the indexes stay as they are.
+    The connection must be in autocommit. Raises the error of the server if not all rows can be read; the indexes stay
+    as they are.
     """
-    present = _list_indexes(connection, table)
+    existing = _list_indexes(connection, table)
     try:
-        for name in present:
+        for name in existing:
             _change_index(connection, "rebuild_index", name)
     except psycopg.Error:
+        # A failed REINDEX CONCURRENTLY leaves an invalid index behind.
         for name in _list_indexes(connection, table):
-            if name not in present:
+            if name not in existing:
                 _change_index(connection, "drop_index", name)
         raise
 
@@ -228,5 +228,5 @@ def _change_index(connection: Connection, command: str, name: str) -> None:
 
 
 def read_external_ids(connection: Connection, doc_ids: Sequence[int]) -> dict[int, str]:
-    """Return the external ids of existing documents."""
+    """Return the external ids of those documents that exist, by doc_id."""
     return dict(run(connection, "read_external_ids", doc_ids=packed_ids(doc_ids)).rows())

@@ -10,8 +10,8 @@ SELECT doc_id FROM (
 ORDER BY doc_id LIMIT %(amount)s
 
 -- name: sample_ids
--- Random sample of a collection's doc_ids and of signatures, which may outlive their documents: the smallest hashed
--- doc_ids. Relies on document_collection_doc and on the leaf's key, which are read in full.
+-- Random sample of the doc_ids of a collection's documents and of signatures, which may outlive their documents: the
+-- doc_ids with the smallest hashes. Reads all their entries in document_collection_doc and in the leaf's key.
 SELECT doc_id FROM (
     SELECT doc_id FROM nearsim.document WHERE collection_id = %(collection_id)s
     UNION
@@ -20,8 +20,8 @@ SELECT doc_id FROM (
 ORDER BY hashint8extended(doc_id, CAST(%(seed)s AS bigint)), doc_id LIMIT %(amount)s
 
 -- name: read_signed_documents
--- Documents with their signatures: existence, retention, signature, and the first document with the same digest.
--- Relies on the keys and on the index on (feature_digest, doc_id).
+-- Documents with their signatures: whether the document exists and has not expired, revision, signature, and the first
+-- document with the same digest. Relies on the keys and on the index on (feature_digest, doc_id).
 SELECT requested.doc_id, document.doc_id IS NOT NULL, coalesce({is_within_age}, false),
     document.revision, signed.doc_id IS NOT NULL, signed.revision, signed.feature_count, signed.feature_digest,
     signed.sketch, signed.numbers_digest, signed.head_id, (
@@ -34,7 +34,7 @@ LEFT JOIN {signature} AS signed ON signed.doc_id = requested.doc_id
 ORDER BY requested.doc_id
 
 -- name: find_pending_documents
--- Documents with queued work or captured changes; 0 if any document may have changed. Relies on work_pkey; reads all
+-- Documents with queued work or captured changes; 0 if all documents may have changed. Relies on work_pkey; reads all
 -- captured changes.
 SELECT work.doc_id
 FROM unnest(CAST(%(stages)s AS text[])) AS stage (name)
@@ -46,7 +46,7 @@ WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
     OR doc_id IS NULL AND external_id IS NULL AND coalesce(collection_id, %(collection_id)s) = %(collection_id)s
 
 -- name: find_missing_bands
--- Documents with a missing band row. Relies on the index on (bucket_hash, doc_id), probed for each.
+-- Documents that lack a band row. Relies on the index on (bucket_hash, doc_id), probed for each row.
 SELECT DISTINCT requested.doc_id
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS requested (doc_id, bucket_hash)
 WHERE NOT EXISTS (
@@ -54,8 +54,8 @@ WHERE NOT EXISTS (
     WHERE band.bucket_hash = requested.bucket_hash AND band.doc_id = requested.doc_id OFFSET 0)
 
 -- name: read_bands_of_all
--- All heads and documents with band rows, by doc_id: whether a head, its sketch (else `empty`), number of band rows, and
--- XOR of their hashes. Reads both tables, and joins what Citus sums over the nodes on the coordinator.
+-- All documents that are heads or have band rows, by doc_id: whether it is a head, its sketch (else `empty`), number of band
+-- rows, XOR of their hashes. Reads both tables; MATERIALIZED, as Citus joins sums over the nodes only on the coordinator.
 WITH summed AS MATERIALIZED (
     SELECT doc_id, count(*) AS number, bit_xor(bucket_hash) AS hashes FROM {band} AS band GROUP BY doc_id
 )
@@ -65,7 +65,7 @@ FROM summed FULL JOIN (SELECT doc_id, sketch FROM {signature} AS signature WHERE
 ORDER BY doc_id
 
 -- name: read_pairs_at
--- Pairs whose right end (with `both`, either end) is one of some documents. Relies on the key and on the index on
+-- Pairs whose right document (with `both`, either document) is one of some. Relies on the key and on the index on
 -- right_id.
 SELECT pair.left_id, pair.right_id, pair.similarity, pair.intersection_size, pair.union_size, pair.estimate,
     pair.shared_bands, pair.distance, nearsim.is_exact(generation.recipe), pair.in_review,
@@ -82,31 +82,31 @@ CROSS JOIN nearsim.generation WHERE generation.generation_id = {generation_id}
 SELECT count(*), coalesce(bit_xor(hashint8extended({first}, hashint8extended({second}, 0))), 0) FROM {leaf} AS leaf
 
 -- name: count_differing_copies
--- Signatures that differ from their rows in signed_document, or that only one of the two has. Reads both.
+-- Number of signatures that differ from their rows in signed_document, or that only one of the two tables has. Reads both.
 SELECT count(*) FROM {signature} AS signature
 FULL JOIN (SELECT * FROM nearsim_index.signed_document WHERE generation_id = {generation_id}) AS copy USING (doc_id)
 WHERE (signature.feature_count, signature.head_id, signature.revision, signature.numbers_digest)
     IS DISTINCT FROM (copy.feature_count, copy.head_id, copy.revision, copy.numbers_digest)
 
 -- name: restore_copies
--- Fill signed_document again, which queries wait for.
+-- Fill signed_document again; queries wait until it is done.
 SELECT nearsim.restore_copies()
 
 -- name: restore_shared
 -- Build the table of all pairs or members again from the rows that can be read; returns the generations that may have lost
--- some. Reads the table, which others may only read meanwhile, and locks it to put the rows back.
+-- rows. Others may only read the table while it is read, and wait while rows are put back.
 SELECT nearsim.restore_shared(%(parent)s)
 
 -- name: queue_heads
--- Have all heads of a generation searched again, in the order of the queue. Relies on work_pkey.
+-- Queue all heads of a generation to be searched again, in the order of the queue. Relies on work_pkey.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
 SELECT {generation_id}, doc_id, 'search' FROM {signature} AS signature WHERE head_id = doc_id ORDER BY doc_id
 {repeat_on_conflict}
 
 -- name: read_table_state
--- Catalog state of a table, no row if it is missing: persistence, attachment, indexed columns of usable and of unusable
--- indexes, and number of triggers that fire. Catalog only.
-WITH own AS (
+-- State of a table in the catalog, no row if it is missing: whether it is logged and attached, columns of usable and of
+-- unusable indexes, number of triggers that fire. Catalog only.
+WITH table_index AS (
     SELECT indisvalid AND indisready AND indislive AS is_usable, (
         SELECT string_agg(attname, ', ' ORDER BY place) FROM unnest(CAST(indkey AS smallint[])) WITH ORDINALITY AS k (attnum, place)
         JOIN pg_catalog.pg_attribute ON attrelid = indrelid AND pg_attribute.attnum = k.attnum) AS columns
@@ -116,8 +116,9 @@ SELECT relpersistence = 'p',
     EXISTS (
         SELECT FROM pg_catalog.pg_inherits
         WHERE inhrelid = pg_class.oid AND inhparent = pg_catalog.to_regclass(%(parent)s) AND NOT inhdetachpending),
-    ARRAY(SELECT columns FROM own WHERE is_usable), ARRAY(SELECT columns FROM own WHERE NOT is_usable),
-    (SELECT count(*) FROM pg_catalog.pg_trigger WHERE tgrelid = pg_class.oid AND NOT tgisinternal AND tgenabled IN ('O', 'A'))
+    ARRAY(SELECT columns FROM table_index WHERE is_usable), ARRAY(SELECT columns FROM table_index WHERE NOT is_usable),
+    (SELECT count(*) FROM pg_catalog.pg_trigger
+        WHERE tgrelid = pg_class.oid AND NOT tgisinternal AND tgenabled IN ('O', 'A'))
 FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass(%(leaf)s)
 
 -- name: list_indexes
@@ -126,34 +127,35 @@ SELECT relname FROM pg_catalog.pg_index JOIN pg_catalog.pg_class ON oid = indexr
 WHERE indrelid = CAST(%(table)s AS regclass) ORDER BY indexrelid
 
 -- name: rebuild_index
--- Build an index again. One by one, since all of a table leaves those out that are not valid.
+-- Build an index again. One by one, since REINDEX of a table leaves out invalid indexes.
 REINDEX INDEX CONCURRENTLY {index}
 
 -- name: find_malformed_sketches
--- Documents whose sketch has another size than the recipe's, of which 0 is any number of 64-bit values. Reads the whole
--- table.
+-- Documents whose sketch has another size than `bytes`; 0 allows any number of 64-bit values. Reads the whole table.
 SELECT doc_id FROM {signature} AS signature
 WHERE octet_length(sketch) <> %(bytes)s AND (%(bytes)s > 0 OR octet_length(sketch) %% 8 > 0) ORDER BY doc_id
 
 -- name: read_families
--- Signed documents among some, and all that share a head or a digest with them. Relies on the key and on the indexes
--- on feature_digest and head_id.
-WITH own AS MATERIALIZED (
+-- Signed documents among some, and all that share a head or a digest with them. Relies on the key and on the indexes on
+-- feature_digest and head_id.
+WITH requested AS MATERIALIZED (
     SELECT doc_id, head_id, feature_digest FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 )
-SELECT doc_id FROM own
+SELECT doc_id FROM requested
 UNION
-SELECT doc_id FROM {signature} AS signature WHERE doc_id = ANY(ARRAY(SELECT head_id FROM own))
+SELECT doc_id FROM {signature} AS signature WHERE doc_id = ANY(ARRAY(SELECT head_id FROM requested))
 UNION
 SELECT doc_id FROM {signature} AS signature WHERE head_id <> doc_id AND head_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 UNION
-SELECT doc_id FROM {signature} AS signature WHERE head_id <> doc_id AND head_id = ANY(ARRAY(SELECT head_id FROM own))
+SELECT doc_id FROM {signature} AS signature WHERE head_id <> doc_id AND head_id = ANY(ARRAY(SELECT head_id FROM requested))
 UNION
-SELECT doc_id FROM {signature} AS signature WHERE feature_digest = ANY(ARRAY(SELECT feature_digest FROM own))
+SELECT doc_id FROM {signature} AS signature WHERE feature_digest = ANY(ARRAY(SELECT feature_digest FROM requested))
 
 -- name: delete_all_bands
 -- Delete all band rows of some documents without knowing their keys; returns the buckets. Reads the whole table.
-WITH deleted AS (DELETE FROM {band_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING bucket_hash)
+WITH deleted AS (
+    DELETE FROM {band_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING bucket_hash
+)
 SELECT DISTINCT bucket_hash FROM deleted
 
 -- name: delete_pairs

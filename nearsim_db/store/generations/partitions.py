@@ -1,4 +1,4 @@
-"""Tables of all generations: which a new generation gets, those of deleted ones, planner statistics."""
+"""Tables of all generations: the choice for a new one, tables left by deleted ones, planner statistics."""
 
 from typing import Literal
 
@@ -12,27 +12,29 @@ from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.driver_errors import corruption_message
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
-MOST_SHARED = 20_000  # documents of a collection whose index shares its tables
+# An index of a collection of up to so many documents shares its tables.
+MAX_SHARED_DOCUMENTS = 20_000
 
 _ANALYZE_ONLY_SINCE = 18_00_00
-# shared: shares all tables; own: has its own of signatures and bands
+# shared: shares all tables with others; own: has tables of signatures and bands of its own.
 Tables = Literal["shared", "own"]
-NUMBERS: dict[Tables, str] = {
+SEQUENCES: dict[Tables, str] = {
     "shared": "nearsim.generation_generation_id_seq",
     "own": "nearsim.own_generation",
 }
 
 
 def choose_tables(connection: Connection, collection_id: CollectionId) -> Tables:
-    """Return the tables that a new index of a collection has: those of few documents share all."""
-    is_small = run(connection, "is_small", collection_id=collection_id, most=MOST_SHARED).value()
-    return "shared" if is_small else "own"
+    """Return the tables for a new index of a collection: shared if the collection is small."""
+    parameters = {"collection_id": collection_id, "max_documents": MAX_SHARED_DOCUMENTS}
+    return "shared" if run(connection, "is_small", **parameters).value() else "own"
 
 
 def list_remains(connection: Connection) -> list[Leaves]:
-    """Return the tables of generations that were deleted in SQL; none for a user that may not drop them."""
+    """Return the tables of generations that were deleted in SQL; none if the user may not drop them."""
     distributed = placement.is_distributed(connection)
-    return [Leaves(number, distributed) for number in run(connection, "list_remains").values()]
+    generation_ids = run(connection, "list_remains").values()
+    return [Leaves(generation_id, distributed) for generation_id in generation_ids]
 
 
 def analyze_parents(connection: Connection) -> None:
@@ -40,18 +42,21 @@ def analyze_parents(connection: Connection) -> None:
 
     Corrupt tables are tolerated: the index may be rebuilt to replace them.
     """
-    inner = autocommitting(connection)
-    # Before that version, ANALYZE rescans every partition for each parent.
-    only = sql.SQL("ONLY" if inner.info.server_version >= _ANALYZE_ONLY_SINCE else "")
+    backend = autocommitting(connection)
+    # Before PostgreSQL 18, which has ONLY, ANALYZE of a parent scans every partition again.
+    only = sql.SQL("ONLY" if backend.info.server_version >= _ANALYZE_ONLY_SINCE else "")
     try:
-        inner.execute(statement("analyze_parents", only=only))
+        backend.execute(statement("analyze_parents", only=only))
     except psycopg.Error as error:
         if corruption_message(error) is None:
             raise
 
 
 def analyze_if_stale(connection: Connection) -> None:
-    """Update planner statistics once generations have doubled since; the connection must be in autocommit."""
+    """Update planner statistics if generations have doubled since the last update, or tables were filled again.
+
+    The connection must be in autocommit.
+    """
     if run(connection, "has_stale_statistics").value():
         analyze_parents(connection)
     analyze_refilled(connection)
@@ -67,10 +72,10 @@ def analyze_refilled(connection: Connection) -> None:
 
 
 def report_changes(connection: Connection) -> None:
-    """Have the changes of this transaction count for `analyze_refilled` and `vacuum` once it is committed."""
+    """Report the changes of this transaction to the statistics, by which `analyze_refilled` and `vacuum` decide."""
     run(connection, "report_changes")
 
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
-    """Limit the session's lock waits; 0 removes the limit."""
+    """Limit how long the session waits for a lock; 0 removes the limit."""
     run(connection, "limit_lock_wait", milliseconds=str(milliseconds))

@@ -3,8 +3,8 @@
 SELECT pg_catalog.to_regclass(%(leaf)s) IS NOT NULL
 
 -- name: create_leaves
--- A generation's own tables of signatures and bands, standalone until loaded: attaching them later locks the parents only
--- briefly. The CHECK on generation_id spares ATTACH its scan. The parents' owner owns them, and readers get their rights.
+-- Create a generation's own tables of signatures and bands, standalone until they are loaded: attaching them locks the
+-- parents only briefly, and the CHECK on generation_id spares ATTACH its scan. Owner and rights become those of the parents.
 CREATE TABLE {signature_leaf} (
     LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
     PRIMARY KEY (doc_id),
@@ -19,11 +19,11 @@ COMMENT ON TABLE {band_leaf} IS {leaf_comment};
 SELECT nearsim.grant_partition_rights({generation_id})
 
 -- name: attach_leaf
--- Attach a loaded leaf; its CHECK spares the scan.
+-- Attach a loaded leaf; its CHECK on generation_id spares the scan.
 ALTER TABLE {parent} ATTACH PARTITION {leaf} FOR VALUES FROM ({generation_id}) TO ({generation_id} + 1)
 
 -- name: find_pending_detaches
--- Partitions of a parent with an interrupted detach, which must be finished before another can begin. Catalog only.
+-- Partitions of a parent whose detach was interrupted; it must be finished before another one can begin. Catalog only.
 SELECT relname FROM pg_catalog.pg_inherits JOIN pg_catalog.pg_class ON pg_class.oid = inhrelid
 WHERE inhparent = pg_catalog.to_regclass(%(parent)s) AND inhdetachpending
 
@@ -46,22 +46,22 @@ DROP TABLE IF EXISTS {band_leaf}, {signature_leaf}
 
 -- name: is_small
 -- Whether a collection has few documents, so that an index of it shares tables with others. Relies on
--- document_collection_doc, and reads at most one entry more than the limit.
-SELECT count(*) <= %(most)s
-FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT %(most)s + 1) AS document
+-- document_collection_doc, of which it reads at most one entry more than the limit.
+SELECT count(*) <= %(max_documents)s
+FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT %(max_documents)s + 1) AS document
 
 -- name: delete_some_rows
 -- Delete some rows of a generation that is being dropped from a table that it shares. Relies on the key.
-DELETE FROM {leaf} WHERE {condition} AND ctid = ANY (ARRAY(SELECT ctid FROM {leaf} WHERE {condition} LIMIT %(most)s))
+DELETE FROM {leaf} WHERE {condition} AND ctid = ANY (ARRAY(SELECT ctid FROM {leaf} WHERE {condition} LIMIT %(limit)s))
 
 -- name: delete_some_copies
 -- Delete some copies of the signatures of a large generation that is being dropped. Relies on the key.
 DELETE FROM nearsim_index.signed_document WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
-    SELECT ctid FROM nearsim_index.signed_document WHERE generation_id = {generation_id} LIMIT %(most)s))
+    SELECT ctid FROM nearsim_index.signed_document WHERE generation_id = {generation_id} LIMIT %(limit)s))
 
 -- name: list_remains
--- Numbers of generations that do not exist, but have tables or rows in shared ones, for users that row-level security hides
--- nothing from. Signatures are deleted last, so the others are not read: one step through their key for each generation.
+-- Numbers of generations that do not exist but have tables, or rows in shared tables; none for users from whom row-level
+-- security hides rows. Signatures are deleted last, so only they are read: a step through their key for each generation.
 WITH RECURSIVE present AS (
     (SELECT generation_id FROM nearsim_index.signed ORDER BY generation_id LIMIT 1)
     UNION ALL
@@ -73,41 +73,44 @@ WITH RECURSIVE present AS (
     WHERE relnamespace = pg_catalog.to_regnamespace('nearsim_index') AND relkind = 'r'
         AND relname ~ '^(signature|band|similar_pair|cluster_member)_[1-9][0-9]{{8}}$'
 )
-SELECT generation_id FROM (SELECT generation_id FROM present UNION SELECT generation_id FROM named) AS found
-WHERE NOT EXISTS (SELECT FROM nearsim.generation WHERE generation.generation_id = found.generation_id)
+SELECT generation_id FROM (SELECT generation_id FROM present UNION SELECT generation_id FROM named) AS stored
+WHERE NOT EXISTS (SELECT FROM nearsim.generation WHERE generation.generation_id = stored.generation_id)
     AND (SELECT pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class WHERE oid = CAST('nearsim.generation' AS regclass))
 ORDER BY generation_id
 
--- name: has_grown
--- Whether more rows of a table were written or deleted than its statistics know. Catalog only.
-SELECT pg_catalog.pg_stat_get_mod_since_analyze(oid) > 1000 + greatest(reltuples, 0)
-FROM pg_catalog.pg_class WHERE oid = CAST(%(leaf)s AS regclass)
+-- name: list_grown_tables
+-- Those of some tables of which more rows were written or deleted than their statistics know. Catalog only.
+SELECT leaf FROM unnest(CAST(%(leaves)s AS text[])) WITH ORDINALITY AS given (leaf, place)
+JOIN pg_catalog.pg_class ON pg_class.oid = CAST(leaf AS regclass)
+WHERE pg_catalog.pg_stat_get_mod_since_analyze(pg_class.oid) > 1000 + greatest(reltuples, 0)
+ORDER BY place
 
 -- name: read_share
--- The share that a generation has of the rows of a table, as far as statistics know: those of ANALYZE and, before and
--- after it, of the rows that were written. Relies on the key.
+-- The share of a generation in the rows of a table, whose number is taken from statistics: of the last ANALYZE or, if they
+-- have more, of the rows written. Relies on the key.
 SELECT count(*) / greatest(count(*), 1, (
     SELECT greatest(reltuples, pg_catalog.pg_stat_get_live_tuples(oid)) FROM pg_catalog.pg_class
     WHERE oid = CAST(%(leaf)s AS regclass)))
-FROM {rows} AS own
+FROM {rows} AS generation_row
 
 -- name: count_generation
--- Row counts of a generation, of its largest cluster, and sizes but that of bands; pairs, and those to be reviewed, with twins expanded, as in
--- answers. Relies on the index on head_id.
-WITH family AS MATERIALIZED (
+-- Numbers of a generation: signatures, without features, twins; pairs and pairs to be reviewed, twins expanded as in
+-- answers; stored pairs; clusters, their documents, the largest cluster; bytes of signatures and of pairs. Relies on the
+-- index on head_id.
+WITH twins AS MATERIALIZED (
     SELECT head_id, count(*) + 1 AS members FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
 ), expanded AS (
     SELECT count(*) FILTER (WHERE NOT in_review) AS stored,
         sum(coalesce(l.members, 1) * coalesce(r.members, 1)) FILTER (WHERE NOT in_review) AS pairs,
         coalesce(sum(coalesce(l.members, 1) * coalesce(r.members, 1)) FILTER (WHERE in_review), 0) AS review_pairs
     FROM {stored_pair} AS pair
-    LEFT JOIN family AS l ON l.head_id = pair.left_id
-    LEFT JOIN family AS r ON r.head_id = pair.right_id
+    LEFT JOIN twins AS l ON l.head_id = pair.left_id
+    LEFT JOIN twins AS r ON r.head_id = pair.right_id
 ), cluster AS (
     SELECT count(*) AS members FROM {cluster_member} AS cluster_member GROUP BY cluster_id
 )
 SELECT count(*), count(*) FILTER (WHERE feature_count = 0), count(*) FILTER (WHERE head_id <> doc_id),
-    (SELECT coalesce(pairs, 0) + (SELECT coalesce(sum(members * (members - 1) / 2), 0) FROM family) FROM expanded),
+    (SELECT coalesce(pairs, 0) + (SELECT coalesce(sum(members * (members - 1) / 2), 0) FROM twins) FROM expanded),
     (SELECT review_pairs FROM expanded), (SELECT stored FROM expanded),
     (SELECT count(*) FROM cluster), (SELECT coalesce(sum(members), 0) FROM cluster),
     (SELECT coalesce(max(members), 0) FROM cluster),
@@ -127,20 +130,20 @@ SELECT pg_total_relation_size(CAST(%(leaf)s AS regclass))
 VACUUM (ANALYZE) {leaf}
 
 -- name: vacuum_shared
--- vacuum_leaf for a table that several generations share, on which no session waits for another.
+-- As vacuum_leaf, of a table that generations share; skips it if another session has locked it.
 VACUUM (ANALYZE, SKIP_LOCKED) {leaf}
 
 -- name: analyze_parents
--- Planner statistics for joins over all generations; autovacuum never analyzes parents. Numeric columns only, so that
--- no text of a document is kept in samples. A locked table is skipped.
+-- Planner statistics for joins over all generations, as autovacuum never analyzes parents. Only numeric columns, so that
+-- statistics keep no text of a document. Skips a locked table.
 ANALYZE (SKIP_LOCKED)
     {only} nearsim.signature (generation_id, doc_id, head_id),
     {only} nearsim.similar_pair (generation_id, left_id, right_id),
     {only} nearsim.cluster_member (generation_id, doc_id, cluster_id)
 
 -- name: has_stale_statistics
--- Whether the partitions of a parent have twice the rows of its last ANALYZE, for parents that the user may analyze.
--- Catalog only.
+-- Whether the partitions of a parent that the user may analyze have more than twice the rows of its last ANALYZE. Catalog
+-- only.
 SELECT EXISTS (
     SELECT FROM pg_catalog.pg_class AS parent
     JOIN pg_catalog.pg_inherits ON inhparent = parent.oid
@@ -152,8 +155,8 @@ SELECT EXISTS (
     HAVING sum(greatest(leaf.reltuples, 0)) > 2 * greatest(parent.reltuples, 0))
 
 -- name: list_stale_tables
--- Tables of documents and of generations whose last ANALYZE or VACUUM found nearly nothing on their pages, and that
--- have changed since: any plan would expect them empty. Those that the user may analyze. Catalog only.
+-- Tables of documents and of generations, of those that the user may analyze, that were almost empty at their last ANALYZE
+-- or VACUUM and have changed since: plans expect them to be empty. Catalog only.
 SELECT pg_namespace.nspname, pg_class.relname
 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
 WHERE (nspname = 'nearsim_index' OR nspname = 'nearsim' AND relname IN ('document', 'event'))
@@ -162,17 +165,17 @@ WHERE (nspname = 'nearsim_index' OR nspname = 'nearsim' AND relname IN ('documen
     AND pg_catalog.pg_has_role(relowner, 'USAGE')
 
 -- name: report_changes
--- Report what a transaction changed to the statistics as soon as it is committed; a session does so once a second only,
--- and list_stale_tables would not see it.
+-- Report the changes of the transaction to the statistics as soon as it is committed. A session reports only once a second,
+-- so list_stale_tables and has_grown would not see them.
 SELECT pg_catalog.pg_stat_force_next_flush()
 
 -- name: analyze_table
--- Planner statistics of one table; a locked one is skipped.
+-- Planner statistics of one table; skips a locked one.
 ANALYZE (SKIP_LOCKED) {table}
 
 -- name: read_leaf_bytes
--- Size of a table with indexes and TOAST as of its last VACUUM; measuring it would wait for a running load. A missing
--- table counts 0. Catalog only.
+-- Size in bytes of a table with indexes and TOAST as of its last VACUUM, 0 for a missing table. Measuring the present size
+-- would wait for a running load. Catalog only.
 WITH leaf AS (SELECT to_regclass(%(leaf)s) AS id)
 SELECT coalesce(sum(CAST(relpages AS bigint)), 0) * CAST(current_setting('block_size') AS bigint)
 FROM pg_catalog.pg_class
@@ -184,8 +187,8 @@ WHERE oid IN (
         JOIN pg_catalog.pg_index ON indrelid = reltoastrelid)
 
 -- name: list_lock_holders
--- Sessions that hold locks on tables, or whose snapshots an unfinished detach waits for, as process, user and
--- application; longest transaction first. Catalog only.
+-- Sessions that hold locks on tables, or whose snapshots an unfinished detach waits for: process, user and application, the
+-- longest transaction first. Catalog only.
 WITH requested AS (
     SELECT to_regclass(name) AS relation FROM unnest(CAST(%(tables)s AS text[])) AS named (name)
 ), pending AS (

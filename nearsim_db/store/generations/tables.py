@@ -1,6 +1,6 @@
-"""The tables of one generation as a value: statements of all subjects of the store that work on them."""
+"""The tables of one generation as a value: created, attached, dropped, measured, and handed to every subject."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nearsim_db.store.work.build_slices import BuildSlices
     from nearsim_db.store.work.queue import WorkQueue
 
-_ROWS_AT_ONCE = 20_000
+_ROWS_PER_DELETION = 20_000
 _COUNTS = (
     *("indexed", "no_features", "twins", "pairs", "review_pairs", "stored_pairs", "clusters"),
     *("clustered_documents", "largest_cluster", "signature_bytes", "band_bytes", "pair_bytes"),
@@ -43,13 +43,13 @@ _COUNTS = (
 
 
 class GenerationTables(GenerationStatements):
-    """The tables of a generation, as one transaction reads and writes them.
+    """The tables of a generation, bound to one transaction.
 
     Made once a transaction, by `generation.tables(connection)` or `context.tables(connection)`, and passed on instead
     of the connection and the names of the tables. Each subject of the store is a part, whose methods take only what
     they work on: `tables.signatures.read_heads(digests, family)`. A part is a subclass of GenerationStatements in the
-    module of its subject, whose functions on a generation are its methods; it is imported here when it is first used,
-    as many commands do without NumPy. Like all functions of the store, parts never commit.
+    module of its subject; it is imported here when it is first used, as many commands do without NumPy. Like all
+    functions of the store, parts never commit.
     """
 
     def exist(self) -> bool:
@@ -57,10 +57,10 @@ class GenerationTables(GenerationStatements):
         return bool(self.run("exists", leaf=self.leaves.qualified("signature")).value())
 
     def create(self) -> None:
-        """Create a generation's own tables, standalone, in one transaction, if it does not share all and has none.
+        """Create a generation's own tables, standalone, and place the band table of a distributed one on the nodes.
 
-        The band table of a distributed generation is on the nodes from then on. Existing tables are not locked:
-        helpers of a build that is resumed read them and wait for each other's writes.
+        Does nothing if the generation shares all tables or its tables exist: these are not locked, as other processes
+        of a resumed build use them.
         """
         if self.leaves.are_shared or self.exist():
             return
@@ -69,40 +69,42 @@ class GenerationTables(GenerationStatements):
             placement.distribute_leaf(self.connection, self.leaves)
 
     def attach(self) -> None:
-        """Attach a generation's loaded tables to their parents."""
+        """Attach a generation's own tables, which are loaded, to their parents."""
         for name in self.leaves.own:
             parent = sql.Identifier(SCHEMA, name)
             self.run(statement("attach_leaf", self.leaves, parent=parent, leaf=self.leaves.table(name)))
 
     def detach(self) -> None:
-        """Detach a generation's tables without blocking users of other generations.
+        """Detach a generation's own tables without blocking users of other generations.
 
-        The connection must be in autocommit. Interrupted detaches, also of other generations, are finished first, as a
-        parent can have only one. Tables that are not attached are skipped.
+        The connection must be in autocommit. Skips tables that are not attached.
         """
-        inner = autocommitting(self.connection)
+        backend = autocommitting(self.connection)
         for name in self.leaves.own:
+            # A parent can have only one unfinished detach, perhaps an interrupted one of another generation.
             parent, leaf = sql.Identifier(SCHEMA, name), self.leaves.qualified(name)
             for pending in self.run("find_pending_detaches", parent=f"{SCHEMA}.{name}").values():
                 unfinished = sql.Identifier(INDEX_SCHEMA, pending)
-                inner.execute(statement("finish_detach", parent=parent, leaf=unfinished))
+                backend.execute(statement("finish_detach", parent=parent, leaf=unfinished))
+
             if self.run("is_attached", leaf=leaf).value():
-                remote = self.leaves if name == "band" else None
-                if remote and self.leaves.distributed:
+                # Only the band table has a statement of its own on Citus.
+                leaves = self.leaves if name == "band" else None
+                if leaves and self.leaves.distributed:
                     placement.restore_shards(self.connection, self.leaves)
-                inner.execute(statement("detach_leaf", remote, parent=parent, leaf=self.leaves.table(name)))
+                backend.execute(statement("detach_leaf", leaves, parent=parent, leaf=self.leaves.table(name)))
 
     def empty(self) -> None:
         """Delete the generation's rows from tables that it shares, in slices; the connection must be in autocommit."""
-        while retry_conflicts(self.connection, self._delete_some):
+        while retry_conflicts(self.connection, self._delete_slice):
             pass
 
-    def _delete_some(self) -> int:
-        """Delete some rows of a generation; return how many; 0 also if the table is damaged and cannot be read."""
+    def _delete_slice(self) -> int:
+        """Delete some rows of the generation; return their number, also 0 if the table is too damaged to be read."""
         try:
             with self.connection.backend.transaction():
                 for deletion in _deletions(self.leaves):
-                    if deleted := self.run(deletion, most=_ROWS_AT_ONCE).count:
+                    if deleted := self.run(deletion, limit=_ROWS_PER_DELETION).count:
                         return deleted
             return 0
         except psycopg.Error as error:
@@ -111,8 +113,8 @@ class GenerationTables(GenerationStatements):
             return 0
 
     def drop(self) -> None:
-        """Drop the tables of a generation that exist, and delete its rows in tables that it shares."""
-        while self._delete_some():
+        """Drop the generation's own tables that exist, and delete its rows in tables that it shares."""
+        while self._delete_slice():
             pass
         if not self.leaves.are_shared:
             self.run("drop_leaves")
@@ -122,26 +124,26 @@ class GenerationTables(GenerationStatements):
 
         Raises UnreachableError if a node does not answer.
         """
-        sizes = {"signature": "signature", "band": "band", "pair": "similar_pair"}
-        parameters = {name: self.leaves.qualified(parent) for name, parent in sizes.items()}
+        measured = {"signature": "signature", "band": "band", "pair": "similar_pair"}
+        parameters = {name: self.leaves.qualified(parent) for name, parent in measured.items()}
         try:
             *row, pair_bytes = self.run("count_generation", **parameters).row()
             band_bytes = self.run("measure_bands", **parameters).value()
-        except psycopg.errors.InvalidTextRepresentation as error:  # a node's failure instead of a size
+        except psycopg.errors.InvalidTextRepresentation as error:
+            # Citus reads the answer of a node as a size, also if it is a failure.
             raise UnreachableError(
                 f"a node of the cluster does not answer: {error.diag.message_primary}"
             ) from error
+
         counts = dict(zip(_COUNTS, (*row, band_bytes, pair_bytes), strict=True))
-        shares = {f"{name}_bytes": self._share(parent) for name, parent in sizes.items()}
+        shares = {f"{name}_bytes": self._share(parent) for name, parent in measured.items()}
         return {name: int(counts[name] * shares.get(name, 1)) for name in _COUNTS}
 
     def _share(self, parent: str) -> float:
-        """Return the share of a generation in the bytes of a table: an estimate where it shares it, 0 to 1.
-
-        Assume that bands and signatures have the same share.
-        """
+        """Return the generation's share in the bytes of a table, 0 to 1: an estimate if the table is shared."""
         if not self.leaves.is_shared(parent):
             return 1.0
+        # Assume that a generation's shares in bands and in signatures are equal.
         counted = "signature" if parent == "band" else parent
         command = statement("read_share", rows=self.leaves.rows(counted))
         return float(self.run(command, leaf=self.leaves.qualified(counted)).value())
@@ -149,34 +151,33 @@ class GenerationTables(GenerationStatements):
     def vacuum(self, parent: str) -> None:
         """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit.
 
-        One that small generations share is vacuumed only once as many rows have changed as it has, and not if it is
-        vacuumed already.
+        A table that small generations share is vacuumed only if as many rows have changed as it has, and no other
+        session vacuums it.
         """
         if self.leaves.are_shared:
-            self._vacuum_if_grown(parent)
+            self.vacuum_grown([parent])
             return
 
-        inner = autocommitting(self.connection)
-        inner.execute(statement("vacuum_leaf", leaf=self.leaves.table(parent)))
+        backend = autocommitting(self.connection)
+        backend.execute(statement("vacuum_leaf", leaf=self.leaves.table(parent)))
         if parent == "signature":
-            # A generation that the statistics of the copies lack would be taken to have one document.
-            inner.execute(statement("analyze_table", table=sql.Identifier(INDEX_SCHEMA, "signed_document")))
+            # If statistics of signed_document do not have a generation, the planner expects one row of it.
+            backend.execute(statement("analyze_table", table=sql.Identifier(INDEX_SCHEMA, "signed_document")))
 
     def reuse_space(self) -> None:
         """Vacuum shared tables that have grown, after a drop; the connection must be in autocommit."""
-        # Else a session reports what it deleted once a second only.
+        # The deletions of the last second may not be reported yet.
         self.run("report_changes")
-        for parent in self.leaves.shared:
-            self._vacuum_if_grown(parent)
+        self.vacuum_grown(self.leaves.shared)
 
-    def _vacuum_if_grown(self, parent: str) -> None:
-        if self.run("has_grown", leaf=self.leaves.qualified(parent)).value():
-            autocommitting(self.connection).execute(
-                statement("vacuum_shared", leaf=self.leaves.table(parent))
-            )
+    def vacuum_grown(self, parents: Sequence[str]) -> None:
+        """VACUUM (ANALYZE) the shared tables of parents that have grown; the connection must be in autocommit."""
+        tables = {self.leaves.qualified(parent): self.leaves.table(parent) for parent in parents}
+        for name in self.run("list_grown_tables", leaves=list(tables)).values():
+            autocommitting(self.connection).execute(statement("vacuum_shared", leaf=tables[name]))
 
     def read_bytes(self) -> int:
-        """Return the size of the tables with indexes: of own ones as of their last VACUUM, without a lock."""
+        """Return the size of the tables with indexes; its own ones, which are not locked, as of their last VACUUM."""
         total = 0
         for parent in PARENTS:
             measure = "measure_leaf" if self.leaves.is_shared(parent) else "read_leaf_bytes"
@@ -185,7 +186,7 @@ class GenerationTables(GenerationStatements):
         return total
 
     def list_lock_holders(self) -> list[str]:
-        """Return the sessions that use a generation's tables, or the parents these have to be detached from."""
+        """Return the sessions that use a generation's tables or their parents, with which a detach conflicts."""
         tables = [
             name for parent in PARENTS for name in (f"{SCHEMA}.{parent}", self.leaves.qualified(parent))
         ]
@@ -207,7 +208,7 @@ class GenerationTables(GenerationStatements):
 
     @property
     def buckets(self) -> "BucketQueries":
-        """Heads in their buckets: neighbours, anchors and further members."""
+        """Look-ups in buckets: linked anchors and further members."""
         from nearsim_db.store.signatures.neighbours import BucketQueries
 
         return BucketQueries(self.connection, self.leaves)
@@ -249,14 +250,14 @@ class GenerationTables(GenerationStatements):
 
     @property
     def checks(self) -> "IndexChecks":
-        """What verification reads, and what a repair deletes."""
+        """Reads of verify-index, and deletions of its repair."""
         from nearsim_db.store.generations.index_checks import IndexChecks
 
         return IndexChecks(self.connection, self.leaves)
 
     @property
     def diff(self) -> "DiffQueries":
-        """Documents to be compared with those of another generation."""
+        """Documents to compare with another generation."""
         from nearsim_db.store.generations.diffs import DiffQueries
 
         return DiffQueries(self.connection, self.leaves)
@@ -291,7 +292,10 @@ class GenerationTables(GenerationStatements):
 
 
 def _deletions(leaves: Leaves) -> Iterator[sql.Composed]:
-    """Yield the statements that delete some rows of a generation from tables that it shares, signatures last."""
+    """Yield the statements that delete some rows of a generation from tables that it shares, signatures last.
+
+    An interrupted drop is found by its signatures (list_remains).
+    """
     for parent in reversed(leaves.shared):
         if parent == "band" and leaves.distributed:
             yield statement("delete_next_band", leaves)

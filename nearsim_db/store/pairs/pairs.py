@@ -1,4 +1,4 @@
-"""Verified pairs of one generation."""
+"""Verified pairs of one generation: stored while their heads are locked, loaded in bulk, deleted."""
 
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
@@ -21,16 +21,17 @@ class PairTable(GenerationStatements):
     """Verified pairs of a generation."""
 
     def store(self, pairs: "VerifiedPairs") -> Ints:
-        """Insert pairs whose heads still have the verified digests; return the new ones but those in review, (m, 2).
+        """Insert pairs whose heads still have the verified digests; return the new pairs, without those in review.
 
-        The heads are locked until the transaction ends.
+        Locks the heads until the transaction ends. Returns int64 of (m, 2).
         """
-        fresh = self._lock_heads(pairs) & ~self._are_stored(pairs)
-        in_key_order = np.lexsort((pairs.right, pairs.left))
-        return self._insert(pairs.take(in_key_order[fresh[in_key_order]]))
+        is_new = self._lock_heads(pairs) & ~self._are_stored(pairs)
+        # In key order, so that sessions that insert the same pairs do not deadlock.
+        order = np.lexsort((pairs.right, pairs.left))
+        return self._insert(pairs.take(order[is_new[order]]))
 
     def load(self, pairs: "VerifiedPairs") -> None:
-        """Load pairs of heads that no other process may remove meanwhile; hardly any of them are stored yet."""
+        """Load pairs that are hardly stored yet, of heads that no other process may remove meanwhile."""
         self._insert(pairs)
 
     def _are_stored(self, pairs: "VerifiedPairs") -> Mask:
@@ -42,16 +43,16 @@ class PairTable(GenerationStatements):
         return stored
 
     def _insert(self, pairs: "VerifiedPairs") -> Ints:
-        """Load pairs in their order; return the new ones but those in review, (m, 2)."""
+        """Insert pairs in their order; return the new pairs, without those in review: int64 of (m, 2)."""
         columns = _columns(pairs)
         try:
             if len(pairs.left):
                 with self.connection.begin_nested():
                     copy_rows(self, "similar_pair", columns)
-        except UniqueViolation:  # another session inserted one of them at the same time
-            parameters = dict.fromkeys(
-                ("intersection_size", "union_size", "distance", "by_passage", "longest_passage")
-            ) | {name: packed(values) for name, values in columns}
+        except UniqueViolation:
+            # Another session inserted one of them at the same time.
+            optional = ("intersection_size", "union_size", "distance", "by_passage", "longest_passage")
+            parameters = dict.fromkeys(optional) | {name: packed(values) for name, values in columns}
             rows = self.run("store_pairs", "binary", **parameters).rows()
             return np.array(rows, np.int64).reshape(-1, 2)
         return np.stack((pairs.left, pairs.right), axis=1)[~pairs.in_review]
@@ -60,13 +61,18 @@ class PairTable(GenerationStatements):
         """Lock the heads of pairs, and return which pairs still have the verified digests."""
         if not len(pairs.left):
             return np.zeros(0, bool)
+
         parameters = {"doc_ids": packed(np.unique(np.concatenate((pairs.left, pairs.right))))}
-        rows = self.run("lock_heads", "binary", **parameters).rows()
-        locked: dict[int, UUID] = dict(rows)
-        ends = zip(
-            pairs.left.tolist(), pairs.left_digests, pairs.right.tolist(), pairs.right_digests, strict=True
+        digests: dict[int, UUID] = dict(self.run("lock_heads", "binary", **parameters).rows())
+        left = zip(pairs.left.tolist(), pairs.left_digests, strict=True)
+        right = zip(pairs.right.tolist(), pairs.right_digests, strict=True)
+        return np.array(
+            [
+                digests.get(left_id) == left_digest and digests.get(right_id) == right_digest
+                for (left_id, left_digest), (right_id, right_digest) in zip(left, right, strict=True)
+            ],
+            np.bool_,
         )
-        return np.array([locked.get(a) == x and locked.get(b) == y for a, x, b, y in ends], np.bool_)
 
     def delete_of(self, doc_ids: Ints) -> None:
         """Delete the pairs of documents that are no longer heads."""
@@ -75,7 +81,7 @@ class PairTable(GenerationStatements):
 
 
 def _columns(pairs: "VerifiedPairs") -> list[Column]:
-    """Return the columns that the metric defines."""
+    """Return the columns of pairs that the metric defines."""
     scores = pairs.scores
     columns: list[Column] = [
         ("left_id", pairs.left),
@@ -85,6 +91,7 @@ def _columns(pairs: "VerifiedPairs") -> list[Column]:
         ("similarity", scores.similarity),
         ("in_review", pairs.in_review),
     ]
+
     if scores.intersection is not None and scores.union is not None:
         columns.append(("intersection_size", scores.intersection.astype(np.int32)))
         columns.append(("union_size", scores.union.astype(np.int32)))

@@ -1,7 +1,7 @@
 -- name: store_pairs
--- Insert verified pairs, in key order so that sessions inserting the same pairs do not deadlock. An existing pair is
--- identical: the digests of its documents determine it. Columns the metric does not define are NULL. Returns the new
--- ones but those in review. Relies on the key.
+-- Insert verified pairs, in key order so that sessions that insert the same pairs do not deadlock. A pair that exists is
+-- identical: the digests of its documents determine it. Columns that the metric does not define are NULL. Returns the new
+-- pairs, without those in review. Relies on the key.
 WITH stored AS (
     INSERT INTO {similar_pair_leaf} (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size,
         union_size, distance, in_review, by_passage, longest_passage)
@@ -12,7 +12,7 @@ WITH stored AS (
         CAST(%(estimate)s AS real[]), CAST(%(similarity)s AS double precision[]), CAST(%(intersection_size)s AS integer[]),
         CAST(%(union_size)s AS integer[]), CAST(%(distance)s AS double precision[]), CAST(%(in_review)s AS boolean[]),
         CAST(%(by_passage)s AS boolean[]), CAST(%(longest_passage)s AS integer[])
-    ) AS found (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance, in_review,
+    ) AS verified (left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size, distance, in_review,
         by_passage, longest_passage)
     ORDER BY left_id, right_id
     ON CONFLICT (generation_id, left_id, right_id) DO NOTHING
@@ -21,17 +21,19 @@ WITH stored AS (
 SELECT left_id, right_id FROM stored WHERE NOT in_review
 
 -- name: find_stored_pairs
--- Places of those of some pairs that are stored. Each is looked up by key, however many are stored. Relies on the key.
-SELECT found.place - 1
+-- Places, from 0, of the pairs that are stored already. LATERAL with LIMIT looks each up by key, however many are stored.
+-- Relies on the key.
+SELECT verified.place - 1
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) WITH ORDINALITY
-    AS found (left_id, right_id, place)
+    AS verified (left_id, right_id, place)
 CROSS JOIN LATERAL (
     SELECT FROM {stored_pair} AS pair
-    WHERE pair.left_id = found.left_id AND pair.right_id = found.right_id LIMIT 1
-) AS known
+    WHERE pair.left_id = verified.left_id AND pair.right_id = verified.right_id LIMIT 1
+) AS stored
 
 -- name: lock_heads
--- Lock heads among some documents until commit, in doc_id order, and return their digests. Relies on the leaf's key.
+-- Lock the heads among some documents until the transaction ends, in doc_id order; returns their digests. Relies on the
+-- leaf's key.
 SELECT doc_id, feature_digest FROM {signature_leaf}
 WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id FOR KEY SHARE
@@ -43,10 +45,10 @@ WHERE {of_view}
     AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: read_pairs
--- All pairs by external id, twins expanded, or those to be reviewed. Relies on the indexes of stored_pairs. Where the sketch
--- has as many bands as the text is long, it says how many twins share; relies on the leaf's key.
--- Optionally only pairs up to a similarity, with different numbers, without verdict and decision (verdict_one_current,
--- review_pair), or a sample by a hash of the doc_ids; at most so many in all.
+-- Pairs by external id, twins expanded; with `review` the pairs to be reviewed instead. Options: up to a similarity, with
+-- different numbers, without verdict and decision, a sample by a hash of the doc_ids, a limit. Twins of a sketch whose
+-- number of bands depends on the text share all its bands. Relies on the indexes of stored_pairs, on the leaf's key and on
+-- verdict_one_current and review_pair.
 SELECT similarity, intersection_size, union_size, estimate,
     coalesce(shared_bands, (SELECT CAST(least(octet_length(sketch) / 8 - 1, 32767) AS smallint) FROM {signature} AS signature
         WHERE signature.doc_id = pair.left_id)),
@@ -59,29 +61,30 @@ WHERE {of_view} AND in_review = %(review)s AND similarity >= %(min_similarity)s
         SELECT FROM nearsim.review WHERE review.left_id = pair.left_id AND review.right_id = pair.right_id
             AND decided_at IS NOT NULL AND undone_at IS NULL))
 ORDER BY CASE WHEN CAST(%(sample)s AS bigint) IS NOT NULL THEN hashint8extended(left_id, right_id) END
-LIMIT least(%(sample)s, %(most)s)
+LIMIT least(%(sample)s, %(max_pairs)s)
 
 -- name: set_nested_loops
--- Let the planner use nested loops, or not, until the end of the transaction.
+-- Let the planner use nested loops, or not, until the transaction ends.
 SELECT set_config('enable_nestloop', %(setting)s, true)
 
 -- name: bound_pairs
--- Number of pairs between similarities, twins expanded, as in read_pairs, the least similarity of the `most` most similar
--- ones, NULL if there are fewer, and the highest. Reads signatures and pairs of heads; relies on document_collection_doc.
-WITH family AS MATERIALIZED (
+-- Number of pairs between similarities, twins expanded, as in read_pairs; the lowest similarity of the `max_pairs` most
+-- similar pairs, NULL if there are fewer; and the highest similarity. Reads signatures and pairs of heads; relies on
+-- document_collection_doc.
+WITH twins AS MATERIALIZED (
     SELECT signed.head_id, count(*) AS members FROM {signed} AS signed JOIN nearsim.document USING (doc_id)
     WHERE document.collection_id = %(collection_id)s GROUP BY signed.head_id
 )
-SELECT CAST(coalesce(sum(pairs), 0) AS bigint), max(similarity) FILTER (WHERE reached >= %(most)s), max(similarity)
+SELECT CAST(coalesce(sum(pairs), 0) AS bigint), max(similarity) FILTER (WHERE reached >= %(max_pairs)s), max(similarity)
 FROM (
     SELECT similarity, sum(pairs) AS pairs, sum(sum(pairs)) OVER (ORDER BY similarity DESC) AS reached
     FROM (
         SELECT pair.similarity, l.members * r.members AS pairs FROM {stored_pair} AS pair
-        JOIN family AS l ON l.head_id = pair.left_id
-        JOIN family AS r ON r.head_id = pair.right_id
+        JOIN twins AS l ON l.head_id = pair.left_id
+        JOIN twins AS r ON r.head_id = pair.right_id
         WHERE pair.in_review = %(review)s
         UNION ALL
-        SELECT 1, members * (members - 1) / 2 FROM family WHERE members > 1 AND NOT %(review)s
+        SELECT 1, members * (members - 1) / 2 FROM twins WHERE members > 1 AND NOT %(review)s
     ) AS expanded
     WHERE similarity >= %(min_similarity)s
         AND (CAST(%(max_similarity)s AS double precision) IS NULL OR similarity <= %(max_similarity)s)
@@ -89,50 +92,51 @@ FROM (
 ) AS step
 
 -- name: read_similar
--- Documents paired with one, twins expanded on both sides, most similar first, at most so many. With a direction those that
--- the document contains, or that contain it, by the share of the contained one's features. Relies on what similar_to relies
--- on.
+-- Documents paired with a document, twins expanded on both sides, most similar first, up to a number. With a direction, the
+-- documents that it contains or that contain it, by the share of the contained document's features. Relies on what
+-- similar_to relies on.
 SELECT similarity, intersection_size, union_size, estimate, shared_bands, distance, verified, external_id, title,
     left_in_right, right_in_left
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
 CROSS JOIN LATERAL {pairs_of}(generation_id, %(doc_id)s, collection_id, NULL, 0, generation.bands, recipe,
-    CASE WHEN CAST(%(direction)s AS text) IS NULL THEN CAST(%(most)s AS integer) END) AS found
+    CASE WHEN CAST(%(direction)s AS text) IS NULL THEN CAST(%(max_matches)s AS integer) END) AS match
 CROSS JOIN LATERAL (
     SELECT CASE %(direction)s WHEN 'contains' THEN right_in_left WHEN 'contained_in' THEN left_in_right ELSE similarity END
 ) AS decisive (share)
 WHERE generation_id = {generation_id} AND decisive.share >= %(min_similarity)s
-ORDER BY decisive.share DESC, doc_id LIMIT %(most)s
+ORDER BY decisive.share DESC, doc_id LIMIT %(max_matches)s
 
 -- name: look_up_pairs
--- What the index has on pairs of documents by external id, in the given order: whether it has both, and they are a pair,
--- are in one cluster, their similarity, NULL unless it is stored, as it is of pairs to be reviewed too, the cluster of
--- either, and their doc_ids. Relies on the unique index on (collection_id, external_id) and on the leaves' keys.
+-- What the index has on pairs of documents by external id, in the order of the query: whether both are signed, are a pair,
+-- are in one cluster; their similarity, NULL unless a pair (also one to be reviewed) is stored; the cluster of the left one,
+-- else of the right one; and their doc_ids. Relies on document_external_id_key and on the leaves' keys.
 SELECT l.doc_id IS NOT NULL AND r.doc_id IS NOT NULL,
     coalesce(l.head_id = r.head_id, false) OR coalesce(NOT pair.in_review, false),
-    coalesce(one.cluster_id = other.cluster_id, false),
-    CASE WHEN l.head_id = r.head_id THEN 1 ELSE pair.similarity END, coalesce(one.cluster_id, other.cluster_id),
-    a.doc_id, b.doc_id
+    coalesce(left_member.cluster_id = right_member.cluster_id, false),
+    CASE WHEN l.head_id = r.head_id THEN 1 ELSE pair.similarity END,
+    coalesce(left_member.cluster_id, right_member.cluster_id), a.doc_id, b.doc_id
 FROM unnest(CAST(%(left_ids)s AS text[]), CAST(%(right_ids)s AS text[])) WITH ORDINALITY
-    AS asked (left_id, right_id, place)
-LEFT JOIN nearsim.document AS a ON a.collection_id = %(collection_id)s AND a.external_id = asked.left_id
-LEFT JOIN nearsim.document AS b ON b.collection_id = %(collection_id)s AND b.external_id = asked.right_id
+    AS query (left_id, right_id, place)
+LEFT JOIN nearsim.document AS a ON a.collection_id = %(collection_id)s AND a.external_id = query.left_id
+LEFT JOIN nearsim.document AS b ON b.collection_id = %(collection_id)s AND b.external_id = query.right_id
 LEFT JOIN {signature} AS l ON l.doc_id = a.doc_id
 LEFT JOIN {signature} AS r ON r.doc_id = b.doc_id
 LEFT JOIN {stored_pair} AS pair
     ON pair.left_id = least(l.head_id, r.head_id) AND pair.right_id = greatest(l.head_id, r.head_id)
-LEFT JOIN {cluster_member} AS one ON one.doc_id = a.doc_id
-LEFT JOIN {cluster_member} AS other ON other.doc_id = b.doc_id
-ORDER BY asked.place
+LEFT JOIN {cluster_member} AS left_member ON left_member.doc_id = a.doc_id
+LEFT JOIN {cluster_member} AS right_member ON right_member.doc_id = b.doc_id
+ORDER BY query.place
 
 -- name: sample_pairs
--- Of some pairs of heads: how many there are, how many have other numbers, how many lie within one source; the number of
--- sources of some documents; and the mean number of features. Reads so many rows at most, pairs and signatures in the
--- order of their tables. Relies on signature_pkey, document_pkey and document_collection_doc.
+-- Numbers of up to `sample` pairs of heads: all, with different numbers, within one source; number of sources of as many
+-- documents; and mean number of features of as many signatures. Reads pairs and signatures in the order of their tables.
+-- Relies on signature_pkey, document_pkey and document_collection_doc.
 SELECT count(*), count(*) FILTER (WHERE a.numbers_digest <> b.numbers_digest), count(*) FILTER (WHERE l.source = r.source),
     (SELECT count(DISTINCT source) FROM (
-        SELECT source FROM nearsim.document WHERE collection_id = %(collection_id)s ORDER BY doc_id LIMIT %(most)s) AS listed),
+        SELECT source FROM nearsim.document
+        WHERE collection_id = %(collection_id)s ORDER BY doc_id LIMIT %(sample)s) AS listed),
     (SELECT coalesce(CAST(avg(feature_count) AS double precision), 0) FROM (
-        SELECT feature_count FROM {signature} AS signature LIMIT %(most)s) AS signed)
-FROM (SELECT left_id, right_id FROM {similar_pair} AS pair LIMIT %(most)s) AS pair
+        SELECT feature_count FROM {signature} AS signature LIMIT %(sample)s) AS signed)
+FROM (SELECT left_id, right_id FROM {similar_pair} AS pair LIMIT %(sample)s) AS pair
 JOIN {signature} AS a ON a.doc_id = pair.left_id JOIN {signature} AS b ON b.doc_id = pair.right_id
 JOIN nearsim.document AS l ON l.doc_id = pair.left_id JOIN nearsim.document AS r ON r.doc_id = pair.right_id

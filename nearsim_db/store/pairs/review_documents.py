@@ -27,10 +27,10 @@ class NamedDocument:
 
 @dataclass(frozen=True, slots=True)
 class ShownDocument(NamedDocument):
-    """A document for display: `body` may be cut, `characters` is its full length, None without a text."""
+    """A document for display."""
 
-    body: str | None
-    characters: int | None
+    body: str | None  # may be cut
+    characters: int | None  # of the whole body; None without a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ClusterDocument(NamedDocument):
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """What ties two documents: a pair, the same features (twin), or a pin."""
+    """A tie between two documents of a cluster: a pair, the same features (twin), or a pin."""
 
     left_id: int
     right_id: int
@@ -51,28 +51,29 @@ class Tie:
 
     @property
     def strength(self) -> float:
-        """The threshold above which the tie is gone; twins and pins stay at 1."""
-        return self.similarity if self.kind == "pair" else 2.0
+        """The threshold up to which the tie exists; twins and pins exist at every threshold."""
+        return self.similarity if self.kind == "pair" else _ABOVE_ALL_THRESHOLDS
 
 
+_ABOVE_ALL_THRESHOLDS = 2.0
 _KINDS: tuple[Literal["pair", "twin", "pin"], ...] = ("pair", "twin", "pin")
 _TIE = np.dtype([("left", ">i8"), ("right", ">i8"), ("similarity", ">f8"), ("kind", ">i8")])
 
 
 @dataclass(frozen=True, slots=True)
-class Ties(Columns):
-    """The ties of a cluster, in arrays, as 1,000 documents may have half a million; the strongest first."""
+class ClusterTies(Columns):
+    """The ties of a cluster, the strongest first, in arrays, as 1,000 documents may have half a million ties."""
 
     left: Ints
     right: Ints
     similarity: Floats
-    kind: Ints
+    kind: Ints  # place in _KINDS
 
     @classmethod
-    def unpacked(cls, content: bytes) -> "Ties":
-        """Decode what the statement read_cluster_ties returns."""
+    def unpacked(cls, content: bytes) -> "ClusterTies":
+        """Decode the result of the statement read_cluster_ties."""
         rows = np.frombuffer(content, _TIE)
-        strength = np.where(rows["kind"] == 0, rows["similarity"], 2.0)
+        strength = np.where(rows["kind"] == 0, rows["similarity"], _ABOVE_ALL_THRESHOLDS)
         rows = rows[np.lexsort((rows["right"], rows["left"], -strength))]
         left, right, kind = (rows[name].astype(np.int64) for name in ("left", "right", "kind"))
         return cls(left, right, rows["similarity"].astype(np.float64), kind)
@@ -80,20 +81,19 @@ class Ties(Columns):
     def __len__(self) -> int:
         return len(self.left)
 
-    def among(self, doc_ids: Sequence[int]) -> "Ties":
+    def among(self, doc_ids: Sequence[int]) -> "ClusterTies":
         """Return the ties between some documents."""
         return self.take(np.isin(self.left, doc_ids) & np.isin(self.right, doc_ids))
 
     def __iter__(self) -> Iterator[Tie]:
-        for at in range(len(self)):
-            yield Tie(
-                int(self.left[at]), int(self.right[at]), float(self.similarity[at]), _KINDS[self.kind[at]]
-            )
+        columns = (self.left, self.right, self.similarity, self.kind)
+        for left_id, right_id, similarity, kind in zip(*(column.tolist() for column in columns), strict=True):
+            yield Tie(left_id, right_id, similarity, _KINDS[kind])
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedPair:
-    """What is stored of a pair, and its verdict."""
+    """The stored evidence of a pair, and its verdict."""
 
     similarity: float
     intersection: int | None
@@ -114,49 +114,61 @@ class ShownPair(ReviewedPair):
 def read_documents(
     connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int], characters: int
 ) -> dict[int, ShownDocument]:
-    """Return existing documents of a collection, with at most so many characters of their texts."""
+    """Return existing documents of a collection by doc_id, with up to `characters` of their texts."""
     parameters = {"doc_ids": list(doc_ids), "characters": characters, "collection_id": collection_id}
-    found = run(connection, "read_review_document", **parameters).all(ShownDocument)
-    return {one.doc_id: one for one in found}
+    documents = run(connection, "read_review_document", **parameters).all(ShownDocument)
+    return {document.doc_id: document for document in documents}
 
 
 def read_pair(
     connection: Connection, collection_id: CollectionId, profile: str, left_id: int, right_id: int
 ) -> ShownPair | None:
-    """Return the stored pair of two documents; None if they are no pair."""
-    parameters = {"profile": profile, "left_id": left_id, "right_id": right_id}
-    found = run(connection, "read_review_pair", collection_id=collection_id, **parameters)
-    return found.first(ShownPair)
+    """Return the stored pair of two documents; None if they are not a pair."""
+    parameters = {
+        "collection_id": collection_id,
+        "profile": profile,
+        "left_id": left_id,
+        "right_id": right_id,
+    }
+    return run(connection, "read_review_pair", **parameters).first(ShownPair)
 
 
 def read_cluster(
-    connection: Connection, collection_id: CollectionId, generation_id: int, cluster_id: int, most: int
+    connection: Connection,
+    collection_id: CollectionId,
+    generation_id: int,
+    cluster_id: int,
+    max_documents: int,
 ) -> list[ClusterDocument]:
     """Return the first documents of a cluster by doc_id; none if there is no such cluster."""
-    place = {"generation_id": generation_id, "collection_id": collection_id}
-    found = run(connection, "read_cluster_documents", **place, cluster_id=cluster_id, most=most)
-    return found.all(ClusterDocument)
+    parameters = {
+        "generation_id": generation_id,
+        "collection_id": collection_id,
+        "cluster_id": cluster_id,
+        "max_documents": max_documents,
+    }
+    return run(connection, "read_cluster_documents", **parameters).all(ClusterDocument)
 
 
-def read_ties(connection: Connection, generation_id: int, doc_ids: Sequence[int]) -> Ties:
-    """Return what ties documents of a cluster."""
+def read_ties(connection: Connection, generation_id: int, doc_ids: Sequence[int]) -> ClusterTies:
+    """Return the ties between documents of a cluster."""
     parameters = {"generation_id": generation_id, "doc_ids": list(doc_ids)}
-    return Ties.unpacked(run(connection, "read_cluster_ties", None, "binary", **parameters).value())
+    return ClusterTies.unpacked(run(connection, "read_cluster_ties", None, "binary", **parameters).value())
 
 
 def find_neighbours(connection: Connection, generation_id: int, cluster_id: int, doc_id: int) -> list[int]:
-    """Return the documents of a cluster that are tied to one of them."""
+    """Return the documents of a cluster that are tied to the document `doc_id` of it."""
     parameters = {"generation_id": generation_id, "cluster_id": cluster_id, "doc_id": doc_id}
     return run(connection, "read_cluster_neighbours", **parameters).values()
 
 
 def find_clusters(connection: Connection, generation_id: int, doc_ids: Sequence[int]) -> dict[int, int]:
-    """Return the clusters of documents, without those in none."""
+    """Return the clusters of those documents that are in one, by doc_id."""
     parameters = {"generation_id": generation_id, "doc_ids": list(doc_ids)}
     return dict(run(connection, "find_cluster_ids", **parameters).rows())
 
 
 def has_visible_work(connection: Connection, collection_id: CollectionId, generation_id: int) -> bool:
-    """Whether changes of a collection or work of a generation wait for a worker, as far as the user may see them."""
+    """Whether changes of a collection or work of a generation that the user may see wait for a worker."""
     parameters = {"collection_id": collection_id, "generation_id": generation_id}
     return bool(run(connection, "has_visible_work", **parameters).value())

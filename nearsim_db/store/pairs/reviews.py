@@ -16,32 +16,30 @@ from nearsim_db.store.pairs.review_documents import NamedDocument, ReviewedPair
 from nearsim_db.store.pairs.verdicts import Pair, by_pair, change_verdicts, ends_of
 
 LEASE_SECONDS = 600
-_TRIED_AT_ONCE = 100
-_ASCENDING = ("threshold", "ties")  # queues that begin with the least similar pair
+_PAIRS_TRIED = 100
+# These queues begin with the least similar pair.
+_ASCENDING_QUEUES = ("threshold", "ties")
 
 Answer = Literal["same", "different", "unsure", "skipped"]
-_JUDGING: tuple[Answer, ...] = ("same", "different")
+# The answers that set a verdict.
+_VERDICT_ANSWERS: tuple[Answer, ...] = ("same", "different")
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which pairs of a queue are shown; None for all.
-
-    `source` and `text`, a part of the title, id or text, are those of either document, as its publication from `since`
-    to before `until`.
-    """
+    """Which pairs of a queue are shown; None for all. Either document of a pair must have source, date and text."""
 
     min_similarity: float | None = None
     max_similarity: float | None = None
     source: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    text: str | None = None
+    since: datetime | None = None  # published from here
+    until: datetime | None = None  # published before
+    text: str | None = None  # a part of the title, the id or the text
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedPair(ReviewedPair):
-    """A pair of a queue; `seen_by` are the reviewers it was shown to, `probability` is that of the queue sample."""
+    """A pair of a queue."""
 
     left_id: int
     right_id: int
@@ -51,37 +49,37 @@ class QueuedPair(ReviewedPair):
     right_title: str | None
     left_source: str | None
     right_source: str | None
-    seen_by: Sequence[str]
-    probability: float | None
+    seen_by: Sequence[str]  # reviewers that it was shown to
+    probability: float | None  # that the queue sample drew it
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Decisions in force of a reviewer by answer, and the median time of the last 200 of them."""
+    """A reviewer's decisions that were not undone, by answer."""
 
     same: int
     different: int
     unsure: int
     skipped: int
-    median_seconds: float | None
+    median_seconds: float | None  # for a decision, of the last 200
 
     @property
     def decided(self) -> int:
-        """Number of decisions, skipped items not counted."""
+        """Number of decisions without skipped pairs."""
         return self.same + self.different + self.unsure
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedRow:
-    """A row of a decision: a pair with the verdict set on it and the verdict that this replaced, or a document kept."""
+    """A row of a decision: a pair, or a document to keep."""
 
     review_id: int
     left_id: int
     right_id: int
     answer: Answer | Literal["kept"]
-    verdict_id: int | None
-    replaced_id: int | None
-    pin_id: int | None
+    verdict_id: int | None  # that it set
+    replaced_id: int | None  # verdict that this one replaced
+    pin_id: int | None  # choice of a document to keep
     queue: str
 
     @property
@@ -91,28 +89,28 @@ class DecidedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed(NamedDocument):
-    """A document that is paired with another, their open pair, and who else is judging that now."""
+class ShortlistedDocument(NamedDocument):
+    """A document that has an open pair with another."""
 
     similarity: float
     numbers_differ: bool
-    held_by: str | None
+    held_by: str | None  # the other reviewer who is judging the pair now
 
 
 @dataclass(frozen=True, slots=True)
 class PairReview:
-    """Who saw a pair, and what they answered, None if they only saw it."""
+    """An entry of a pair's history: who saw it, and the answer."""
 
     by: str  # with the database user in parentheses if that is not the caller
-    answer: Answer | Literal["kept"] | None
+    answer: Answer | Literal["kept"] | None  # None if they only saw it
     why: str | None
     undone: bool
     at: datetime
 
 
-def pair_of(one: int, other: int) -> Pair:
+def pair_of(doc_id: int, other_id: int) -> Pair:
     """Return two doc_ids, the smaller first."""
-    return min(one, other), max(one, other)
+    return min(doc_id, other_id), max(doc_id, other_id)
 
 
 def may_review(connection: Connection, collection_id: CollectionId) -> tuple[bool, str]:
@@ -123,7 +121,7 @@ def may_review(connection: Connection, collection_id: CollectionId) -> tuple[boo
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The desk of one reviewer: of a database user under a name, in one collection. No method commits."""
+    """The desk of one reviewer, a database user under a name, in one collection. No method commits."""
 
     collection_id: CollectionId
     collection: str
@@ -136,30 +134,31 @@ class Desk:
         connection: Connection,
         queue: str,
         filters: Filters = Filters(),
-        most: int = 50,
+        max_pairs: int = 50,
         *,
         unreviewed: bool = True,
     ) -> list[QueuedPair]:
         """Return the first pairs of a queue, the most doubtful first. Raises NotFoundError for an unknown queue."""
-        parameters = {"queue": queue, "unreviewed": unreviewed, "max_pairs": most} | asdict(filters)
+        parameters = {"queue": queue, "unreviewed": unreviewed, "max_pairs": max_pairs} | asdict(filters)
         try:
             return self._run(connection, "read_review_queue", **self._place, **parameters).all(QueuedPair)
         except pg.InvalidParameterValue as error:
             raise NotFoundError(str(error.diag.message_primary)) from error
 
-    def count(self, connection: Connection, most: int = 1000) -> dict[str, tuple[int, bool]]:
-        """Return the number of pairs that each queue has left, and whether that is all: it looked to its end."""
-        rows = self._run(connection, "count_review_queues", **self._place, max_pairs=most).rows()
-        return {queue: (pairs, is_complete and pairs < most) for queue, pairs, is_complete in rows}
+    def count(self, connection: Connection, max_pairs: int = 1000) -> dict[str, tuple[int, bool]]:
+        """Return the number of pairs of each queue, up to `max_pairs`, and whether these are all."""
+        rows = self._run(connection, "count_review_queues", **self._place, max_pairs=max_pairs).rows()
+        return {queue: (pairs, is_complete and pairs < max_pairs) for queue, pairs, is_complete in rows}
 
     def look_further(self, connection: Connection, queue: str, filters: Filters) -> Filters | None:
-        """Return filters for the part of a long queue that was not looked at; None if it was looked at to its end."""
-        given = {"min_similarity": filters.min_similarity, "max_similarity": filters.max_similarity}
-        end = self._run(connection, "find_review_end", **self._place, queue=queue, **given).value()
+        """Return filters for the part of a long queue after the pairs that were searched; None if there is no more."""
+        bounds = {"min_similarity": filters.min_similarity, "max_similarity": filters.max_similarity}
+        end = self._run(connection, "find_review_end", **self._place, queue=queue, **bounds).value()
         if end is None:
             return None
-        if queue in _ASCENDING:
-            # Of more equal similarities than are looked at, the others are passed over.
+
+        # A search that begins and ends at the same similarity would repeat itself: the rest of its pairs is skipped.
+        if queue in _ASCENDING_QUEUES:
             is_stuck = end == filters.min_similarity
             return replace(filters, min_similarity=nextafter(end, 2.0) if is_stuck else end)
         is_stuck = end == filters.max_similarity
@@ -168,55 +167,60 @@ class Desk:
     def lease(self, connection: Connection, queue: str, filters: Filters = Filters()) -> Pair | None:
         """Return the next pair of a queue, leased to this reviewer; None if there is none.
 
-        That is the first pair of the reviewer's present leases, if the filters let it pass, until it is decided or
-        released.
+        A pair that is leased to the reviewer comes first, if the filters let it pass.
         """
-        own = self._run(connection, "find_own_lease", queue=queue).rows()
-        is_free = filters == Filters()
-        found = [] if own and is_free else self.queue(connection, queue, filters, _TRIED_AT_ONCE)
-        if not is_free:
-            listed_pairs = {(one.left_id, one.right_id) for one in found}
-            own = [row for row in own if row[:2] in listed_pairs]
-        fresh_first = sorted(found, key=lambda one: self.by in one.seen_by)
-        listed = [(one.left_id, one.right_id, one.probability) for one in fresh_first]
-        for left_id, right_id, probability in [*own, *listed]:
+        leased = self._run(connection, "find_own_lease", queue=queue).rows()
+        has_filters = filters != Filters()
+        candidates: list[QueuedPair] = []
+        if has_filters or not leased:
+            candidates = self.queue(connection, queue, filters, _PAIRS_TRIED)
+        if has_filters:
+            passing = {(pair.left_id, pair.right_id) for pair in candidates}
+            leased = [row for row in leased if row[:2] in passing]
+
+        # Pairs that the reviewer has not seen come first.
+        candidates.sort(key=lambda pair: self.by in pair.seen_by)
+        rows = [(pair.left_id, pair.right_id, pair.probability) for pair in candidates]
+        for left_id, right_id, probability in [*leased, *rows]:
             if self._take(connection, queue, {(left_id, right_id): probability}):
                 return left_id, right_id
         return None
 
-    def shortlist(self, connection: Connection, generation_id: int, doc_id: int, most: int) -> list[Listed]:
-        """Return the documents of a document's open pairs, the most similar first."""
-        parameters = {"generation_id": generation_id, "doc_id": doc_id, "most": most}
-        return self._run(connection, "read_shortlist", **parameters).all(Listed)
+    def shortlist(
+        self, connection: Connection, generation_id: int, doc_id: int, max_documents: int
+    ) -> list[ShortlistedDocument]:
+        """Return the documents that have an open pair with a document, the most similar first."""
+        parameters = {"generation_id": generation_id, "doc_id": doc_id, "max_documents": max_documents}
+        return self._run(connection, "read_shortlist", **parameters).all(ShortlistedDocument)
 
     def lease_document(
-        self, connection: Connection, generation_id: int, queue: str, filters: Filters, most: int
-    ) -> tuple[int, list[Listed]] | None:
+        self, connection: Connection, generation_id: int, queue: str, filters: Filters, max_documents: int
+    ) -> tuple[int, list[ShortlistedDocument]] | None:
         """Return the next document of a queue with its shortlist, whose pairs are leased; None if there is none.
 
-        Of the two documents of the next pair that is the one with more open pairs, or the left one.
+        It is the document of the next pair that has more open pairs, or the left one.
         """
         pair = self.lease(connection, queue, filters)
         if pair is None:
             return None
-        left, right = (self.shortlist(connection, generation_id, one, most) for one in pair)
-        doc_id, listed = (pair[0], left) if len(left) >= len(right) else (pair[1], right)
-        free = [pair_of(doc_id, one.doc_id) for one in listed if one.held_by is None]
+
+        left, right = (self.shortlist(connection, generation_id, doc_id, max_documents) for doc_id in pair)
+        doc_id, shortlist = (pair[0], left) if len(left) >= len(right) else (pair[1], right)
+        free = [pair_of(doc_id, document.doc_id) for document in shortlist if document.held_by is None]
         self._take(connection, queue, dict.fromkeys(free))
-        return doc_id, listed
+        return doc_id, shortlist
 
     def _take(
         self, connection: Connection, queue: str, pairs: Mapping[Pair, float | None]
     ) -> dict[Pair, int]:
-        """Lease pairs, with their probabilities; return the numbers of their rows but of those leased to others."""
+        """Lease pairs, with their probabilities; return their review_ids, without pairs leased to others."""
         ends = ends_of(list(pairs))
         self._run(connection, "end_leases", **ends)
-        more = {"queue": queue, "lease_seconds": self.lease_seconds, "probabilities": list(pairs.values())}
-        taken = self._run(connection, "lease_pairs", **ends, **more).rows()
-        return {(left_id, right_id): review_id for left_id, right_id, review_id in taken}
+        lease = {"queue": queue, "lease_seconds": self.lease_seconds, "probabilities": list(pairs.values())}
+        return by_pair(self._run(connection, "lease_pairs", **ends, **lease).rows())
 
     def release(self, connection: Connection) -> None:
-        """Give back what this reviewer was shown and did not decide."""
+        """End all leases of this reviewer."""
         self._run(connection, "release_leases")
 
     def decide(
@@ -230,15 +234,17 @@ class Desk:
     ) -> None:
         """Decide pairs as one decision: same pins, different vetoes, unsure and skipped set no verdict.
 
-        Raises NotFoundError for a document that is not in the collection, ConflictError if somebody else has a lease on
-        one of the pairs or, unless this `replaces` decisions, one was decided meanwhile; NearsimError if a verdict is
-        not possible.
+        Raises NotFoundError for a document that is not in the collection; ConflictError if somebody else has a lease on
+        one of the pairs or, unless this `replaces` decisions, one was decided meanwhile; NearsimError for an invalid
+        verdict.
         """
         self._lock_documents(connection, answers)
-        given = {**ends_of(list(answers)), "replaces": replaces}
-        for holder, decided in self._run(connection, "find_holders", **given).rows():
-            doing = f"already decided by {holder}: {decided}" if decided else f"being judged by {holder}"
+        parameters = {**ends_of(list(answers)), "replaces": replaces}
+        for holder, answer in self._run(connection, "find_holders", **parameters).rows():
+            doing = f"already decided by {holder}: {answer}" if answer else f"being judged by {holder}"
             raise ConflictError(f"this pair is {doing}")
+
+        # A lease may have expired since the pair was shown, or have been taken after find_holders.
         rows = self._take(connection, queue, dict.fromkeys(answers))
         if len(rows) < len(answers):
             raise ConflictError("this pair is being judged by somebody else")
@@ -263,10 +269,10 @@ class Desk:
         answers: Mapping[Pair, str],
         why: str | None,
         replaced: Mapping[Pair, int] = {},
-        made: Mapping[Pair, int] = {},
+        verdict_ids: Mapping[Pair, int] = {},
         pin_id: int | None = None,
     ) -> None:
-        """Record a decision on the rows of its leases, and end all leases of this reviewer."""
+        """Record a decision on its rows, the leases, and end all leases of this reviewer."""
         self._run(
             connection,
             "record_decision",
@@ -274,7 +280,7 @@ class Desk:
             answers=list(answers.values()),
             why=why,
             decision_id=min(rows.values()),
-            verdict_ids=[made.get(pair) for pair in answers],
+            verdict_ids=[verdict_ids.get(pair) for pair in answers],
             replaced_ids=[replaced.get(pair) for pair in answers],
             pin_id=pin_id,
         )
@@ -283,58 +289,66 @@ class Desk:
     def _judge(
         self, connection: Connection, answers: Mapping[Pair, Answer], why: str | None
     ) -> tuple[dict[Pair, int], dict[Pair, int]]:
-        """Set the verdicts of answers; return the numbers of those replaced and of those set, by pair."""
-        ends = ends_of([pair for pair, answer in answers.items() if answer in _JUDGING])
+        """Set the verdicts of answers; return the verdict_ids that they replace and the new verdict_ids, by pair."""
+        ends = ends_of([pair for pair, answer in answers.items() if answer in _VERDICT_ANSWERS])
         replaced = by_pair(self._run(connection, "lock_current_verdicts", **ends).rows())
-        made: dict[Pair, int] = {}
-        for answer in _JUDGING:
-            pairs = [pair for pair, given in answers.items() if given == answer]
+
+        # The default reason names the answer, so each answer takes a statement.
+        verdict_ids: dict[Pair, int] = {}
+        for verdict_answer in _VERDICT_ANSWERS:
+            pairs = [pair for pair, answer in answers.items() if answer == verdict_answer]
             if not pairs:
                 continue
-            parameters = {"why": why or f"reviewed: {answer}", "by": self.by}
-            answered = {"answers": [answer] * len(pairs)}
-            made |= by_pair(
-                change_verdicts(connection, "set_verdicts", **ends_of(pairs), **answered, **parameters)
-            )
-        return replaced, made
+            parameters = {
+                "answers": [verdict_answer] * len(pairs),
+                "why": why or f"reviewed: {verdict_answer}",
+                "by": self.by,
+            }
+            rows = change_verdicts(connection, "set_verdicts", **ends_of(pairs), **parameters)
+            verdict_ids |= by_pair(rows)
+        return replaced, verdict_ids
 
     def undo(self, connection: Connection) -> list[DecidedRow]:
-        """Undo this reviewer's last decision in force, of the last fifty; return its rows, none if there is none.
+        """Undo this reviewer's last decision that was not undone, among the last fifty; return its rows.
 
         The verdicts that it replaced are set again, with their author and reason. A verdict that somebody replaced or
-        undid since is left as it is.
+        undid since stays. Returns no rows if there is no such decision.
         """
         rows = self._run(connection, "lock_last_decision").all(DecidedRow)
-        ends = ends_of([(row.left_id, row.right_id) for row in rows if row.verdict_id is not None])
+        ends = ends_of([row.pair for row in rows if row.verdict_id is not None])
         current = by_pair(self._run(connection, "lock_current_verdicts", **ends).rows())
-        own = [row for row in rows if row.verdict_id and current.get(row.pair) == row.verdict_id]
-        pairs = [row.pair for row in own]
+
+        unchanged = [row for row in rows if row.verdict_id and current.get(row.pair) == row.verdict_id]
+        pairs = [row.pair for row in unchanged]
         self._lock_documents(connection, pairs)
         parameters = {"why": "undone at the review desk", "by": self.by, "collection_id": self.collection_id}
-        replaced = [row.replaced_id for row in own]
-        change_verdicts(connection, "undo_verdicts", **ends_of(pairs), replaced_ids=replaced, **parameters)
+        replaced_ids = [row.replaced_id for row in unchanged]
+        change_verdicts(
+            connection, "undo_verdicts", **ends_of(pairs), replaced_ids=replaced_ids, **parameters
+        )
+
         pin_ids = [row.pin_id for row in rows if row.pin_id is not None]
         self._run(connection, "undo_keeps", pin_ids=pin_ids, why=parameters["why"])
         self._run(connection, "record_undo", review_ids=[row.review_id for row in rows])
         return rows
 
     def sampled(self, connection: Connection, generation_id: int) -> list[tuple[float, bool, float]]:
-        """Return similarity, whether it is the same, and probability of each decided pair of the queue sample."""
+        """Return the decided pairs of the queue sample as (similarity, whether same, probability of the draw)."""
         return self._run(connection, "read_sampled", generation_id=generation_id).rows()
 
     def progress(self, connection: Connection) -> Progress:
-        """Count this reviewer's decisions in force."""
+        """Count this reviewer's decisions that were not undone."""
         return self._run(connection, "read_review_progress").one(Progress)
 
     def reviews(self, connection: Connection, left_id: int, right_id: int) -> list[PairReview]:
-        """Return who saw and decided a pair, latest first."""
+        """Return who saw and decided a pair, the latest first."""
         parameters = {"left_id": left_id, "right_id": right_id}
         return self._run(connection, "read_pair_reviews", **parameters).all(PairReview)
 
     def _lock_documents(self, connection: Connection, pairs: Iterable[Pair]) -> None:
-        """Keep documents in the collection until the transaction ends. Raises NotFoundError for one that is not in it.
+        """Keep documents in the collection until the transaction ends. Raises NotFoundError for others.
 
-        Functions that store verdicts find the collection by the document, so this comes before them.
+        Comes before functions that store verdicts, as they find the collection by the document.
         """
         doc_ids = {doc_id for pair in pairs for doc_id in pair}
         missing = doc_ids.difference(self._run(connection, "lock_documents", doc_ids=list(doc_ids)).values())
@@ -342,7 +356,7 @@ class Desk:
             raise NotFoundError(f"there is no document {min(missing)} in this collection")
 
     def _run(self, connection: Connection, command: str, /, **parameters: object) -> Result:
-        """Run a statement of this desk's collection and name."""
+        """Run a statement for this desk's collection and reviewer."""
         return run(connection, command, collection_id=self.collection_id, by=self.by, **parameters)
 
     @property

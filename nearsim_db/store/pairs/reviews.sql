@@ -7,28 +7,28 @@ FROM nearsim.review_queue(%(collection)s, %(profile)s, %(queue)s, %(by)s, %(min_
     %(source)s, %(since)s, %(until)s, %(text)s, %(unreviewed)s, %(max_pairs)s)
 
 -- name: count_review_queues
--- Number of pairs that each queue has left, up to a maximum, and whether that is all of it.
+-- Number of pairs that each queue has left, up to a maximum, and whether the queue was searched to its end.
 SELECT queue, pairs, complete FROM nearsim.review_counts(%(collection)s, %(profile)s, %(by)s, %(max_pairs)s)
 
 -- name: find_review_end
--- The similarity at which a queue stops looking (nearsim.review_end).
+-- The similarity at which the search of a queue stops (nearsim.review_end).
 SELECT nearsim.review_end(%(collection)s, %(profile)s, %(queue)s, %(min_similarity)s, %(max_similarity)s)
 
 -- name: may_review
--- Whether the user may write reviews and verdicts about a collection, and its name. Relies on collection_access_pkey.
+-- Whether the user may write reviews and verdicts about a collection, and the user's name. Relies on
+-- collection_access_pkey.
 SELECT has_column_privilege('nearsim.review', 'by', 'INSERT')
     AND (NOT row_security_active(CAST('nearsim.review' AS regclass)) OR EXISTS (
         SELECT FROM nearsim_index.collection_access WHERE collection_id = %(collection_id)s AND may_write)), current_user
 
 -- name: find_own_lease
--- The first pair that a reviewer was shown in a queue and has not decided, while the lease lasts. Relies on
--- review_one_lease.
+-- The first pair of a queue on which a reviewer has a lease. Relies on review_one_lease.
 SELECT left_id, right_id, probability FROM nearsim.review
 WHERE collection_id = %(collection_id)s AND {by_caller} AND queue = %(queue)s AND leased_until > now()
 ORDER BY review_id LIMIT 1
 
 -- name: read_shortlist
--- The open pairs of a document with their other documents, the most similar first, and who else has a lease on each.
+-- The documents that have an open pair with a document, the most similar first, and who else has a lease on the pair.
 -- Relies on the keys of similar_pair and on review_pair.
 SELECT document.doc_id, document.external_id, document.title, document.source, document.url,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), pair.similarity,
@@ -47,22 +47,22 @@ WHERE pair.generation_id = %(generation_id)s AND pair.doc_id = %(doc_id)s
             AND review.collection_id = %(collection_id)s AND decided_at IS NOT NULL AND undone_at IS NULL
             AND (answer <> 'skipped' OR {by_caller}))
 ORDER BY pair.similarity DESC, document.doc_id
-LIMIT %(most)s
+LIMIT %(max_documents)s
 
 -- name: end_leases
--- End leases on some pairs that have expired; what was seen stays on record. Relies on review_one_lease.
+-- End expired leases on some pairs; rows stay as a record of what was seen. Relies on review_one_lease.
 UPDATE nearsim.review SET leased_until = NULL
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
 WHERE collection_id = %(collection_id)s AND review.left_id = wanted.left_id AND review.right_id = wanted.right_id
     AND leased_until <= now()
 
 -- name: release_leases
--- Give back what a reviewer was shown and did not decide. Relies on review_one_lease.
+-- End all leases of a reviewer. Relies on review_one_lease.
 UPDATE nearsim.review SET leased_until = NULL
 WHERE collection_id = %(collection_id)s AND {by_caller} AND leased_until IS NOT NULL
 
 -- name: lease_pairs
--- Lease pairs except those on which somebody else has a lease; one's own are prolonged. Relies on review_one_lease.
+-- Lease pairs, except pairs on which somebody else has a lease; prolongs the reviewer's leases. Relies on review_one_lease.
 INSERT INTO nearsim.review (collection_id, by, queue, left_id, right_id, leased_until, probability)
 SELECT %(collection_id)s, %(by)s, %(queue)s, left_id, right_id, now() + make_interval(secs => %(lease_seconds)s),
     probability
@@ -73,7 +73,7 @@ DO UPDATE SET leased_until = excluded.leased_until WHERE {by_caller}
 RETURNING left_id, right_id, review_id
 
 -- name: find_holders
--- What holds some pairs: somebody else's lease or a decision in force. Relies on review_pair.
+-- Who holds some pairs, by a lease or by a decision that was not undone. Relies on review_pair.
 SELECT {named_reviewer}, answer FROM nearsim.review
 JOIN unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
     ON review.left_id = wanted.left_id AND review.right_id = wanted.right_id
@@ -83,13 +83,13 @@ WHERE collection_id = %(collection_id)s
 ORDER BY review_id DESC LIMIT 1
 
 -- name: lock_documents
--- The documents of a collection among some, which are not deleted, nor moved to another one, until the transaction ends.
--- Relies on document_pkey.
+-- The documents of a collection among some, locked until the transaction ends: nobody deletes them or moves them to another
+-- collection. Relies on document_pkey.
 SELECT doc_id FROM nearsim.document
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id = %(collection_id)s ORDER BY doc_id FOR KEY SHARE
 
 -- name: lock_current_verdicts
--- The verdicts in force on some pairs, locked until the transaction ends. Relies on verdict_one_current.
+-- The active verdicts about some pairs, locked until the transaction ends. Relies on verdict_one_current.
 SELECT verdict.left_id, verdict.right_id, verdict_id FROM nearsim.verdict
 JOIN unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
     ON verdict.left_id = wanted.left_id AND verdict.right_id = wanted.right_id
@@ -100,11 +100,11 @@ WHERE collection_id = %(collection_id)s AND undone_at IS NULL ORDER BY verdict_i
 SELECT left_id, right_id, verdict_id FROM nearsim.store_verdicts(
     ARRAY(
         SELECT CASE answer WHEN 'same' THEN 'pinned' ELSE 'vetoed' END
-        FROM unnest(CAST(%(answers)s AS text[])) WITH ORDINALITY AS given (answer, place) ORDER BY place),
+        FROM unnest(CAST(%(answers)s AS text[])) WITH ORDINALITY AS decided (answer, place) ORDER BY place),
     CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), %(why)s, %(by)s)
 
 -- name: undo_verdicts
--- Undo the verdicts on pairs by doc_id, and set those again that they had replaced. Relies on verdict_pkey.
+-- Undo the verdicts about pairs by doc_id, and set again the verdicts that they had replaced. Relies on verdict_pkey.
 SELECT undone.verdict_id, CASE WHEN replaced.verdict_id IS NOT NULL THEN (
     SELECT verdict_id FROM nearsim.store_verdicts(ARRAY[replaced.verdict], ARRAY[decided.left_id], ARRAY[decided.right_id],
         replaced.why, replaced.by)) END
@@ -117,7 +117,7 @@ LEFT JOIN nearsim.verdict AS replaced ON replaced.verdict_id = decided.replaced_
     AND replaced.left_id = decided.left_id AND replaced.right_id = decided.right_id
 
 -- name: record_decision
--- Record answers on the rows of one's leases. Relies on review_pkey.
+-- Record answers on the rows of leases, and end these. Relies on review_pkey.
 UPDATE nearsim.review SET leased_until = NULL, answer = decided.answer, why = %(why)s, decided_at = clock_timestamp(),
     decision_id = %(decision_id)s, verdict_id = decided.verdict_id, replaced_id = decided.replaced_id, pin_id = %(pin_id)s
 FROM unnest(CAST(%(review_ids)s AS bigint[]), CAST(%(answers)s AS text[]), CAST(%(verdict_ids)s AS bigint[]),
@@ -125,7 +125,7 @@ FROM unnest(CAST(%(review_ids)s AS bigint[]), CAST(%(answers)s AS text[]), CAST(
 WHERE review.review_id = decided.review_id AND collection_id = %(collection_id)s
 
 -- name: lock_last_decision
--- The last decision of a reviewer that is in force, if it is among the last fifty: its rows, locked. Relies on
+-- The rows, locked, of a reviewer's last decision that was not undone, if it is among the last fifty. Relies on
 -- review_decisions.
 SELECT review_id, left_id, right_id, answer, verdict_id, replaced_id, pin_id, queue FROM nearsim.review
 WHERE review_id IN (
@@ -147,7 +147,8 @@ UPDATE nearsim.review SET undone_at = clock_timestamp()
 WHERE review_id = ANY(CAST(%(review_ids)s AS bigint[])) AND collection_id = %(collection_id)s
 
 -- name: read_review_progress
--- Decisions in force of a reviewer by answer, and the median seconds of the last 200. Relies on review_decisions.
+-- A reviewer's decisions that were not undone, by answer, and the median seconds of the last 200. Relies on
+-- review_decisions.
 SELECT count(*) FILTER (WHERE answer = 'same'), count(*) FILTER (WHERE answer = 'different'),
     count(*) FILTER (WHERE answer = 'unsure'), count(*) FILTER (WHERE answer = 'skipped'),
     percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE place <= 200)
@@ -157,10 +158,10 @@ FROM (
     FROM nearsim.review
     WHERE collection_id = %(collection_id)s AND {by_caller} AND decided_at IS NOT NULL
         AND undone_at IS NULL AND review_id = decision_id AND pin_id IS NULL
-) AS own
+) AS decision
 
 -- name: read_review_document
--- A document for display, with the first characters of its text (from bodies_of) and its length. Relies on document_pkey.
+-- Documents for display, with the first characters of the text (from bodies_of) and its length. Relies on document_pkey.
 SELECT document.doc_id, document.external_id, document.title, document.source, document.url,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), left(text.body, %(characters)s), length(text.body)
 FROM nearsim.document
@@ -174,15 +175,14 @@ FROM nearsim.stored_pairs
 WHERE collection_id = %(collection_id)s AND profile = %(profile)s AND left_id = %(left_id)s AND right_id = %(right_id)s
 
 -- name: read_pair_reviews
--- What was seen and decided about a pair, latest first. Relies on review_pair.
+-- Who saw and decided a pair, the latest first. Relies on review_pair.
 SELECT {named_reviewer}, answer, why, undone_at IS NOT NULL, coalesce(decided_at, seen_at) FROM nearsim.review
 WHERE left_id = %(left_id)s AND right_id = %(right_id)s AND collection_id = %(collection_id)s
 ORDER BY review_id DESC LIMIT 20
 
 -- name: read_sampled
--- Pairs that the queue sample drew and anybody decided, with their present similarity, whether they are the same, and
--- the probability of the draw; the latest decision of each in force. Relies on review_decisions and the keys of
--- similar_pair.
+-- Decided pairs that the queue sample drew: similarity, whether the last decision that was not undone is `same`, and the
+-- probability of the draw. Relies on review_decisions and the keys of similar_pair.
 SELECT pair.similarity, decided.answer = 'same', decided.probability
 FROM (
     SELECT DISTINCT ON (left_id, right_id) left_id, right_id, answer, probability FROM nearsim.review
@@ -194,17 +194,17 @@ JOIN nearsim.similar_pair AS pair ON pair.generation_id = %(generation_id)s
     AND pair.left_id = decided.left_id AND pair.right_id = decided.right_id
 
 -- name: read_cluster_documents
--- Documents of a cluster by doc_id, at most so many. Relies on the index on cluster_id and on document_pkey.
+-- The first documents of a cluster by doc_id. Relies on the index on cluster_id and on document_pkey.
 SELECT member.doc_id, document.external_id, document.title, document.source, document.url,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), member.is_survivor
 FROM nearsim.cluster_member AS member
 JOIN nearsim.document ON document.doc_id = member.doc_id AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
 WHERE member.generation_id = %(generation_id)s AND member.cluster_id = %(cluster_id)s
-ORDER BY member.doc_id LIMIT %(most)s
+ORDER BY member.doc_id LIMIT %(max_documents)s
 
 -- name: read_cluster_ties
--- What ties documents: pairs but vetoed ones (0), twins and their head (1), pins (2); each packed as two ids, similarity
--- and kind of eight bytes. Relies on the keys of similar_pair and of signature and on verdict_one_current.
+-- Ties between some documents: pairs without a verdict (0), twins with their head (1), pins (2); each packed as two doc_ids,
+-- similarity and kind of eight bytes. Relies on the keys of similar_pair and of signature and on verdict_one_current.
 SELECT coalesce(string_agg(int8send(left_id) || int8send(right_id) || float8send(similarity) || int8send(kind), ''), '')
 FROM (
     SELECT pair.left_id, pair.right_id, pair.similarity, 0 FROM nearsim.similar_pair AS pair
@@ -227,8 +227,8 @@ FROM (
 ) AS tie (left_id, right_id, similarity, kind)
 
 -- name: read_cluster_neighbours
--- What is tied to a document in its cluster, as read_cluster_ties has it: by pairs, twins and pins. Relies on the keys of
--- similar_pair and cluster_member, on signature_head and on verdict_pair_key and verdict_right.
+-- The documents that pairs, twins and pins tie to a document in its cluster. Relies on the keys of similar_pair and
+-- cluster_member, on signature_head and on verdict_pair_key and verdict_right.
 SELECT DISTINCT tied.doc_id FROM (
     SELECT other_id AS doc_id FROM nearsim_index.pair_ends
     WHERE generation_id = %(generation_id)s AND doc_id = %(doc_id)s AND NOT in_review
@@ -257,7 +257,7 @@ SELECT doc_id, cluster_id FROM nearsim.cluster_member
 WHERE generation_id = %(generation_id)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: has_visible_work
--- Whether changes or work of a generation wait, as far as the caller sees them. Relies on work_pkey.
+-- Whether changes or work of a generation that the user may see wait. Relies on work_pkey.
 SELECT EXISTS (
         SELECT FROM nearsim_index.visible_changes WHERE collection_id = %(collection_id)s OR collection_id IS NULL)
     OR EXISTS (
@@ -268,6 +268,6 @@ SELECT EXISTS (
 SELECT pin_id FROM nearsim.pin_survivor_by_doc_id(CAST(%(doc_id)s AS bigint), %(why)s, %(by)s)
 
 -- name: undo_keeps
--- Undo choices of documents to keep that are in force. Relies on survivor_pin_pkey.
+-- Undo active choices of documents to keep. Relies on survivor_pin_pkey.
 UPDATE nearsim.survivor_pin SET undone_by = %(by)s, undone_why = %(why)s, undone_at = now()
 WHERE pin_id = ANY(CAST(%(pin_ids)s AS bigint[])) AND collection_id = %(collection_id)s AND undone_at IS NULL

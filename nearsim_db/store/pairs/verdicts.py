@@ -1,4 +1,4 @@
-"""Manual verdicts about pairs, choices of documents to keep, and verdicts as labelled pairs."""
+"""Verdicts of persons about pairs, choices of documents to keep, and verdicts exchanged as labelled pairs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,16 @@ from nearsim_db.records import CollectionId, SurvivorChoice, Verdict
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import SCHEMA, run, statement
 
-Pair = tuple[int, int]  # two doc_ids, the smaller first
+# Two doc_ids, the smaller first.
+Pair = tuple[int, int]
 Decision = Literal["pin", "veto", "undo"]
-_JUDGES: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "undo": "undo_verdict"}
+_FUNCTIONS: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "undo": "undo_verdict"}
 
 
 def change_verdicts(
     connection: Connection, command: str | sql.Composed, /, **parameters: object
 ) -> list[tuple[Any, ...]]:
-    """Run a statement that changes verdicts. Raises NotFoundError and NearsimError, with the reason."""
+    """Run a statement that changes verdicts. Raises NotFoundError or NearsimError with the reason of the server."""
     try:
         return run(connection, command, **parameters).rows()
     except pg.NoDataFound as error:
@@ -37,7 +38,7 @@ def judge(
     `by` defaults to the database user. Raises NotFoundError for a missing document, or a missing verdict to undo, and
     NearsimError for an invalid verdict.
     """
-    command = statement("judge_pair", None, judge=sql.Identifier(SCHEMA, _JUDGES[decision]))
+    command = statement("judge_pair", None, judge=sql.Identifier(SCHEMA, _FUNCTIONS[decision]))
     (row,) = change_verdicts(connection, command, collection=collection, a=a, b=b, why=why, by=by)
     return Verdict(*row)
 
@@ -45,16 +46,16 @@ def judge(
 def keep(
     connection: Connection, collection: str, document: str, why: str, by: str | None, *, undo: bool
 ) -> SurvivorChoice:
-    """Choose a document to keep in its cluster, or with `undo` undo that; return the choice. Raises as `judge` does."""
-    judge = sql.Identifier(SCHEMA, "unpin_survivor" if undo else "pin_survivor")
-    command = statement("judge_survivor", None, judge=judge)
+    """Choose a document to keep in its cluster, or undo the choice; return it. Raises as `judge` does."""
+    function = sql.Identifier(SCHEMA, "unpin_survivor" if undo else "pin_survivor")
+    command = statement("judge_survivor", None, judge=function)
     (row,) = change_verdicts(connection, command, collection=collection, document=document, why=why, by=by)
     return SurvivorChoice(*row)
 
 
 def ends_of(pairs: Sequence[Pair]) -> dict[str, object]:
-    """Return the parameters that name pairs in statements."""
-    return {"left_ids": [one for one, _ in pairs], "right_ids": [other for _, other in pairs]}
+    """Return the parameters of statements that name pairs."""
+    return {"left_ids": [left_id for left_id, _ in pairs], "right_ids": [right_id for _, right_id in pairs]}
 
 
 def by_pair(rows: Iterable[tuple[Any, ...]]) -> dict[Pair, int]:
@@ -64,16 +65,16 @@ def by_pair(rows: Iterable[tuple[Any, ...]]) -> dict[Pair, int]:
 
 @dataclass(slots=True)
 class ImportedLabels:
-    """What labels did: verdicts set, those in force already, and pairs of unknown documents."""
+    """Numbers of imported labels by outcome."""
 
     pinned: int = 0
     vetoed: int = 0
-    unchanged: int = 0
-    unknown: int = 0
+    unchanged: int = 0  # the same verdict is active already
+    unknown: int = 0  # pairs of unknown documents
 
 
 def list_labels(connection: Connection, collection_id: CollectionId) -> list[tuple[str, str, bool]]:
-    """Return the verdicts in force on existing documents, as pairs of external ids with whether they are the same."""
+    """Return the active verdicts about existing documents as (external id, external id, whether pinned)."""
     return run(connection, "list_labels", collection_id=collection_id).rows()
 
 
@@ -86,23 +87,32 @@ def import_labels(
     *,
     dry_run: bool,
 ) -> ImportedLabels:
-    """Set a verdict for each labelled pair that has another one or none; with `dry_run` count only."""
-    ones, others, same = ([one[at] for one in labels] for at in range(3))
-    parameters = {"collection_id": collection_id, "ones": ones, "others": others, "labels": same}
-    counts, wanted = ImportedLabels(), dict[Pair, str]()
-    for left_id, right_id, is_same, verdict, is_known in run(
-        connection, "find_labelled", **parameters
-    ).rows():
+    """Set a verdict for each labelled pair that has another verdict or none; with `dry_run` only count.
+
+    `labels` are (external id, external id, whether they are the same); the last label of a pair counts.
+    """
+    parameters = {
+        "collection_id": collection_id,
+        "left_ids": [left for left, _, _ in labels],
+        "right_ids": [right for _, right, _ in labels],
+        "labels": [is_same for _, _, is_same in labels],
+    }
+    rows = run(connection, "find_labelled", **parameters).rows()
+
+    counts = ImportedLabels()
+    answers: dict[Pair, str] = {}
+    for left_id, right_id, is_same, verdict, is_known in rows:
         if not is_known:
             counts.unknown += 1
         elif verdict == ("pinned" if is_same else "vetoed"):
             counts.unchanged += 1
         else:
-            wanted[left_id, right_id] = "same" if is_same else "different"
-    counts.pinned = sum(answer == "same" for answer in wanted.values())
-    counts.vetoed = len(wanted) - counts.pinned
-    if wanted and not dry_run:
+            answers[left_id, right_id] = "same" if is_same else "different"
+    counts.pinned = sum(answer == "same" for answer in answers.values())
+    counts.vetoed = len(answers) - counts.pinned
+
+    if answers and not dry_run:
         author = by or run(connection, "SELECT current_user").value()
-        answers = {"answers": list(wanted.values()), "why": why, "by": author}
-        change_verdicts(connection, "set_verdicts", **ends_of(list(wanted)), **answers)
+        decided = {"answers": list(answers.values()), "why": why, "by": author}
+        change_verdicts(connection, "set_verdicts", **ends_of(list(answers)), **decided)
     return counts

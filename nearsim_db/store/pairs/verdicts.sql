@@ -1,5 +1,5 @@
 -- name: list_verdicts
--- Verdicts of a collection, newest first; deleted documents as # and their doc_id. Relies on verdict_collection.
+-- Verdicts of a collection, newest first; a deleted document is named by # and its doc_id. Relies on verdict_collection.
 SELECT coalesce(left_external_id, '#' || left_id), coalesce(right_external_id, '#' || right_id), verdict, by, why, at,
     undone_by, undone_why, undone_at, collection, left_title, right_title
 FROM nearsim.verdicts
@@ -17,20 +17,20 @@ SELECT coalesce(string_agg(int8send(left_id) || int8send(right_id), ''), '') FRO
 WHERE collection_id = %(collection_id)s AND verdict = 'vetoed' AND undone_at IS NULL
 
 -- name: find_vetoed
--- Documents, and clusters by any member, that are or were vetoed with another document, packed as eight bytes each.
--- Relies on the leaf's index on cluster_id and on verdict_pair_key and verdict_right.
-SELECT coalesce(string_agg(DISTINCT int8send(found.id), ''), '')
+-- Documents, and clusters with a member, that are or were vetoed with another document, packed as eight bytes each. Relies
+-- on the leaf's index on cluster_id and on verdict_pair_key and verdict_right.
+SELECT coalesce(string_agg(DISTINCT int8send(requested.id), ''), '')
 FROM (
-    SELECT doc_id, doc_id AS id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS requested (doc_id)
+    SELECT doc_id, doc_id AS id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS document (doc_id)
     UNION ALL
     SELECT doc_id, cluster_id FROM {cluster_member} AS cluster_member WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[]))
-) AS found
+) AS requested
 WHERE EXISTS (
         SELECT FROM nearsim.verdict
-        WHERE left_id = found.doc_id AND collection_id = %(collection_id)s AND verdict = 'vetoed')
+        WHERE left_id = requested.doc_id AND collection_id = %(collection_id)s AND verdict = 'vetoed')
     OR EXISTS (
         SELECT FROM nearsim.verdict
-        WHERE right_id = found.doc_id AND collection_id = %(collection_id)s AND verdict = 'vetoed')
+        WHERE right_id = requested.doc_id AND collection_id = %(collection_id)s AND verdict = 'vetoed')
 
 -- name: find_pinned
 -- Documents with an active pin, packed as eight bytes each. Relies on verdict_pair_key and verdict_right.
@@ -68,20 +68,19 @@ SELECT external_id, title, collection, by, why, at, undone_by, undone_why, undon
 FROM {judge}(CAST(%(document)s AS text), %(why)s, coalesce(%(by)s, current_user), %(collection)s)
 
 -- name: list_labels
--- Verdicts in force on existing documents, as labelled pairs, in the order of the verdicts. Relies on
--- verdict_collection.
+-- Active verdicts about existing documents, as labelled pairs, in the order of the verdicts. Relies on verdict_collection.
 SELECT left_external_id, right_external_id, verdict = 'pinned' FROM nearsim.verdicts
 WHERE collection_id = %(collection_id)s AND undone_at IS NULL AND num_nulls(left_external_id, right_external_id) = 0
 ORDER BY verdict_id
 
 -- name: find_labelled
--- Labelled pairs as doc_ids, NULL for an unknown document, with the verdict in force. Relies on
--- document_external_id_key and verdict_one_current.
-SELECT least(one.doc_id, other.doc_id), greatest(one.doc_id, other.doc_id), labelled.is_same, verdict.verdict,
-    one.doc_id IS NOT NULL AND other.doc_id IS NOT NULL
-FROM unnest(CAST(%(ones)s AS text[]), CAST(%(others)s AS text[]), CAST(%(labels)s AS boolean[]))
-    AS labelled (one, other, is_same)
-LEFT JOIN nearsim.document AS one ON one.collection_id = %(collection_id)s AND one.external_id = labelled.one
-LEFT JOIN nearsim.document AS other ON other.collection_id = %(collection_id)s AND other.external_id = labelled.other
-LEFT JOIN nearsim.verdict ON verdict.left_id = least(one.doc_id, other.doc_id)
-    AND verdict.right_id = greatest(one.doc_id, other.doc_id) AND verdict.undone_at IS NULL
+-- Labelled pairs as doc_ids, the smaller first, with the label, the active verdict, and whether both documents exist.
+-- Relies on document_external_id_key and verdict_one_current.
+SELECT least(a.doc_id, b.doc_id), greatest(a.doc_id, b.doc_id), labelled.is_same, verdict.verdict,
+    a.doc_id IS NOT NULL AND b.doc_id IS NOT NULL
+FROM unnest(CAST(%(left_ids)s AS text[]), CAST(%(right_ids)s AS text[]), CAST(%(labels)s AS boolean[]))
+    AS labelled (left_id, right_id, is_same)
+LEFT JOIN nearsim.document AS a ON a.collection_id = %(collection_id)s AND a.external_id = labelled.left_id
+LEFT JOIN nearsim.document AS b ON b.collection_id = %(collection_id)s AND b.external_id = labelled.right_id
+LEFT JOIN nearsim.verdict ON verdict.left_id = least(a.doc_id, b.doc_id)
+    AND verdict.right_id = greatest(a.doc_id, b.doc_id) AND verdict.undone_at IS NULL

@@ -17,10 +17,10 @@ from nearsim_db.store.schema.migration_locks import backend_of, set_upgrade_limi
 
 @contextmanager
 def separate_session(engine: Engine) -> Iterator[AlchemyConnection]:
-    """A session that is closed after the block, so that its settings do not persist; errors are those of psycopg."""
-    over = create_engine("postgresql+psycopg://", creator=engine.open_session, poolclass=NullPool)
+    """Yield a session that is closed after the block, with its settings; raises errors of psycopg."""
+    alchemy_engine = create_engine("postgresql+psycopg://", creator=engine.open_session, poolclass=NullPool)
     try:
-        with over.connect() as connection:
+        with alchemy_engine.connect() as connection:
             yield connection
     except DBAPIError as error:
         raise (error.orig if isinstance(error.orig, psycopg.Error) else error) from error
@@ -42,10 +42,10 @@ def downgrade(engine: Engine, revision: str) -> None:
 
 
 def limit_waits(connection: AlchemyConnection, milliseconds: int) -> None:
-    """Limit the session's lock waits."""
-    inner = backend_of(connection)
-    set_upgrade_limits(inner, milliseconds)
-    inner.commit()
+    """Limit how long the session waits for a lock."""
+    backend = backend_of(connection)
+    set_upgrade_limits(backend, milliseconds)
+    backend.commit()
 
 
 def _config(connection: AlchemyConnection) -> Config:

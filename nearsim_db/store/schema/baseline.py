@@ -1,4 +1,4 @@
-"""The baseline of the schema: its files, their digest, its installation, and who may have written into it."""
+"""The baseline of the schema: its files, their digest, its installation, and the check of who wrote into it."""
 
 import os
 from collections.abc import Iterator
@@ -25,13 +25,15 @@ def compute_digest(migrations: Path) -> str:
 
     Line endings are normalised, so a checkout on any system and an installed wheel have the same digest.
     """
+    # Each command reads all files, for which Path takes as long again.
     folder, contents = str(migrations / "schema"), dict[str, bytes]()
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             if name.endswith((".sql", ".txt")):
-                path = f"{place}{os.sep}{name}"
-                with open(path, "rb") as file:  # noqa: PTH123  each command reads them all; Path takes as long again
+                path = f"{parent}{os.sep}{name}"
+                with open(path, "rb") as file:  # noqa: PTH123
                     contents[path[len(folder) + 1 :].replace(os.sep, "/")] = file.read()
+
     digest = sha256()
     for name, content in sorted(contents.items()):
         digest.update(name.encode() + b"\0" + b"\n".join(content.splitlines()) + b"\0")
@@ -65,16 +67,17 @@ def ensure_namespace(connection: Connection) -> None:
 def refuse_untrusted(connection: Connection, *, superusers_only: bool = False) -> None:
     """Raise SchemaError if the schemas have anything of a role that the current user does not trust.
 
-    Trusted are the user itself, the database's owner, superusers, and nearsim_admin. With `superusers_only` any other
-    user is spared: it trusts the role that installed nearsim, as its rights are fewer. Nothing in the schemas is run.
+    Trusted are the user itself, the database's owner, superusers, and nearsim_admin. With `superusers_only` only
+    superusers are checked: others have fewer rights and trust the role that installed nearsim. Runs no code of the
+    schemas.
     """
     if superusers_only and not connection.is_superuser:
         return
-    found = run(connection, "list_untrusted").rows()
-    if not found:
+    rows = run(connection, "list_untrusted").rows()
+    if not rows:
         return
 
-    role, what, database = found[0]
+    role, what, database = rows[0]
     if role == "PUBLIC":
         remedy = "REVOKE CREATE ON SCHEMA nearsim, nearsim_index FROM PUBLIC"
     else:
@@ -83,6 +86,6 @@ def refuse_untrusted(connection: Connection, *, superusers_only: bool = False) -
             "if not, drop or revoke that"
         )
     raise SchemaError(
-        f"{role} {what}{' and more' if len(found) > 1 else ''}, and could run code as this user, so nothing was run; "
+        f"{role} {what}{' and more' if len(rows) > 1 else ''}, and could run code as this user, so nothing was run; "
         f"{remedy} (docs/how-to/access.md)"
     )

@@ -1,4 +1,4 @@
-"""The bases of mapped tables and views, and what keeps the Alembic of an application off the schemas of nearsim."""
+"""Bases of mapped tables and views, and filters that keep an application's Alembic off the schemas of nearsim."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ from sqlalchemy.orm import DeclarativeBase
 from nearsim_db.errors import NearsimError
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA
 
-# Types of columns that name none, by the type of their values.
+# Column types by the type of the values, for columns that name no type.
 TYPES: dict[Any, Any] = {
     str: Text(),
     int: BigInteger(),

@@ -1,4 +1,4 @@
-"""Migrations of tables in use: short lock waits, concurrent indexes, and validation after the last revision."""
+"""Migrations of tables in use: short lock waits, concurrent index builds, validation of constraints at the end."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 def backend_of(connection: "AlchemyConnection") -> Backend:
     """Return the psycopg connection below SQLAlchemy's."""
-    inner = connection.connection.driver_connection
-    assert isinstance(inner, psycopg.Connection)
-    return inner
+    backend = connection.connection.driver_connection
+    assert isinstance(backend, psycopg.Connection)
+    return backend
 
 
 def set_upgrade_limits(session: Backend, milliseconds: int) -> None:
-    """Limit the session's lock waits."""
+    """Limit how long the session waits for a lock."""
     session.execute(statement("set_upgrade_limits"), {"milliseconds": str(milliseconds)})
 
 
 def build_indexes(commands: Mapping[str, str]) -> None:
-    """Build missing or invalid indexes, passed as CREATE INDEX CONCURRENTLY by name.
+    """Build missing or invalid indexes; `commands` are CREATE INDEX CONCURRENTLY by name of the index.
 
-    Earlier statements of the migration are committed first, so they must be repeatable. A first installation is one
-    transaction with empty tables; there indexes are built without CONCURRENTLY.
+    Earlier statements of the migration are committed first, so they must be repeatable. In a first installation, one
+    transaction with empty tables, indexes are built without CONCURRENTLY.
     """
     from alembic import op
 
@@ -40,26 +40,28 @@ def build_indexes(commands: Mapping[str, str]) -> None:
         for command in commands.values():
             op.execute(command.replace(" CONCURRENTLY", ""))
         return
+
     with op.get_context().autocommit_block():
         connection = backend_of(op.get_bind())
-        before = connection.execute("SELECT current_setting('lock_timeout')").fetchall()[0][0]
+        former_limit = connection.execute("SELECT current_setting('lock_timeout')").fetchall()[0][0]
         # No session queues behind this, so it may wait.
         patience = int(op.get_context().opts["patience_seconds"] * 1000)
         connection.execute(statement("limit_lock_wait"), {"milliseconds": str(max(patience, 1))})
         try:
             for name, command in commands.items():
-                found = connection.execute(statement("find_index"), {"name": name}).fetchone()
-                if found is not None and not found[1]:
-                    index = sql.Identifier(str(found[0]), name)
+                # An interrupted build leaves an invalid index behind.
+                row = connection.execute(statement("find_index"), {"name": name}).fetchone()
+                if row is not None and not row[1]:
+                    index = sql.Identifier(str(row[0]), name)
                     connection.execute(statement("drop_index", index=index))
-                if found is None or not found[1]:
+                if row is None or not row[1]:
                     connection.execute(command.encode())
         finally:
-            connection.execute(statement("limit_lock_wait"), {"milliseconds": before})
+            connection.execute(statement("limit_lock_wait"), {"milliseconds": former_limit})
 
 
 def commit_so_far() -> None:
-    """Commit the migration so far and release its locks; the migration must be able to start again after this point."""
+    """Commit the migration so far and release its locks; the migration must be repeatable from this state."""
     from alembic import op
 
     with op.get_context().autocommit_block() if _is_live() else nullcontext():
@@ -69,32 +71,38 @@ def commit_so_far() -> None:
 def validate_constraints(engine: Engine, patience_seconds: float) -> None:
     """Validate constraints that were added NOT VALID; waits only for VACUUM and schema changes."""
     with engine.connect(autocommit=True) as connection:
-        inner = autocommitting(connection)
-        unvalidated = inner.execute(statement("list_unvalidated")).fetchall()
+        backend = autocommitting(connection)
+        unvalidated = backend.execute(statement("list_unvalidated")).fetchall()
         if not unvalidated:
             return
-        set_upgrade_limits(inner, max(int(patience_seconds * 1000), 1))
+
+        set_upgrade_limits(backend, max(int(patience_seconds * 1000), 1))
         try:
             for schema, table, name in unvalidated:
-                place, constraint = sql.Identifier(str(schema), str(table)), sql.Identifier(str(name))
-                inner.execute(statement("validate_constraint", table=place, constraint=constraint))
+                parts = {
+                    "table": sql.Identifier(str(schema), str(table)),
+                    "constraint": sql.Identifier(str(name)),
+                }
+                backend.execute(statement("validate_constraint", None, **parts))
         finally:
+            # The session has other limits now.
             connection.invalidate()
 
 
 def list_blockers(connection: Connection, waited_seconds: float) -> list[str]:
-    """Return the sessions that block an upgrade which has waited so long."""
+    """Return the sessions that block an upgrade that has waited for `waited_seconds`."""
     parameters = {"waited": f"{waited_seconds} seconds"}
     return [str(row[0]) for row in connection.execute(statement("list_upgrade_blockers"), parameters)]
 
 
 def find_upgrader(connection: Connection) -> str:
     """Return the session that holds the upgrade lock."""
-    found = connection.execute(statement("find_upgrader"), {"kind": Lock.UPGRADE.value}).fetchone()
-    return str(found[0]) if found else "a session that has ended"
+    row = connection.execute(statement("find_upgrader"), {"kind": Lock.UPGRADE.value}).fetchone()
+    return str(row[0]) if row else "a session that has ended"
 
 
 def _is_live() -> bool:
+    """Whether the migration is of tables in use, not of a first installation or a downgrade."""
     from alembic import op
 
     return bool(op.get_context().opts["transaction_per_migration"])

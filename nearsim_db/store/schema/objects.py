@@ -1,4 +1,4 @@
-"""Comparison of a database's schema with the files that define it, and restoration of views, functions and triggers."""
+"""Compares a database's schema with the files that define it, and restores views, functions and triggers."""
 
 import re
 from collections.abc import Collection
@@ -13,9 +13,9 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 from nearsim_db.store.schema import baseline
 
-# Schemas of the second installation, whose names are written nowhere else
+# Schemas of a second installation, which is rolled back.
 _EXPECTED, _EXPECTED_INDEX = "nearsim_expected", "nearsim_expected_index"
-# This file creates roles of the server, which the second installation only has privileges for.
+# This file creates roles of the server; the second installation only grants privileges to them.
 _GRANTS = "grants.sql"
 
 _RESTORABLE = ("function", "view", "trigger", "comment")
@@ -23,12 +23,12 @@ _RESTORABLE = ("function", "view", "trigger", "comment")
 
 @dataclass(frozen=True, slots=True)
 class ObjectDifference:
-    """An object that is missing or changed; `definition` is the statement or the expression that defines it."""
+    """An object that is missing or changed."""
 
     kind: str
     name: str
     state: Literal["missing", "changed"]
-    definition: str
+    definition: str  # the statement or expression that defines it in the files
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} is {self.state}"
@@ -42,8 +42,8 @@ def can_compare(connection: Connection) -> bool:
 def compare(connection: Connection) -> list[ObjectDifference]:
     """Return the objects that are missing or differ from the files of the schema, in the order of their creation.
 
-    The files are applied under other names and rolled back, so the server itself writes both definitions; no object in
-    use is locked. What users added is not looked at. Needs the right to create schemas.
+    The files are applied under other names and rolled back, so that the server writes both definitions; no object in
+    use is locked. Objects that users added are ignored. Needs the right to create schemas.
     """
     savepoint = connection.begin_nested()
     try:
@@ -83,8 +83,8 @@ def without_parts(differences: Collection[ObjectDifference]) -> list[ObjectDiffe
 def restore(connection: Connection) -> tuple[list[ObjectDifference], list[ObjectDifference]]:
     """Restore missing or changed views, functions and triggers as the files define them, and reset all privileges.
 
-    Returns what was restored, and what still differs: other objects, and those that CREATE OR REPLACE cannot change.
-    Nothing is done, and nothing returned, for a user who may not compare.
+    Returns the restored objects, and the objects that still differ: of other kinds, or such that CREATE OR REPLACE
+    cannot change. Does nothing for a user who may not compare.
     """
     differences = compare(connection) if can_compare(connection) else []
     if not differences:
@@ -95,7 +95,7 @@ def restore(connection: Connection) -> tuple[list[ObjectDifference], list[Object
             try:
                 with connection.begin_nested():
                     connection.execute(difference.definition.encode())
-            # What it needs is missing, or it has other columns or types: the comparison below returns it.
+            # It depends on a missing object, or has other columns or types: the comparison below returns it.
             except psycopg.ProgrammingError:
                 continue
     run(connection, "reset_rights")

@@ -1,5 +1,5 @@
 -- name: may_create_schemas
--- Whether the current user may create schemas in this database, on a server that is written to. Catalog only.
+-- Whether the current user may create schemas in this database, and the server is no standby. Catalog only.
 SELECT has_database_privilege(current_database(), 'CREATE') AND NOT pg_is_in_recovery()
 
 -- name: create_expected_schema
@@ -7,7 +7,7 @@ SELECT has_database_privilege(current_database(), 'CREATE') AND NOT pg_is_in_rec
 CREATE SCHEMA nearsim_expected
 
 -- name: set_expected_rights
--- Give the second installation the privileges, and the isolation of collections, that the first one has.
+-- Give the second installation the privileges of the first one, and isolation of collections if the first one has it.
 SELECT CASE WHEN nearsim.is_isolated() THEN nearsim_expected.set_isolation(true) ELSE nearsim_expected.grant_rights() END
 
 -- name: reset_rights
@@ -15,12 +15,12 @@ SELECT CASE WHEN nearsim.is_isolated() THEN nearsim_expected.set_isolation(true)
 SELECT nearsim.grant_rights()
 
 -- name: qualify_names
--- Have the server write all names with their schema until the end of the transaction.
+-- Let the server write all names with their schema until the transaction ends.
 SELECT set_config('search_path', 'pg_catalog', true)
 
 -- name: list_objects
--- The objects in two schemas, each with its definition as this server writes it, in the order of their creation; of
--- privileges those of readers and writers. An index or trigger that does not work has another definition. Catalog only.
+-- The objects in two schemas, each with its definition as this server writes it, in the order of their creation; and the
+-- privileges of readers and writers. The definition shows whether an index is invalid or a trigger disabled. Catalog only.
 WITH place AS (
     SELECT oid FROM pg_namespace WHERE nspname IN (%(schema)s, %(index_schema)s)
 ), relation AS (
@@ -70,7 +70,7 @@ WITH place AS (
     UNION ALL
     SELECT 'constraint', pg_constraint.oid, format('%%I on %%s', conname, name), pg_get_constraintdef(pg_constraint.oid)
     FROM relation JOIN pg_constraint ON conrelid = relation.oid
-    -- PostgreSQL 18 has constraints for NOT NULL, which columns have above.
+    -- PostgreSQL 18 has constraints for NOT NULL, which is in the definition of columns above.
     WHERE contype <> 'n' AND relkind IN ('r', 'p')
     UNION ALL
     SELECT 'policy', pg_policy.oid, format('%%I on %%s', polname, name),

@@ -1,4 +1,4 @@
-"""Revisions of the schema: upgrade, downgrade, and check whether this code may work with it."""
+"""Revisions of the schema: upgrades, downgrades, and the check whether this code may work with it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 300.0
 
-# Lock waits of a migration, behind which applications queue; they then run undisturbed for a pause. Shorter than
-# deadlock_timeout (1 s), so that the server never cancels an application in favour of a migration.
-_WAITS_MILLISECONDS = 100, 100, 200, 200, 400
+# Applications queue behind a migration that waits for a lock, and run undisturbed in the pauses. The waits are shorter
+# than deadlock_timeout (1 s), so that the server never cancels an application in favour of a migration.
+_LOCK_WAITS_MILLISECONDS = 100, 100, 200, 200, 400
 _PAUSE_SECONDS = 0.2, 0.5
 
 Report = Callable[[str], None]
@@ -37,9 +37,9 @@ class SchemaState:
     """State of the schema of a database."""
 
     revision: str
-    digest: str | None  # of the baseline
-    oldest_revision: str  # whose code may use the schema
-    has_unvalidated: bool  # constraints
+    digest: str | None  # of the files of its baseline
+    oldest_revision: str  # code of this revision or a later one may use the schema
+    has_unvalidated: bool  # it has constraints that were not validated yet
     is_distributed: bool  # band rows are on the nodes of a Citus cluster, or were before a dump was restored
 
 
@@ -49,7 +49,7 @@ def upgrade(
     patience_seconds: float = PATIENCE_SECONDS,
     report: Report = lambda message: None,
 ) -> str:
-    """Upgrade the schema to a revision, one transaction per revision; returns the revision it then has.
+    """Create or upgrade the schema to a revision, one transaction per revision; return the revision of the schema.
 
     The schema stays in use meanwhile. If a revision does not get its locks within `patience_seconds`, the schema stays
     at the previous one and SchemaError is raised; the next call continues from there, also after a kill.
@@ -60,11 +60,12 @@ def upgrade(
         state = read_state(connection)
     if state is not None and is_done(state):
         return state.revision
+
     with upgrade_lock(engine, patience_seconds, _without_repeats(report)):
-        found = _install(engine)
-        if not _is_newer(found):
+        state = _install(engine)
+        if not _is_newer(state):
             for number in _known_revisions():
-                if found.revision < number and (revision == "head" or number <= revision):
+                if state.revision < number and (revision == "head" or number <= revision):
                     _apply(engine, number, patience_seconds, _without_repeats(report))
         migration_locks.validate_constraints(engine, patience_seconds)
         with engine.connect() as connection:
@@ -75,15 +76,15 @@ def _install(engine: Engine) -> SchemaState:
     """Create the schema unless there is one; return its state."""
     with engine.begin() as connection:
         refuse_untrusted(connection)
-        found = read_state(connection)
-        if found is None:
+        state = read_state(connection)
+        if state is None:
             baseline.install(connection)
-            # Somebody may have written into the schemas meanwhile; all is undone then.
+            # If somebody wrote into the schemas meanwhile, everything is rolled back.
             refuse_untrusted(connection)
-            found = read_state(connection)
-        assert found is not None
-        _refuse_development_version(found)
-        return found
+            state = read_state(connection)
+        assert state is not None
+        _refuse_development_version(state)
+        return state
 
 
 def downgrade(engine: Engine, revision: str) -> None:
@@ -114,12 +115,15 @@ def check(connection: Connection) -> str:
 
 
 def is_misplaced(connection: Connection, state: SchemaState) -> bool:
-    """Whether band rows were on nodes, and are on this server: a dump of a cluster's database was restored here."""
+    """Whether a dump of a cluster's database was restored: band rows belong on nodes, but are on this server."""
     return state.is_distributed and not placement.has_shards(connection)
 
 
 def is_compatible(state: SchemaState) -> bool:
-    """Whether this code may work with the schema; False if it must be upgraded. Raises SchemaError if it cannot be."""
+    """Whether this code may work with the schema; False if the schema must be upgraded.
+
+    Raises SchemaError if it cannot be upgraded.
+    """
     _refuse_development_version(state)
     return _is_newer(state) or state.revision == newest_revision()
 
@@ -173,7 +177,7 @@ def _revisions_in(migrations: Path) -> tuple[str, ...]:
 
 
 def _known_revisions() -> tuple[str, ...]:
-    """Return the revisions that this code ships, which follow one another, by the names of their files."""
+    """Return the revisions that this code ships, in order."""
     return _revisions_in(baseline.migrations_directory())
 
 
@@ -196,7 +200,7 @@ def upgrade_lock(
     """Hold the upgrade lock of the database for the block. Raises SchemaError if it is not free in time."""
     from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random
 
-    # Polled, because CREATE INDEX CONCURRENTLY waits for every session that waits inside a statement.
+    # Polled, as CREATE INDEX CONCURRENTLY in another upgrade waits for every session that waits inside a statement.
     attempts = Retrying(
         retry=retry_if_result(lambda taken: not taken),
         stop=stop_after_delay(patience_seconds),
@@ -205,8 +209,7 @@ def upgrade_lock(
             f"waiting for another upgrade by {migration_locks.find_upgrader(connection)}"
         ),
     )
-    autocommit = engine.connect(autocommit=True)
-    with autocommit as connection:
+    with engine.connect(autocommit=True) as connection:
         try:
             attempts(take_lock, connection, Lock.UPGRADE, 0, wait=False)
         except RetryError as error:
@@ -242,7 +245,7 @@ def _apply(engine: Engine, revision: str, patience_seconds: float, report: Repor
         wait=wait_random(*_PAUSE_SECONDS),
         before_sleep=report_wait,
     )
-    waits = chain(_WAITS_MILLISECONDS, repeat(_WAITS_MILLISECONDS[-1]))
+    waits = chain(_LOCK_WAITS_MILLISECONDS, repeat(_LOCK_WAITS_MILLISECONDS[-1]))
     try:
         attempts(attempt)
     except RetryError as error:
@@ -255,21 +258,21 @@ def _apply(engine: Engine, revision: str, patience_seconds: float, report: Repor
 def _list_blockers(engine: Engine) -> str:
     with engine.connect() as connection:
         return (
-            ", ".join(migration_locks.list_blockers(connection, _WAITS_MILLISECONDS[0] / 1000))
+            ", ".join(migration_locks.list_blockers(connection, _LOCK_WAITS_MILLISECONDS[0] / 1000))
             or "sessions that have ended"
         )
 
 
 def _is_newer(state: SchemaState) -> bool:
     """Whether the schema is newer than this code but compatible. Raises SchemaError if it is not compatible."""
-    found, newest = state.revision, newest_revision()
-    if found in _known_revisions():
+    revision, newest = state.revision, newest_revision()
+    if revision in _known_revisions():
         return False
-    # Revisions are numbers of four digits.
-    if found > newest and state.oldest_revision <= newest:
+    # Revisions are numbers of four digits, so they compare as texts.
+    if revision > newest and state.oldest_revision <= newest:
         return True
     raise SchemaError(
-        f"the schema is at revision {found}, which this version of nearsim does not know (its newest is {newest}): "
+        f"the schema is at revision {revision}, which this version of nearsim does not know (its newest is {newest}): "
         "it was upgraded by a newer nearsim; upgrade this one"
     )
 

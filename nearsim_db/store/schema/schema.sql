@@ -1,7 +1,7 @@
 -- name: set_upgrade_limits
--- Limit lock waits of this session, as other sessions queue behind it, but not its statements. Where permitted it also
--- detects deadlocks earlier: the server then cancels a blocking autovacuum, and in a deadlock this session instead of
--- an application's.
+-- Limit how long this session waits for a lock, as other sessions queue behind it, but not how long its statements take. If
+-- the user may, also detect deadlocks earlier: the server then cancels an autovacuum that blocks this session and, in a
+-- deadlock, this session instead of an application's.
 SELECT set_config('lock_timeout', %(milliseconds)s, false), set_config('statement_timeout', '0', false),
     CASE WHEN has_parameter_privilege('deadlock_timeout', 'SET') THEN set_config('deadlock_timeout', '50ms', false) END
 
@@ -17,7 +17,7 @@ WHERE nspname IN ('nearsim', 'nearsim_index') AND relname = %(name)s
 DROP INDEX CONCURRENTLY {index}
 
 -- name: list_unvalidated
--- Constraints not yet validated on existing rows: schema, table and name, parents before leaves. Catalog only.
+-- Constraints that are not validated on existing rows yet: schema, table and name, parents before leaves. Catalog only.
 SELECT nspname, relname, conname
 FROM pg_constraint
 JOIN pg_class ON pg_class.oid = conrelid
@@ -26,12 +26,13 @@ WHERE nspname IN ('nearsim', 'nearsim_index') AND NOT convalidated
 ORDER BY relkind = 'p' DESC, relname, conname
 
 -- name: validate_constraint
--- Validate a constraint on existing rows; reads and writes go on meanwhile.
+-- Validate a constraint on existing rows, without blocking reads and writes.
 ALTER TABLE {table} VALIDATE CONSTRAINT {constraint}
 
 -- name: list_upgrade_blockers
--- Sessions that an upgrade waits for, as process, user and application, longest transaction first: those that have
--- held locks in the schema for longer than the wait, else (for an index) those with as old a snapshot. Catalog only.
+-- Sessions that an upgrade waits for: process, user and application, the longest transaction first. These are sessions that
+-- have held locks in the schema for longer than the wait or, if there are none (for an index), sessions with as old a
+-- snapshot. Catalog only.
 WITH elder AS (
     SELECT pid, xact_start, backend_xmin,
         format('process %%s (%%s%%s)', pid, coalesce(usename, backend_type),
@@ -51,7 +52,7 @@ WHERE holds OR (backend_xmin IS NOT NULL AND NOT EXISTS (SELECT FROM elder WHERE
 ORDER BY xact_start, pid
 
 -- name: find_upgrader
--- The session that holds the upgrade lock of this database, as process, user and application. Catalog only.
+-- The session that holds the upgrade lock of this database: process, user and application. Catalog only.
 SELECT format('process %%s (%%s%%s)', pid, usename,
     CASE WHEN application_name = '' THEN '' ELSE ', ' || application_name END)
 FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)
@@ -60,11 +61,11 @@ WHERE locktype = 'advisory' AND pg_locks.granted AND objsubid = 2
     AND classid = CAST(CAST(%(kind)s AS bigint) AS oid) AND objid = 0
 
 -- name: list_untrusted
--- What roles that are not trusted with the rights of the current user have in both schemas, and what of theirs would run
--- when these change: objects of every kind, triggers, rights to create, event triggers, and, for a superuser, control of
--- nearsim's roles. Trusted are the current user, the owner of the database, superusers, and nearsim_admin. Since
--- PostgreSQL 16 a role that was created by another one than a superuser is recognised by the grant to its creator.
--- Each with the role and the name of the database. Catalog only.
+-- Things of untrusted roles that could run code with the rights of the current user: their objects of every kind in both
+-- schemas, triggers and event triggers that call their functions, their rights to create objects, and, for a superuser,
+-- their control of nearsim's roles. Each with the role and the name of the database. Trusted are the current user, the owner
+-- of the database, superusers, and nearsim_admin. From PostgreSQL 16 on, a role that a non-superuser created is recognised by
+-- the grant to its creator. Catalog only.
 WITH trusted AS (
     SELECT pg_roles.oid FROM pg_catalog.pg_roles JOIN pg_catalog.pg_database ON datname = current_database()
     WHERE rolsuper OR rolname = current_user OR pg_roles.oid = datdba
@@ -80,7 +81,7 @@ WITH trusted AS (
     WHERE rolname = 'nearsim_admin' AND oid NOT IN (SELECT roleid FROM controlled)
 ), place AS (
     SELECT oid, nspname, nspacl FROM pg_catalog.pg_namespace WHERE nspname IN ('nearsim', 'nearsim_index')
-), found (role, what) AS (
+), untrusted (role, what) AS (
     SELECT refobjid, format('owns the %s %s', object.type, object.identity)
     FROM pg_catalog.pg_shdepend CROSS JOIN LATERAL pg_identify_object(classid, objid, objsubid) AS object
     WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
@@ -102,15 +103,15 @@ WITH trusted AS (
     FROM pg_catalog.pg_event_trigger JOIN pg_catalog.pg_proc ON pg_proc.oid = evtfoid
     WHERE evtenabled <> 'D' AND proowner NOT IN (SELECT oid FROM admitted)
     UNION ALL
-    SELECT given.grantee, format('may create objects in the schema %s', nspname)
-    FROM place CROSS JOIN LATERAL aclexplode(nspacl) AS given
-    WHERE given.privilege_type = 'CREATE' AND given.grantee NOT IN (SELECT oid FROM admitted)
+    SELECT acl.grantee, format('may create objects in the schema %s', nspname)
+    FROM place CROSS JOIN LATERAL aclexplode(nspacl) AS acl
+    WHERE acl.privilege_type = 'CREATE' AND acl.grantee NOT IN (SELECT oid FROM admitted)
     UNION ALL
     SELECT member, format('controls the role %s', CAST(roleid AS regrole)) FROM controlled
     WHERE (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)
 )
 SELECT coalesce(quote_ident(rolname), 'PUBLIC'), what, quote_ident(current_database())
-FROM found LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = role
+FROM untrusted LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = role
 ORDER BY what LIKE 'owns the schema%' DESC, what LIMIT 5
 
 -- name: find_schema
@@ -118,8 +119,7 @@ ORDER BY what LIKE 'owns the schema%' DESC, what LIMIT 5
 SELECT CAST(to_regnamespace('nearsim') AS text)
 
 -- name: create_schema
--- Create the schema that holds Alembic's version table; not on the nodes of a Citus cluster, see
--- migrations/schema/schemas.sql.
+-- Create the schema of Alembic's version table; not on the nodes of a Citus cluster (see migrations/schema/schemas.sql).
 SELECT set_config('citus.enable_ddl_propagation', 'off', true)
 WHERE current_setting('citus.enable_ddl_propagation', true) IS NOT NULL;
 CREATE SCHEMA nearsim
@@ -131,7 +131,7 @@ CREATE TABLE IF NOT EXISTS nearsim.alembic_version (
 )
 
 -- name: record_baseline
--- Record the revision, and the digest of the files that it was made from.
+-- Record the revision, and the digest of the files of the baseline.
 WITH floor AS (
     INSERT INTO nearsim_index.schema_floor (oldest_revision, baseline_digest) VALUES (%(revision)s, %(digest)s)
 )
@@ -146,9 +146,9 @@ SELECT to_regclass('nearsim.alembic_version') IS NOT NULL, to_regclass('nearsim_
 SELECT version_num FROM nearsim.alembic_version
 
 -- name: read_schema_state
--- Revision of the schema, the digest that it was made from, the oldest revision whose code may work with it, whether
--- constraints are not yet validated, and whether new generations are distributed. The digest is read as JSON, because a
--- database made before digests were stored lacks the column. Small tables and catalog.
+-- Revision of the schema, digest of its baseline, oldest revision whose code may work with it, whether it has unvalidated
+-- constraints, and whether new generations are distributed. The digest is read from JSON, as a database made before digests
+-- were stored lacks the column. Small tables and catalog.
 SELECT version.version_num, to_jsonb(floor) ->> 'baseline_digest', floor.oldest_revision,
     EXISTS (
         SELECT FROM pg_constraint

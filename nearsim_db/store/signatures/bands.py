@@ -15,37 +15,37 @@ from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import GenerationStatements, Mode, Result, statement
 
 _ID_BYTES = 8
-_BAND_SHIFT = 56  # the top byte of a bucket hash is the number of its band
-_MEMBERS = 4_096  # of a batch of links
-_LINK_BYTES = 8 << 20  # of the anchors of a batch
-MANY = 1_000  # buckets, of which those of each shard are looked up by themselves
-_SAMPLED = 16  # loaded rows, of which one is in the sample
+# The top byte of a bucket hash is the number of its band.
+_BAND_SHIFT = 56
+_MAX_BATCH_MEMBERS = 4_096
+_MAX_BATCH_ANCHOR_BYTES = 8 << 20
+# On a Citus cluster, so many buckets or more are grouped by shard, with a statement for each shard.
+MIN_BUCKETS_BY_SHARD = 1_000
+# One of so many loaded rows is in the sample.
+_SAMPLE_INTERVAL = 16
 
 BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
 
 
 @dataclass(frozen=True, slots=True)
 class FullBuckets(Columns):
-    """Buckets over the limit, sorted, each with its last anchor: int64 of n."""
+    """Buckets over the limit, sorted by hash, each with its last anchor: int64 of n."""
 
     hashes: Ints
     last_anchors: Ints
 
     def between(self, low: int, high: int) -> "FullBuckets":
-        """Return those of a range, with both ends."""
+        """Return the buckets from `low` to `high`, both included."""
         return self.take((self.hashes >= low) & (self.hashes <= high))
 
 
 @dataclass(frozen=True, slots=True)
 class Links(Columns):
-    """Links: bucket hashes, the first head of each bucket, and the two heads that each links, the smaller doc_id left.
+    """Pairs of heads that share a bucket in which the left one is an anchor: int64 of m."""
 
-    int64 of m each.
-    """
-
-    buckets: Ints
-    first: Ints
-    left: Ints
+    buckets: Ints  # bucket hashes
+    first: Ints  # the first head of each bucket
+    left: Ints  # the smaller doc_id
     right: Ints
 
 
@@ -58,20 +58,21 @@ class BandRows:
 
     @classmethod
     def of(cls, doc_ids: Ints, keys: Keys) -> "BandRows":
-        """Sort the rows of heads with these keys."""
+        """Return the sorted rows of heads with their bucket hashes."""
         if not isinstance(keys, Ragged) and _is_by_band(doc_ids, values := to_bigint(keys)):
-            # Each band by itself takes less time than all at once, and half of the memory.
+            # Sorting each band by itself takes less time than sorting all, and half of the memory.
             sorted_rows = np.empty((2, *values.T.shape), np.int64)
             for band, column in enumerate(values.T):
                 order = np.argsort(column, kind="stable")
                 sorted_rows[0, band], sorted_rows[1, band] = column[order], doc_ids[order]
             return cls(sorted_rows[0].reshape(-1), sorted_rows[1].reshape(-1))
+
         hashes, owners = to_bigint(flat(keys)), np.repeat(doc_ids, lengths(keys))
         order = np.lexsort((owners, hashes))
         return cls(hashes[order], owners[order])
 
     def full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
-        """Return the buckets over the limit, and the figures BUCKET_FIGURES; the rows of a bucket must all be here."""
+        """Return the buckets over the limit, and BUCKET_FIGURES; all rows of each bucket must be here."""
         starts = np.flatnonzero(are_fresh(self.hashes))
         sizes = np.diff(np.append(starts, len(self.hashes)))
         full = (sizes > bucket_limit) & (bucket_limit > 0)
@@ -82,24 +83,21 @@ class BandRows:
 
 @dataclass(frozen=True, slots=True)
 class LoadedBuckets:
-    """Figures of buckets whose band rows were loaded (BUCKET_FIGURES), and the buckets over the limit.
-
-    `sample` are hashes of loaded rows, at equal distances.
-    """
+    """Buckets of loaded band rows."""
 
     full: FullBuckets
-    figures: dict[str, int]
-    sample: Ints
+    figures: dict[str, int]  # BUCKET_FIGURES
+    sample: Ints  # hashes of loaded rows, at equal distances
 
     @classmethod
     def of(cls, rows: BandRows, bucket_limit: int) -> "LoadedBuckets":
-        """Return those of all rows of some buckets."""
+        """Return the buckets of rows; all rows of each bucket must be among them."""
         full, figures = rows.full_buckets(bucket_limit)
-        return cls(full, figures, rows.hashes[::_SAMPLED].copy())
+        return cls(full, figures, rows.hashes[::_SAMPLE_INTERVAL].copy())
 
     @classmethod
     def joined(cls, parts: Sequence["LoadedBuckets"]) -> "LoadedBuckets":
-        """Combine those of ascending ranges of buckets."""
+        """Combine the buckets of ascending ranges of hashes."""
         figures = {name: sum(part.figures[name] for part in parts) for name in BUCKET_FIGURES}
         figures["largest_bucket"] = max(part.figures["largest_bucket"] for part in parts)
         full = FullBuckets.joined([part.full for part in parts])
@@ -107,7 +105,7 @@ class LoadedBuckets:
 
 
 def _is_by_band(doc_ids: Ints, keys: Ints) -> bool:
-    """Whether doc_ids ascend, and each column has the keys of a band of its own, greater than those before."""
+    """Whether doc_ids ascend, and each column of keys has one band, greater than the bands of the columns before."""
     if not keys.size or (doc_ids[1:] <= doc_ids[:-1]).any():
         return False
     bands = keys[0] >> _BAND_SHIFT
@@ -116,35 +114,27 @@ def _is_by_band(doc_ids: Ints, keys: Ints) -> bool:
 
 
 class BandStatements(GenerationStatements):
-    """Statements on many band rows, which on a Citus cluster ask each shard by itself."""
+    """Statements on many band rows; on a Citus cluster one for each shard."""
 
     def run_by_shard(
         self, name: str, doc_ids: Ints, hashes: Ints, mode: Mode = "text", **parameters: object
     ) -> list[tuple[Ints, Result]]:
-        """Run the statement of a name on band rows, those of each shard by themselves if they are many.
+        """Run the statement of a name on band rows; return the positions of rows with the result for these rows.
 
-        A statement on several shards sends all its rows to each of them. Returns the positions of rows with their
-        result.
+        There is one result, or if the rows are many one for each shard: a statement on several shards would send all
+        rows to each of them.
         """
-        lots = self._by_shard(hashes)
-        with self.connection.backend.pipeline() if len(lots) > 1 else nullcontext():
-            return [
-                (
-                    lot,
-                    self.run(
-                        name,
-                        mode,
-                        doc_ids=packed(doc_ids[lot]),
-                        bucket_hashes=packed(hashes[lot]),
-                        **parameters,
-                    ),
-                )
-                for lot in lots
-            ]
+        groups = self._by_shard(hashes)
+        results = []
+        with self.connection.backend.pipeline() if len(groups) > 1 else nullcontext():
+            for positions in groups:
+                rows = {"doc_ids": packed(doc_ids[positions]), "bucket_hashes": packed(hashes[positions])}
+                results.append((positions, self.run(name, mode, **rows, **parameters)))
+        return results
 
     def _by_shard(self, hashes: Ints) -> list[Ints]:
-        """Return the positions of buckets, those of each shard together if they are many."""
-        if not self.leaves.distributed or len(hashes) < MANY:
+        """Return the positions of bucket hashes, grouped by shard if they are many."""
+        if not self.leaves.distributed or len(hashes) < MIN_BUCKETS_BY_SHARD:
             return [np.arange(len(hashes))]
         shards = np.array(self.run("find_shards", "binary", bucket_hashes=packed(hashes)).value())
         order = np.argsort(shards, kind="stable")
@@ -155,7 +145,7 @@ class BandTable(BandStatements):
     """Band rows of a generation, and the links they yield."""
 
     def truncate(self) -> None:
-        """Empty the band table of a generation's rows."""
+        """Delete all band rows of the generation."""
         self.run("clear_bands" if self.leaves.are_shared else "truncate_bands")
 
     def write(self, doc_ids: Ints, keys: Keys) -> int:
@@ -163,15 +153,15 @@ class BandTable(BandStatements):
         return self.load(BandRows.of(doc_ids, keys)) if len(doc_ids) else 0
 
     def load(self, rows: BandRows, *, freeze: bool = False) -> int:
-        """Load band rows.
-
-        With `freeze`, into a table that this transaction has truncated, VACUUM has nothing left to do.
-        """
+        """Load band rows; `freeze` as in `copy_columns`, ignored for a shared table."""
         columns = [("bucket_hash", rows.hashes), ("doc_id", rows.doc_ids)]
         return copy_rows(self, "band", columns, freeze=freeze and not self.leaves.are_shared)
 
     def index(self) -> None:
-        """Create the loaded band table's only index, and update its planner statistics; shared tables have theirs."""
+        """Create the only index of the generation's own band table after the load, and update planner statistics.
+
+        Does nothing for a shared table, which has its index.
+        """
         if self.leaves.are_shared:
             return
         name = sql.Identifier(f"{self.leaves.name('band')}_bucket_hash_doc_id_idx")
@@ -180,38 +170,40 @@ class BandTable(BandStatements):
         self.run("analyze_bands")
 
     def delete(self, doc_ids: Ints, keys: Keys) -> None:
-        """Delete the band rows of heads by their keys."""
+        """Delete the band rows of heads by their bucket hashes."""
         if not len(doc_ids):
             return
         owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
         self.run_by_shard("delete_bands", owners, hashes)
 
     def stream_links(self, bucket_limit: int, buckets: tuple[int, int]) -> Generator[Links, None, None]:
-        """Yield the links of a range of buckets, with both ends, in batches of bounded size.
+        """Yield the links of a range of buckets, both ends included, in batches of bounded size.
 
         A bucket links each of its members with the anchors before it, its first `bucket_limit` members (0: all).
         """
         parameters = {"bucket_limit": bucket_limit, "low": buckets[0], "high": buckets[1]}
-        largest, last = bucket_limit * _ID_BYTES or _LINK_BYTES, 0
+        # A row has at most one anchor more than the row before, which bounds the bytes of a batch.
+        max_row_bytes, last_row_bytes = bucket_limit * _ID_BYTES or _MAX_BATCH_ANCHOR_BYTES, 0
         with self.connection.backend.cursor(name="nearsim_links", binary=True) as cursor:
             cursor.execute(statement("find_links", self.leaves), parameters)
-            # The anchors of a row are at most one more than those of the row before.
-            while rows := cursor.fetchmany(
-                max(1, min(_MEMBERS, _LINK_BYTES // min(last + _ID_BYTES * _MEMBERS, largest)))
-            ):
+            while True:
+                row_bytes = min(last_row_bytes + _ID_BYTES * _MAX_BATCH_MEMBERS, max_row_bytes)
+                rows = cursor.fetchmany(max(1, min(_MAX_BATCH_MEMBERS, _MAX_BATCH_ANCHOR_BYTES // row_bytes)))
+                if not rows:
+                    return
                 hashes, members, anchors = zip(*cast(list[tuple[int, int, bytes]], rows), strict=True)
-                amounts = np.fromiter(map(len, anchors), np.int64, len(rows)) // _ID_BYTES
+                anchor_counts = np.fromiter(map(len, anchors), np.int64, len(rows)) // _ID_BYTES
                 left = unpacked_ids(b"".join(anchors))
                 yield Links(
-                    np.repeat(np.array(hashes, np.int64), amounts),
-                    np.repeat(left[np.cumsum(amounts) - amounts], amounts),
+                    np.repeat(np.array(hashes, np.int64), anchor_counts),
+                    np.repeat(left[np.cumsum(anchor_counts) - anchor_counts], anchor_counts),
                     left,
-                    np.repeat(np.array(members, np.int64), amounts),
+                    np.repeat(np.array(members, np.int64), anchor_counts),
                 )
-                last = len(anchors[-1])
+                last_row_bytes = len(anchors[-1])
 
     def find_full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
-        """Return the buckets over the limit, and the figures BUCKET_FIGURES."""
+        """Return the buckets over the limit, and BUCKET_FIGURES."""
         buckets, largest, hashes, sizes, last_anchors = self.run(
             "find_full_buckets", bucket_limit=bucket_limit
         ).row()
@@ -219,12 +211,15 @@ class BandTable(BandStatements):
         return FullBuckets(np.array(hashes, np.int64), np.array(last_anchors, np.int64)), figures
 
     def count_buckets(self, bucket_limit: int) -> dict[str, int]:
-        """Return the figures BUCKET_FIGURES: buckets, largest size, buckets over the limit, links left out."""
+        """Return BUCKET_FIGURES: buckets, size of the largest one, buckets over the limit, links left out."""
         row = self.run("count_buckets", bucket_limit=bucket_limit).row()
         return dict(zip(BUCKET_FIGURES, map(int, row), strict=True))
 
 
-def _bucket_figures(buckets: int, largest: int, full: Sequence[int], bucket_limit: int) -> dict[str, int]:
-    """Return BUCKET_FIGURES; `full` are the sizes of those over the limit."""
-    left_out = sum((size - bucket_limit) * (size - bucket_limit - 1) // 2 for size in full)
-    return dict(zip(BUCKET_FIGURES, (buckets, largest, len(full), left_out), strict=True))
+def _bucket_figures(
+    buckets: int, largest: int, full_sizes: Sequence[int], bucket_limit: int
+) -> dict[str, int]:
+    """Return BUCKET_FIGURES; `full_sizes` are the sizes of the buckets over the limit."""
+    # Members that are not anchors are not linked with each other.
+    left_out = sum((size - bucket_limit) * (size - bucket_limit - 1) // 2 for size in full_sizes)
+    return dict(zip(BUCKET_FIGURES, (buckets, largest, len(full_sizes), left_out), strict=True))

@@ -1,19 +1,19 @@
 -- name: truncate_bands
--- Empty the band table before an interrupted load is repeated.
+-- Empty a generation's own band table before an interrupted load is repeated.
 TRUNCATE {band_leaf}
 
 -- name: clear_bands
--- truncate_bands for a table that other generations share. Relies on the key.
+-- As truncate_bands, in a table that generations share. Relies on the key.
 DELETE FROM {band_leaf} WHERE {of_generation}
 
 -- name: index_bands
--- Create the only index after the load; builds and every lookup use it. Its pages have room for a quarter more
--- rows: full pages split, at 4 KB of write-ahead log each, and are half empty afterwards.
+-- Create the only index after the load; builds and lookups use it. Its pages have room for a quarter more rows: a full page
+-- is split, which costs 4 KB of write-ahead log and leaves two halves.
 CREATE UNIQUE INDEX {band_index} ON {band_leaf} (bucket_hash, doc_id) WITH (fillfactor = 75)
 
 -- name: identify_bands
--- Identify deleted rows for logical replication by the index: a publication of all tables would otherwise refuse the
--- deletes.
+-- Identify deleted rows by the index for logical replication: under a publication of all tables, deletes would otherwise
+-- fail.
 ALTER TABLE {band_leaf} REPLICA IDENTITY USING INDEX {band_index}
 
 -- name: delete_bands
@@ -23,8 +23,8 @@ USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[]))
 WHERE {of_generation} AND band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
 
 -- name: find_links
--- The candidate relation over a range of buckets: each member of a bucket of several, with the anchors before it in
--- doc_id order, eight bytes a doc_id. A self-join of band rows, index-only. Relies on the index on (bucket_hash, doc_id).
+-- The candidate relation over a range of buckets: each member, except the first, of each bucket with the anchors before it
+-- in doc_id order, eight bytes a doc_id. A self-join of band rows, index-only. Relies on the index on (bucket_hash, doc_id).
 SELECT other.bucket_hash, other.doc_id, anchor.doc_ids
 FROM (
     SELECT bucket_hash FROM {band} AS band WHERE bucket_hash BETWEEN %(low)s AND %(high)s
@@ -40,9 +40,10 @@ CROSS JOIN LATERAL (
 WHERE anchor.doc_ids IS NOT NULL
 
 -- name: look_up_candidates
--- The candidate relation for some heads, bounded: as find_links, by place of the head in the query, before and after it,
--- and with one more if there are more members, from which an anchor learns that it has to search the bucket. Most buckets
--- have no other member, which one probe finds. Index-only. Relies on the index on (bucket_hash, doc_id).
+-- The candidate relation for some heads, bounded: as find_links, but with anchors before and after the head, by the place
+-- of the head in the query, from 0. A bucket over the limit has one member more, from which an anchor learns that it has to
+-- search the bucket. Most buckets have no other member, which one probe finds out. Index-only. Relies on the index on
+-- (bucket_hash, doc_id).
 SELECT other.place - 1, anchor.doc_ids
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) WITH ORDINALITY
     AS other (doc_id, bucket_hash, place)
@@ -55,8 +56,8 @@ CROSS JOIN LATERAL (
 WHERE EXISTS (SELECT FROM {band} AS band WHERE bucket_hash = other.bucket_hash AND doc_id <> other.doc_id OFFSET 0)
 
 -- name: look_up_members
--- A slice of the members of buckets over the limit of which a head is an anchor, in doc_id order; look_up_candidates
--- finds the other anchors. Index-only and bounded. Relies on the index on (bucket_hash, doc_id).
+-- A slice, in doc_id order, of the members that are no anchors, of buckets over the limit of which a head is an anchor;
+-- look_up_candidates finds the other anchors. Index-only and bounded. Relies on the index on (bucket_hash, doc_id).
 SELECT DISTINCT member.doc_id
 FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
 CROSS JOIN LATERAL (
@@ -75,15 +76,16 @@ ORDER BY member.doc_id LIMIT %(batch)s
 -- Anchors of some buckets, and whether a bucket has more members. Relies on the index on (bucket_hash, doc_id).
 SELECT bucket.bucket_hash, anchor.doc_id, EXISTS (
     SELECT FROM {band} AS band WHERE bucket_hash = bucket.bucket_hash ORDER BY doc_id OFFSET %(bucket_limit)s)
-FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS q (bucket_hash)) AS bucket
+FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)) AS bucket
 CROSS JOIN LATERAL (
     SELECT doc_id FROM {band} AS band WHERE bucket_hash = bucket.bucket_hash
     ORDER BY doc_id LIMIT %(bucket_limit)s
 ) AS anchor
 
 -- name: find_full_buckets
--- Bucket count, largest size, and the buckets over the limit in order, each with its size and its last anchor. Reads
--- the whole index on (bucket_hash, doc_id), in order: without statistics few groups are expected, which would be hashed.
+-- Number of buckets, size of the largest one, and the hashes, sizes and last anchors of the buckets over the limit, in
+-- order. Reads the whole index on (bucket_hash, doc_id) in order: without statistics the planner expects few groups and
+-- would hash them.
 WITH bucket AS MATERIALIZED (
     SELECT count(*) AS buckets, max(members) AS largest,
         array_agg(bucket_hash ORDER BY bucket_hash) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0)
@@ -105,12 +107,12 @@ SELECT buckets, coalesce(largest, 0), coalesce(hashes, '{{}}'), coalesce(sizes, 
 FROM bucket
 
 -- name: analyze_bands
--- Planner statistics after the load; its rows are frozen, so that nothing is left for VACUUM.
+-- Planner statistics after the load. Loaded rows are frozen, so there is nothing to do for VACUUM.
 ANALYZE {band_leaf}
 
 -- name: count_buckets
--- Bucket count, largest size, buckets over the limit and links left out (a pair counts once per bucket). Reads the
--- whole index on (bucket_hash, doc_id), in order as find_full_buckets does.
+-- Number of buckets, size of the largest one, buckets over the limit, and links left out (a pair counts once per bucket).
+-- Reads the whole index on (bucket_hash, doc_id) in order, as find_full_buckets does.
 SELECT count(*), coalesce(max(members), 0), count(*) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0),
     coalesce(sum((members - %(bucket_limit)s) * (members - %(bucket_limit)s - 1) / 2)
         FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0), 0)

@@ -1,4 +1,4 @@
-"""Checked insertions: documents that were added after a check for near-duplicates, until they are signed."""
+"""Checked insertions: a record of documents added after a check for near-duplicates, kept until they are signed."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Probes: texts that applications look up from SQL, answered by workers."""
+"""Probes: texts that applications look up in SQL and workers answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -9,78 +9,76 @@ from nearsim_db.records import CollectionId, Evidence, GenerationId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 
-KEPT_SECONDS = 3600.0  # after the deadline
+_KEPT_AFTER_DEADLINE_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A text to look up; `profile` is optional if the collection has only one, or a default.
+    """A text to look up.
 
-    The answer leaves the document with `external_id` out. With a purpose it has the buckets that an insertion locks,
-    with "insert" or "locked" it also knows all documents that were committed before.
+    With a purpose, the answer has the buckets that an insertion locks; with "insert" or "locked" it also knows all
+    documents that were committed before.
     """
 
     probe_id: int
     collection_id: CollectionId
     collection: str
-    profile: str | None
+    profile: str | None  # None if the collection has one profile, or a default one
     title: str | None
     body: str | None
     min_similarity: float
     max_matches: int | None
-    external_id: str | None
+    external_id: str | None  # the document that is left out of the answer
     purpose: Literal["lock", "locked", "insert"] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The matches of a probe by doc_id and its buckets, or the error that prevented a lookup.
-
-    `generation_id` was searched; None if there is no index. `snapshot` has the transactions whose documents it knows.
-    """
+    """The matches and buckets of a probe, or the error that prevented a lookup."""
 
     probe_id: int
-    matches: Sequence[tuple[int, Evidence]] = ()
+    matches: Sequence[tuple[int, Evidence]] = ()  # with the doc_id
     error: str | None = None
-    generation_id: GenerationId | None = None
+    generation_id: GenerationId | None = None  # that was searched; None if there is no index
     bucket_hashes: Sequence[int] | None = None
-    snapshot: str | None = None
+    snapshot: str | None = None  # pg_snapshot of the transactions whose documents it knows
 
 
 def take(connection: Connection, collection: str | None, batch: int) -> list[Probe]:
     """Lock the most urgent probes of one collection, or of all, until the transaction ends."""
-    return run(connection, "take_probes", collection=collection, batch=batch).all(
-        lambda *columns: Probe(*columns[:-2])  # the last two are the settings that the statement changes
-    )
+    rows = run(connection, "take_probes", collection=collection, batch=batch).rows()
+    # The last two columns are results of set_config.
+    return [Probe(*columns[:-2]) for columns in rows]
 
 
 def answer(connection: Connection, answers: Sequence[Answer]) -> None:
     """Store the answers to probes that were taken, and notify listeners."""
-    found = [(one.probe_id, *match) for one in answers for match in one.matches]
-    names = (one.name for one in fields(Evidence))
-    parameters = {
-        "probe_ids": [one.probe_id for one in answers],
-        "errors": [one.error for one in answers],
-        "generation_ids": [one.generation_id for one in answers],
-        # An array of arrays would have to be rectangular.
-        "bucket_hashes": [_as_array(one.bucket_hashes) for one in answers],
-        "snapshots": [one.snapshot for one in answers],
-        "owners": [probe_id for probe_id, _, _ in found],
-        "doc_ids": [doc_id for _, doc_id, _ in found],
-    } | {name: [getattr(evidence, name) for _, _, evidence in found] for name in names}
+    matches = [(answer.probe_id, *match) for answer in answers for match in answer.matches]
+    parameters: dict[str, object] = {
+        "probe_ids": [answer.probe_id for answer in answers],
+        "errors": [answer.error for answer in answers],
+        "generation_ids": [answer.generation_id for answer in answers],
+        "bucket_hashes": [_array_literal(answer.bucket_hashes) for answer in answers],
+        "snapshots": [answer.snapshot for answer in answers],
+        "owners": [probe_id for probe_id, _, _ in matches],
+        "doc_ids": [doc_id for _, doc_id, _ in matches],
+    }
+    for field in fields(Evidence):
+        parameters[field.name] = [getattr(evidence, field.name) for _, _, evidence in matches]
     run(connection, "answer_probes", **parameters)
     connection.execute("NOTIFY nearsim")
 
 
-def _as_array(hashes: Sequence[int] | None) -> str | None:
+def _array_literal(hashes: Sequence[int] | None) -> str | None:
+    """Format an array as text, as answers have arrays of different lengths and an array of arrays is rectangular."""
     return None if hashes is None else f"{{{','.join(map(str, hashes))}}}"
 
 
 class Moment(NamedTuple):
-    """A time of the server's clock, and the transactions that were committed then, as pg_snapshot."""
+    """A moment at the server."""
 
-    at: datetime
-    snapshot: str
+    at: datetime  # by the server's clock
+    snapshot: str  # pg_snapshot of the transactions that are committed
 
 
 def read_moment(connection: Connection) -> Moment:
@@ -95,7 +93,7 @@ def is_any_waiting(connection: Connection, collection: str | None) -> bool:
 
 def drop_old(connection: Connection) -> int:
     """Delete probes whose deadline passed an hour ago; return their number."""
-    return run(connection, "delete_expired_probes", seconds=KEPT_SECONDS).count
+    return run(connection, "delete_expired_probes", seconds=_KEPT_AFTER_DEADLINE_SECONDS).count
 
 
 def drop_all(connection: Connection, collection_id: CollectionId) -> int:

@@ -1,10 +1,10 @@
 -- name: take_probes
--- Lock the most urgent unanswered probes of one collection, or of all, until the transaction ends; the server ends it
--- if it is idle for too long. Not durable: a probe whose answer is lost in a crash waits again. Relies on
--- probe_waiting.
+-- Lock the most urgent unanswered probes of one collection, or of all, until the transaction ends; the server ends a
+-- session that is idle in it for a minute. The commit does not wait for the disk: a probe whose answer is lost in a crash
+-- waits again. Relies on probe_waiting.
 SELECT probe.probe_id, probe.collection_id, collection.name, probe.profile, probe.title, probe.body,
-    probe.min_similarity, probe.max_matches, probe.external_id, probe.purpose, set_config('idle_in_transaction_session_timeout', '60s', true),
-    set_config('synchronous_commit', 'off', true)
+    probe.min_similarity, probe.max_matches, probe.external_id, probe.purpose,
+    set_config('idle_in_transaction_session_timeout', '60s', true), set_config('synchronous_commit', 'off', true)
 FROM nearsim.probe JOIN nearsim.collection USING (collection_id)
 WHERE probe.answered_at IS NULL AND probe.deadline > now()
     AND collection.name = coalesce(CAST(%(collection)s AS text), collection.name)
@@ -41,8 +41,8 @@ SELECT EXISTS (
         AND collection.name = coalesce(CAST(%(collection)s AS text), collection.name))
 
 -- name: delete_expired_probes
--- Delete probes long past their deadline, with their answers. A locked one is being answered late, or deleted by
--- another session. Relies on probe_age.
+-- Delete probes long past their deadline, with their answers; skips a locked one, which is being answered late or deleted
+-- by another session. Relies on probe_age.
 WITH old AS MATERIALIZED (
     SELECT probe_id FROM nearsim.probe WHERE deadline < now() - make_interval(secs => %(seconds)s)
     FOR UPDATE SKIP LOCKED

@@ -1,4 +1,4 @@
-"""Queries behind lookups and result sets: prepared statements, one round trip each, on a Citus cluster two."""
+"""Queries behind lookups and result sets: prepared statements of one round trip each, two on a Citus cluster."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,23 +16,21 @@ from nearsim_db.similarity.sketch.family import Family
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import sketches_from, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import GenerationStatements, Leaves, statement
-from nearsim_db.store.signatures.neighbours import BucketQueries, first_of
+from nearsim_db.store.signatures.neighbours import BucketQueries, first_members
 
-Signed = tuple[int, int, bytes | None]  # doc_id, revision, sketch
+# doc_id, revision, sketch
+SignedRow = tuple[int, int, bytes | None]
 
 
 class Twin(NamedTuple):
-    """A document with the features of a candidate.
+    """A document with the features of a candidate."""
 
-    `place` is the number of the candidate, from 1. `has_text` if the body was requested and is in the documents.
-    """
-
-    place: int
+    place: int  # number of the candidate, from 1
     doc_id: int
     external_id: str
     title: str | None
     body: str | None = None
-    has_text: bool = False
+    has_text: bool = False  # the body was requested and is stored in nearsim
 
 
 class Unsigned(NamedTuple):
@@ -49,10 +47,10 @@ class LookupQueries(GenerationStatements):
     def look_up_anchors(
         self, bucket_limit: int, digest: UUID, keys: Keys, family: Family, purged_at: datetime | None
     ) -> Signatures | None:
-        """Return the heads to compare with a text that is not in the index, their digests packed.
+        """Return the heads to compare with a text that is not in the index; their digests are packed.
 
-        `keys` are its bucket hashes, uint64; `family` that of sketches. None if the generation is no longer live,
-        or if texts were purged from its collection after `purged_at`.
+        `digest` and `keys` are the digest of the text's features and its bucket hashes, uint64. None if the generation
+        is no longer live, or if texts were purged from its collection after `purged_at`.
         """
         hashes = to_bigint(flat(keys))
         parameters = {
@@ -61,20 +59,21 @@ class LookupQueries(GenerationStatements):
             "digest": digest,
             "purged_at": purged_at,
         }
-        members = (
-            BucketQueries(self.connection, self.leaves).few_members(hashes)
-            if self.leaves.distributed
-            else None
-        )
+        # Only distributed band rows are fetched by themselves.
+        members = None
+        if self.leaves.distributed:
+            members = BucketQueries(self.connection, self.leaves).list_members_if_few(hashes)
         if members is None:
             rows = self._fetch("look_up_anchors", parameters)
         else:
-            first = first_of(members, bucket_limit, np.unique(hashes))
+            first = first_members(members, bucket_limit, np.unique(hashes))
             anchors = first.members[(first.numbers < bucket_limit) | (bucket_limit == 0)]
             rows = self._fetch("look_up_heads", {**parameters, "doc_ids": packed(anchors)})
         if not rows:
             return None
-        doc_ids, sketches, digests, sizes = (one or b"" for one in rows[0])
+
+        # Sketches whose size depends on the text are cut apart.
+        doc_ids, sketches, digests, sizes = (column or b"" for column in rows[0])
         ends = np.cumsum(np.frombuffer(sizes, ">i4")).tolist()
         blobs = [sketches[begin:end] for begin, end in pairwise([0, *ends])] if family.ordered else [sketches]
         packed_digests = PackedDigests(np.frombuffer(digests, "V16"))
@@ -82,29 +81,30 @@ class LookupQueries(GenerationStatements):
 
     def read_twins(self, digests: Sequence[UUID]) -> list[Twin] | None:
         """Return all documents with some digests, by doc_id. None if the generation is being dropped."""
-        rows = self._fetch_known("read_twins", {"digests": packed(PackedDigests.of(digests).array)})
+        rows = self._fetch_if_exists("read_twins", {"digests": packed(PackedDigests.of(digests).array)})
         return None if rows is None else [Twin(*row) for row in rows]
 
     def read_candidates(
-        self, collection_id: CollectionId, digests: Sequence[UUID], unread: Sequence[int], most: int
+        self, collection_id: CollectionId, digests: Sequence[UUID], unread: Sequence[int], max_twins: int
     ) -> list[Twin] | None:
-        """Return the first documents with each of some digests, at most `most`, with the bodies of those in `unread`.
+        """Return the first documents, up to `max_twins`, of each of some digests.
 
-        `unread` has a doc_id for each digest, 0 for none. None if the generation is being dropped.
+        `unread` has for each digest the doc_id whose body is read too, 0 for none. None if the generation is being
+        dropped.
         """
         parameters = {
             "collection_id": collection_id,
             "digests": packed(PackedDigests.of(digests).array),
             "unread": packed_ids(unread),
-            "most": most,
+            "max_twins": max_twins,
         }
-        rows = self._fetch_known("read_candidates", parameters)
+        rows = self._fetch_if_exists("read_candidates", parameters)
         return None if rows is None else [Twin(*row) for row in rows]
 
     def lock_buckets(self, keys: Keys, external_id: str) -> bool:
         """Lock the buckets of a document against concurrent checked insertions, until the transaction ends.
 
-        `keys` are the bucket hashes of its text, uint64. Return False, without locks, if the generation is gone.
+        `keys` are the bucket hashes of its text, uint64. Returns False, without locks, if the generation was dropped.
         """
         parameters = {"bucket_hashes": packed(to_bigint(flat(keys))), "external_id": external_id}
         return bool(self._fetch("lock_buckets", parameters))
@@ -120,8 +120,8 @@ class LookupQueries(GenerationStatements):
 
     def read_signed(
         self, purged_at: datetime | None, doc_ids: Sequence[int], revisions: Sequence[int]
-    ) -> list[Signed] | None:
-        """Return the signed documents among some, without a sketch if they have no features or the given revision.
+    ) -> list[SignedRow] | None:
+        """Return the signed documents among some; the sketch is None without features or if the revision is the same.
 
         None if the generation is no longer live, or if texts were purged from its collection after `purged_at`.
         """
@@ -130,20 +130,21 @@ class LookupQueries(GenerationStatements):
             "revisions": packed_ids(revisions),
             "purged_at": purged_at,
         }
-        rows = self._fetch_known("read_result_set", parameters)
+        rows = self._fetch_if_exists("read_result_set", parameters)
         return None if rows is None else [(doc_id, revision, sketch) for doc_id, revision, sketch in rows]
 
     def read_verdicts(self, purged_at: datetime | None) -> list[tuple[int, int, bool]] | None:
         """Return the active verdicts as (left_id, right_id, whether pinned); None as for `read_signed`."""
-        rows = self._fetch_known("read_active_verdicts", {"purged_at": purged_at})
+        rows = self._fetch_if_exists("read_active_verdicts", {"purged_at": purged_at})
         return None if rows is None else [(left, right, is_pin) for left, right, is_pin in rows]
 
     def _fetch(self, name: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]]:
         return self.run(_composed(name, self.leaves), "prepared", **parameters).rows()
 
-    def _fetch_known(self, name: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]] | None:
-        """Return the rows of a generation, an all-NULL row means none; None if it is not live, or not there."""
+    def _fetch_if_exists(self, name: str, parameters: Mapping[str, object]) -> list[tuple[Any, ...]] | None:
+        """Return the rows of a statement; None if the generation is not live or does not exist."""
         rows = self._fetch(name, parameters)
+        # These statements return one row of NULLs for a generation without rows to return.
         if not rows:
             return None
         return [] if rows[0][0] is None else rows

@@ -1,11 +1,11 @@
 -- name: look_up_anchors
--- Documents to compare with a text that is not in the index: anchors of its buckets, the head of documents with equal
--- features, and that head's pairs, in one row: their doc_ids, sketches, digests and sizes of sketches, each packed in
--- the same order. NULLs if there are none; no row if the generation is not live, or if texts were purged from the
--- collection after the caller's cache was filled. Bounded, and the same plan with any statistics. Relies on the index
--- on (bucket_hash, doc_id), index-only, on those of the signatures on doc_id and (feature_digest, doc_id), and on those
--- of the pairs.
-SELECT found.doc_ids, found.sketches, found.digests, found.sizes
+-- Heads to compare with a text that is not in the index: anchors of its buckets, the head of documents with equal features,
+-- and the documents paired with that head. One row: doc_ids, sketches, digests and sizes of sketches, each packed in the
+-- same order, or NULLs if there are no heads; no row if the generation is not live, or if texts were purged from the
+-- collection after the caller's cache was filled. Bounded, and the same plan with any statistics. Relies on the index on
+-- (bucket_hash, doc_id), index-only, on the indexes of the signatures on doc_id and (feature_digest, doc_id), and on the
+-- indexes of the pairs.
+SELECT packed.doc_ids, packed.sketches, packed.digests, packed.sizes
 FROM {serving}
 LEFT JOIN LATERAL (
     WITH twin AS MATERIALIZED (
@@ -20,13 +20,13 @@ LEFT JOIN LATERAL (
         {with_twin_and_its_pairs}
     )
     {packed_heads}
-) AS found ON true
+) AS packed ON true
 
 -- name: read_twins
--- Documents with some digests, by external id and title, and the position of their digest from 1. One row of NULLs if
--- there are none; no row if the generation is being dropped, whose rows may be gone. The same plan with any statistics.
+-- Documents with some digests: the place of the digest from 1, doc_id, external id and title. One row of NULLs if there are
+-- none; no row if the generation is being dropped, as some of its rows may be deleted. The same plan with any statistics.
 -- Relies on the index on (feature_digest, doc_id) and document_pkey.
-SELECT found.place, found.doc_id, found.external_id, found.title
+SELECT twins.place, twins.doc_id, twins.external_id, twins.title
 FROM (
     SELECT FROM nearsim.generation WHERE generation_id = {generation_id} AND state <> 'abandoned'
 ) AS kept
@@ -39,14 +39,15 @@ LEFT JOIN LATERAL (
     CROSS JOIN LATERAL (
         SELECT external_id, title FROM nearsim.document WHERE doc_id = twin.doc_id LIMIT 1
     ) AS named
-) AS found ON true
-ORDER BY found.doc_id
+) AS twins ON true
+ORDER BY twins.doc_id
 
 -- name: read_candidates
--- The first documents with each of some digests, as in read_twins, with the body of one of them if it is requested and
--- in the collection. A deleted document does not count. Relies on the index on (feature_digest, doc_id) and
--- document_pkey. The parameters are in subqueries: otherwise a plan made for few digests seems cheaper, at each call.
-SELECT found.place, found.doc_id, found.external_id, found.title, found.body, found.has_text
+-- The first documents with each of some digests, as read_twins returns them, with the body of the document in `unread` if
+-- it is in the collection and its text is not in an attached table. Deleted documents do not count. Relies on the index on
+-- (feature_digest, doc_id) and document_pkey. The parameters are in subqueries: otherwise PostgreSQL would plan each call
+-- anew, as a plan for its few digests seems cheaper.
+SELECT twins.place, twins.doc_id, twins.external_id, twins.title, twins.body, twins.has_text
 FROM (
     SELECT FROM nearsim.generation WHERE generation_id = {generation_id} AND state <> 'abandoned'
 ) AS kept
@@ -55,24 +56,24 @@ LEFT JOIN LATERAL (
     FROM unnest((SELECT CAST(%(digests)s AS uuid[])), (SELECT CAST(%(unread)s AS bigint[])))
         WITH ORDINALITY AS query (digest, unread, place)
     CROSS JOIN LATERAL (
-        SELECT own.doc_id, named.external_id, named.title, CASE WHEN named.has_text THEN named.body END AS body,
+        SELECT signed.doc_id, named.external_id, named.title, CASE WHEN named.has_text THEN named.body END AS body,
             named.has_text
         FROM (
             SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id OFFSET 0
-        ) AS own
+        ) AS signed
         CROSS JOIN LATERAL (
             SELECT external_id, title, body,
                 doc_id = query.unread AND collection_id = %(collection_id)s AND body_digest IS NULL AS has_text
-            FROM nearsim.document WHERE doc_id = own.doc_id LIMIT 1
+            FROM nearsim.document WHERE doc_id = signed.doc_id LIMIT 1
         ) AS named
-        ORDER BY own.doc_id LIMIT (SELECT CAST(%(most)s AS bigint))
+        ORDER BY signed.doc_id LIMIT (SELECT CAST(%(max_twins)s AS bigint))
     ) AS twin
-) AS found ON true
-ORDER BY found.place, found.doc_id
+) AS twins ON true
+ORDER BY twins.place, twins.doc_id
 
 -- name: lock_buckets
--- Record the insertion of a document, whose trigger locks the buckets of the text until the transaction ends; one row, or
--- none if the generation is gone. Relies on generation_pkey.
+-- Record a checked insertion; the table's trigger locks the buckets of the text until the transaction ends. One row, or
+-- none if the generation was dropped. Relies on generation_pkey.
 INSERT INTO nearsim_index.checked_insertion (collection_id, generation_id, external_id, bucket_hashes)
 SELECT profile.collection_id, generation.generation_id, %(external_id)s, CAST(%(bucket_hashes)s AS bigint[])
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
@@ -80,9 +81,9 @@ WHERE generation.generation_id = {generation_id}
 RETURNING generation_id
 
 -- name: list_unsigned
--- Documents that were inserted after a check, share a bucket with a text and are not signed as they are now; of other
--- generations, whose buckets differ, all that are not signed. The same plan with any statistics. Relies on
--- checked_insertion_buckets and checked_insertion_generation, document_external_id_key and the key of the signatures.
+-- Documents that were inserted after a check, share a bucket with a text, and have no signature of their present revision.
+-- If the check used another generation, whose buckets differ, all such documents. The same plan with any statistics. Relies
+-- on checked_insertion_buckets, checked_insertion_generation, document_external_id_key and the key of the signatures.
 SELECT document.doc_id, document.external_id, document.title
 FROM (
     SELECT external_id FROM nearsim_index.checked_insertion
@@ -101,10 +102,10 @@ WHERE document.external_id <> %(replaced)s AND NOT EXISTS (
 ORDER BY document.doc_id
 
 -- name: read_result_set
--- Revisions of signed documents, and sketches of those whose revision differs from the caller's, in one round trip.
--- One row of NULLs if none is signed; no row if the generation is not live, or if texts were purged from the
--- collection after the caller's cache was filled. Relies on the key of the signatures.
-SELECT found.doc_id, found.revision, found.sketch
+-- Revisions of signed documents, and the sketch if the revision differs from the caller's, in one round trip. One row of
+-- NULLs if none is signed; no row if the generation is not live, or if texts were purged from the collection after the
+-- caller's cache was filled. Relies on the key of the signatures.
+SELECT signature.doc_id, signature.revision, signature.sketch
 FROM {serving}
 LEFT JOIN LATERAL (
     SELECT requested.doc_id, signed.revision,
@@ -112,10 +113,10 @@ LEFT JOIN LATERAL (
     FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS requested (doc_id, revision)
     CROSS JOIN LATERAL (
         SELECT revision, sketch FROM {signature} AS signature WHERE doc_id = requested.doc_id LIMIT 1) AS signed
-) AS found ON true
+) AS signature ON true
 
 -- name: read_active_verdicts
--- Active verdicts of a collection; rows as in read_result_set. Relies on verdict_collection.
+-- Active verdicts of a collection; one row of NULLs or no row as in read_result_set. Relies on verdict_collection.
 SELECT verdict.left_id, verdict.right_id, verdict.verdict = 'pinned'
 FROM {serving}
 LEFT JOIN nearsim.verdict ON verdict.collection_id = serving.collection_id AND verdict.undone_at IS NULL

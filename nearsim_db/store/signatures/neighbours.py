@@ -1,4 +1,4 @@
-"""Heads in their buckets: the neighbours of heads, anchors and further members."""
+"""Look-ups in buckets: the anchors that some heads are linked with, and further members of buckets over the limit."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,90 +12,95 @@ from nearsim_db.store.signatures import bands
 from nearsim_db.store.signatures.bands import BandStatements
 
 _ID_BYTES = 8
-_FEW_MEMBERS = 8  # of a bucket on average
+# Members of distributed buckets are fetched by themselves if a bucket has on average no more.
+_MAX_MEAN_MEMBERS = 8
 
 
-class Neighbours(NamedTuple):
-    """The heads in the buckets of some heads.
+class BucketNeighbours(NamedTuple):
+    """What some heads share buckets with: int64."""
 
-    `linked` are (m, 2) int64 of (head, anchor), with repetitions; `anchors` are the heads that are anchors of buckets
-    over the limit, which have to search these buckets; `hidden` those of whose distributed band rows some are missing.
-    """
-
-    linked: Ints
-    anchors: Ints
-    hidden: Ints
+    linked: Ints  # (m, 2): a head and an anchor of one of its buckets, with repetitions
+    anchors: Ints  # heads that are anchors of buckets over the limit, which they have to search
+    hidden: Ints  # heads that lack some of their distributed band rows
 
 
-class Members(NamedTuple):
-    """Members of buckets, int64 of n each: places of the buckets, members in order, and their numbers from 0."""
+class BucketMembers(NamedTuple):
+    """Members of buckets, in doc_id order in each bucket: int64 of n."""
 
-    places: Ints
+    places: Ints  # of the bucket in the query
     members: Ints
-    numbers: Ints
+    numbers: Ints  # of the member in its bucket, from 0
 
 
 class BucketQueries(BandStatements):
-    """Heads in the buckets of a generation: neighbours, anchors and further members."""
+    """Look-ups in the buckets of a generation."""
 
-    def look_up_candidates(self, bucket_limit: int, doc_ids: Ints, keys: Keys) -> Neighbours:
+    def look_up_candidates(self, bucket_limit: int, doc_ids: Ints, keys: Keys) -> BucketNeighbours:
         """Return the anchors in the buckets of some heads."""
+        # In the order of the index, so that look-ups share its pages.
         hashes, heads = to_bigint(flat(keys)), np.repeat(doc_ids, lengths(keys))
-        order = np.argsort(hashes)  # neighbours are in the same pages of the index
+        order = np.argsort(hashes)
         hashes, heads = hashes[order], heads[order]
-        hidden, found = doc_ids[:0], None
+
+        hidden, first = doc_ids[:0], None
         if self.leaves.distributed:
-            rows = self.few_members(hashes)
+            rows = self.list_members_if_few(hashes)
             if rows is not None:
-                hidden, found = _missing_heads(heads, hashes, rows), first_of(rows, bucket_limit, hashes)
+                hidden = _missing_heads(heads, hashes, rows)
+                first = first_members(rows, bucket_limit, hashes)
             else:
                 # Before the look-up: rows visible now stay visible.
                 hidden = self.find_missing_bands(doc_ids, keys)
-        if found is None:
-            found = self._first_members(bucket_limit, heads, hashes)
-        owners, beyond = heads[found.places], (found.numbers >= bucket_limit) & (bucket_limit > 0)
-        linked = ~beyond & (found.members != owners)
-        return Neighbours(
-            np.stack((owners[linked], found.members[linked]), axis=1),
-            np.unique(owners[beyond & (found.members > owners)]),
+        if first is None:
+            first = self._first_members(bucket_limit, heads, hashes)
+
+        # A member beyond the limit shows that its bucket is over the limit; a head before it is an anchor there.
+        owners = heads[first.places]
+        is_beyond = (first.numbers >= bucket_limit) & (bucket_limit > 0)
+        is_linked = ~is_beyond & (first.members != owners)
+        return BucketNeighbours(
+            np.stack((owners[is_linked], first.members[is_linked]), axis=1),
+            np.unique(owners[is_beyond & (first.members > owners)]),
             hidden,
         )
 
     def find_missing_bands(self, doc_ids: Ints, keys: Keys) -> Ints:
-        """Return the heads that lack any of their band rows, given by their keys, in order."""
+        """Return the heads that lack any of their band rows, in order; `keys` are their bucket hashes."""
         owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
-        found = self.run_by_shard("find_missing_bands", owners, hashes, "binary")
-        return np.unique(np.array([doc_id for _, result in found for doc_id in result.values()], np.int64))
+        results = self.run_by_shard("find_missing_bands", owners, hashes, "binary")
+        return np.unique(np.array([doc_id for _, result in results for doc_id in result.values()], np.int64))
 
-    def _first_members(self, bucket_limit: int, heads: Ints, hashes: Ints) -> Members:
-        """Return the anchors of buckets, and one more member if there are more."""
+    def _first_members(self, bucket_limit: int, heads: Ints, hashes: Ints) -> BucketMembers:
+        """Return the anchors of buckets, and one more member of buckets over the limit."""
         rows: list[tuple[int, bytes]] = []
-        for lot, result in self.run_by_shard(
+        for positions, result in self.run_by_shard(
             "look_up_candidates",
             heads,
             hashes,
             "prepared",
             bucket_limit=bucket_limit,
         ):
-            positions = lot.tolist()
-            rows += [(positions[place], members) for place, members in result.rows()]
-        places = np.array([place for place, _ in rows], np.int64)
-        amounts = np.fromiter((len(members) for _, members in rows), np.int64, len(rows)) // _ID_BYTES
-        members = unpacked_ids(b"".join(members for _, members in rows))
-        return Members(np.repeat(places, amounts), members, places_of(np.zeros_like(amounts), amounts))
+            places_in_query = positions.tolist()
+            rows += [(places_in_query[place], members) for place, members in result.rows()]
 
-    def few_members(self, hashes: Ints) -> list[tuple[int, int]] | None:
-        """Return (bucket_hash, doc_id) of all members of buckets on nodes, sorted; None if they are many."""
-        most, rows = _FEW_MEMBERS * min(len(hashes), bands.MANY), list[tuple[int, int]]()
-        for _, result in self.run_by_shard("list_bucket_members", hashes, hashes, "prepared", most=most):
-            part = result.rows()
-            rows += [(bucket_hash, doc_id) for bucket_hash, doc_id in part]
-            if len(part) == most or len(rows) > _FEW_MEMBERS * len(hashes):
+        places = np.array([place for place, _ in rows], np.int64)
+        counts = np.fromiter((len(members) for _, members in rows), np.int64, len(rows)) // _ID_BYTES
+        members = unpacked_ids(b"".join(members for _, members in rows))
+        return BucketMembers(np.repeat(places, counts), members, places_of(np.zeros_like(counts), counts))
+
+    def list_members_if_few(self, hashes: Ints) -> list[tuple[int, int]] | None:
+        """Return (bucket_hash, doc_id) of all members of distributed buckets, sorted; None if they are many."""
+        limit = _MAX_MEAN_MEMBERS * min(len(hashes), bands.MIN_BUCKETS_BY_SHARD)
+        members: list[tuple[int, int]] = []
+        for _, result in self.run_by_shard("list_bucket_members", hashes, hashes, "prepared", limit=limit):
+            rows = result.rows()
+            members += [(bucket_hash, doc_id) for bucket_hash, doc_id in rows]
+            if len(rows) == limit or len(members) > _MAX_MEAN_MEMBERS * len(hashes):
                 return None
-        return sorted(rows)
+        return sorted(members)
 
     def look_up_members(self, bucket_limit: int, anchor: int, keys: Keys, after: int, batch: int) -> Ints:
-        """Return up to `batch` members above `after` of the anchor's buckets over the limit, in order."""
+        """Return up to `batch` members, after the doc_id `after`, of the anchor's buckets over the limit, in order."""
         parameters = {
             "doc_id": anchor,
             "bucket_hashes": packed(to_bigint(flat(keys))),
@@ -107,32 +112,35 @@ class BucketQueries(BandStatements):
         return np.array(members, np.int64)
 
     def read_anchors(self, bucket_limit: int, keys: Keys) -> tuple[set[tuple[int, int]], Hashes]:
-        """Return the anchors of some buckets as (bucket_hash, doc_id), and the buckets with more members than anchors.
+        """Return the anchors of some buckets as (bucket_hash, doc_id), and the buckets over the limit, in order.
 
-        Both are empty without a limit: then every member is an anchor.
+        Both are empty without a limit, as every member is an anchor.
         """
         hashes = flat(keys)
         if bucket_limit == 0 or not len(hashes):
             return set(), hashes[:0]
         parameters = {"bucket_hashes": packed(to_bigint(hashes)), "bucket_limit": bucket_limit}
         rows = self.run("read_anchors", **parameters).rows()
-        full = np.array(sorted({bucket for bucket, _, exceeds in rows if exceeds}), np.int64)
+        full = np.array(sorted({bucket for bucket, _, is_full in rows if is_full}), np.int64)
         return {(bucket, doc_id) for bucket, doc_id, _ in rows}, from_bigint(full)
 
 
 def _missing_heads(heads: Ints, hashes: Ints, rows: Sequence[tuple[int, int]]) -> Ints:
-    """Return the heads without the row of some bucket."""
-    known = set(rows)
-    needed = zip(hashes.tolist(), heads.tolist(), strict=True)
-    return np.unique(np.array([row[1] for row in needed if row not in known], np.int64))
+    """Return the heads that are missing from any of their buckets; `rows` are (bucket_hash, doc_id) of all members."""
+    existing = set(rows)
+    expected = zip(hashes.tolist(), heads.tolist(), strict=True)
+    return np.unique(np.array([row[1] for row in expected if row not in existing], np.int64))
 
 
-def first_of(rows: Sequence[tuple[int, int]], bucket_limit: int, hashes: Ints) -> Members:
-    """Return what `_first_members` does, from the sorted members of all buckets."""
+def first_members(rows: Sequence[tuple[int, int]], bucket_limit: int, hashes: Ints) -> BucketMembers:
+    """Return the anchors of buckets, and one more member of buckets over the limit.
+
+    `rows` are (bucket_hash, doc_id) of all members, sorted.
+    """
     buckets, members = np.array(rows, np.int64).reshape(-1, 2).T
     begins = np.searchsorted(buckets, hashes)
-    amounts = np.searchsorted(buckets, hashes, "right") - begins
+    counts = np.searchsorted(buckets, hashes, "right") - begins
     if bucket_limit:
-        amounts = np.minimum(amounts, bucket_limit + 1)
-    places, numbers = np.repeat(np.arange(len(hashes)), amounts), places_of(np.zeros_like(amounts), amounts)
-    return Members(places, members[places_of(begins, amounts)], numbers)
+        counts = np.minimum(counts, bucket_limit + 1)
+    places, numbers = np.repeat(np.arange(len(hashes)), counts), places_of(np.zeros_like(counts), counts)
+    return BucketMembers(places, members[places_of(begins, counts)], numbers)

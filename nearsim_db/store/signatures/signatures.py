@@ -1,4 +1,4 @@
-"""Signatures of one generation: writing, reading, assigning heads."""
+"""Signatures of one generation: written, read, sampled, and assigned to heads."""
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from nearsim_db.store.driver.statements import GenerationStatements, statement
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
-    """A document's signature: `digest` and `head_id` are None without features."""
+class SignedDigest:
+    """What a document's signature says: `digest` and `head_id` are None without features."""
 
     digest: UUID | None
     revision: int
@@ -31,21 +31,23 @@ class SignatureTable(GenerationStatements):
     """Signatures of a generation."""
 
     def write(self, rows: SignatureRows, heads: Ints) -> None:
-        """Load signature rows; those with features get their heads: int64 of n."""
-        for chosen, with_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
-            if not chosen.any():
+        """Load signature rows; `heads` are the doc_ids of their heads, ignored without features: int64 of n."""
+        # Documents without features are loaded apart: they have NULLs, which the arrays of a COPY do not have.
+        for is_loaded, has_features in ((rows.counts > 0, True), (rows.counts == 0, False)):
+            if not is_loaded.any():
                 continue
+
             columns = [
-                ("doc_id", rows.doc_ids[chosen]),
-                ("revision", rows.revisions[chosen]),
-                ("feature_count", rows.counts[chosen]),
-                ("numbers_digest", to_bigint(rows.numbers[chosen])),
+                ("doc_id", rows.doc_ids[is_loaded]),
+                ("revision", rows.revisions[is_loaded]),
+                ("feature_count", rows.counts[is_loaded]),
+                ("numbers_digest", to_bigint(rows.numbers[is_loaded])),
             ]
-            if with_features:
+            if has_features:
                 columns += [
-                    ("feature_digest", rows.digests[chosen]),
-                    ("sketch", sketch_bytes(rows.sketches[chosen])),
-                    ("head_id", heads[chosen]),
+                    ("feature_digest", rows.digests[is_loaded]),
+                    ("sketch", sketch_bytes(rows.sketches[is_loaded])),
+                    ("head_id", heads[is_loaded]),
                 ]
             copy_rows(self, "signature", columns)
 
@@ -53,13 +55,13 @@ class SignatureTable(GenerationStatements):
         """Return the number of heads."""
         return int(self.run("count_heads").value())
 
-    def stream_head_digests(self, most: int) -> Iterator[tuple[Ints, NDArray[np.void]]]:
-        """Yield the heads in order, `most` at a time: doc_ids, int64, and digests, void of 16 bytes."""
+    def stream_head_digests(self, batch: int) -> Iterator[tuple[Ints, NDArray[np.void]]]:
+        """Yield the heads in order, `batch` at a time: doc_ids, int64, and digests, void of 16 bytes."""
         after = -(2**63)
-        while content := self.run("read_head_digests", "binary", after=after, most=most).value():
-            found = np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
-            doc_ids = found["doc_id"].astype(np.int64)
-            yield doc_ids, np.ascontiguousarray(found["digest"])
+        while content := self.run("read_head_digests", "binary", after=after, batch=batch).value():
+            heads = np.frombuffer(content, [("doc_id", ">i8"), ("digest", "V16")])
+            doc_ids = heads["doc_id"].astype(np.int64)
+            yield doc_ids, np.ascontiguousarray(heads["digest"])
             after = int(doc_ids[-1])
 
     def count_features(self) -> tuple[int, FeatureTotals]:
@@ -68,7 +70,7 @@ class SignatureTable(GenerationStatements):
         return heads, FeatureTotals(*totals)
 
     def index(self) -> None:
-        """Create the indexes of loaded signatures, assign twins their heads, and have triggers follow changes."""
+        """Assign twins their heads, after creating the indexes and triggers of a large generation's loaded table."""
         if self.leaves.are_shared:
             self.run("assign_heads")
             return
@@ -81,7 +83,7 @@ class SignatureTable(GenerationStatements):
         batch: int,
         doc_ids: tuple[int, int] = (-(2**63), 2**63 - 1),
     ) -> Generator[tuple[Ints, Sketches], None, None]:
-        """Yield doc_ids and sketches of the heads in a range, with both ends, in order, `batch` at a time."""
+        """Yield doc_ids and sketches of heads in order, `batch` at a time; `doc_ids` are the first and the last."""
         with self.connection.backend.cursor(name="nearsim_sketches", binary=True) as cursor:
             cursor.execute(
                 statement("read_head_sketches", self.leaves), {"low": doc_ids[0], "high": doc_ids[1]}
@@ -117,26 +119,26 @@ class SignatureTable(GenerationStatements):
         rows = self.run("read_heads", "binary", digests=list(digests)).rows()
         return _signatures(rows, family)
 
-    def read_signed(self, doc_ids: Sequence[int]) -> dict[int, Signed]:
+    def read_signed(self, doc_ids: Sequence[int]) -> dict[int, SignedDigest]:
         """Return the signatures of some documents, by doc_id."""
         rows = self.run("read_signatures", "binary", doc_ids=packed_ids(doc_ids)).rows()
-        return {doc_id: Signed(*values) for doc_id, *values in rows}
+        return {doc_id: SignedDigest(*values) for doc_id, *values in rows}
 
     def read_first_documents(self, digests: Sequence[UUID]) -> dict[UUID, int]:
-        """Return the first document of each digest that has any."""
+        """Return the first document of each of some digests, by digest."""
         return dict(self.run("read_first_documents", digests=list(digests)).rows())
 
     def list_deleted(self, digests: Sequence[UUID]) -> list[int]:
-        """Return the signed documents with these digests that were deleted."""
+        """Return the doc_ids of deleted documents that still have a signature with one of these digests."""
         return self.run("list_deleted", digests=list(digests)).values() if digests else []
 
     def find_duplicate_heads(self, heads: Signatures) -> list[UUID]:
-        """Return the digests of heads that have another head as well."""
+        """Return the digests of `heads` that have another head as well."""
         parameters = {"doc_ids": packed_ids(heads.doc_ids), "digests": list(heads.digests)}
         return self.run("find_duplicate_heads", **parameters).values()
 
     def find_retained(self, collection_id: CollectionId, doc_ids: Sequence[int]) -> dict[int, bool]:
-        """Return the documents that exist and have not expired, with whether their last revision is signed."""
+        """Return for each document that exists and has not expired whether its present revision is signed."""
         parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
         return dict(self.run("find_retained", **parameters).rows())
 

@@ -7,25 +7,25 @@ SELECT count(*) FROM {signature} AS signature WHERE head_id = doc_id
 SELECT coalesce(string_agg(int8send(doc_id) || uuid_send(feature_digest), CAST('' AS bytea)), CAST('' AS bytea))
 FROM (
     SELECT doc_id, feature_digest FROM {signature} AS signature
-    WHERE head_id = doc_id AND doc_id > %(after)s ORDER BY doc_id LIMIT %(most)s
+    WHERE head_id = doc_id AND doc_id > %(after)s ORDER BY doc_id LIMIT %(batch)s
 ) AS next
 
 -- name: count_features
--- Heads, documents with features, with exactly one, with none, and total features of heads, known once all are signed.
+-- Numbers, known once all are signed: heads; documents with features, with exactly one, with none; features of all heads.
 -- Reads the whole table.
 SELECT count(*) FILTER (WHERE head_id = doc_id), count(*) FILTER (WHERE feature_count > 0), count(*) FILTER (WHERE feature_count = 1),
     count(*) FILTER (WHERE feature_count = 0), coalesce(sum(feature_count) FILTER (WHERE head_id = doc_id), 0)
 FROM {signature} AS signature
 
 -- name: index_signatures
--- Create the indexes that find twins, by digest and by head, after the load; signed_document has all heads. New digests go to any page, so pages
--- have room for a quarter more.
+-- Create the indexes that find twins, by digest and by head, after the load; heads themselves are found in signed_document.
+-- New digests go to any page, so pages have room for a quarter more.
 CREATE INDEX ON {signature_leaf} (feature_digest, doc_id) WITH (fillfactor = 75) WHERE feature_digest IS NOT NULL;
 CREATE INDEX ON {signature_leaf} (head_id, doc_id) WHERE head_id <> doc_id
 
 -- name: assign_heads
--- Assign each twin its head: the smallest doc_id with the same digest. Loaded rows are their own heads, so only digests
--- of several documents need a change. Relies on the index on feature_digest, read in order.
+-- Assign each twin its head: the smallest doc_id with the same digest. Loaded rows are their own heads, so only digests of
+-- several documents need a change. Relies on the index on feature_digest, which is read in order.
 WITH twins AS (
     SELECT feature_digest, min(doc_id) AS first_id
     FROM (SELECT feature_digest, doc_id FROM {signature} AS signature WHERE feature_digest IS NOT NULL ORDER BY feature_digest) AS ordered
@@ -35,8 +35,8 @@ UPDATE {signature_leaf} AS signature SET head_id = twins.first_id
 FROM twins WHERE {of_generation} AND signature.feature_digest = twins.feature_digest AND signature.head_id IS DISTINCT FROM twins.first_id
 
 -- name: copy_signatures
--- Copy the signatures of a large generation, without sketches, to signed_document, and create the triggers that follow
--- changes of its own tables.
+-- Copy the signatures of a large generation, without sketches, to signed_document, and create the triggers on its own
+-- tables that follow changes.
 SELECT nearsim.copy_signatures({generation_id}), nearsim.create_capture_triggers('_' || {generation_id})
 
 -- name: read_head_sketches
@@ -74,7 +74,7 @@ CROSS JOIN LATERAL (
 ) AS head
 
 -- name: read_signatures
--- Present signatures of some documents. Relies on the leaf's key.
+-- Signatures of some documents, without sketches. Relies on the leaf's key.
 SELECT doc_id, feature_digest, revision, head_id FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: read_first_documents
@@ -85,22 +85,23 @@ CROSS JOIN LATERAL (
 ) AS first
 
 -- name: list_deleted
--- Documents with some digests that were deleted. Relies on the index on feature_digest and on document_pkey.
+-- Signed documents with some digests that were deleted. Relies on the index on feature_digest and on document_pkey.
 SELECT doc_id FROM {signature} AS signature
 WHERE feature_digest = ANY(CAST(%(digests)s AS uuid[]))
     AND NOT EXISTS (SELECT FROM nearsim.document WHERE document.doc_id = signature.doc_id)
 
 -- name: find_duplicate_heads
--- Digests of heads that have a second head, signed at the same time. Relies on the index on (feature_digest, doc_id).
-SELECT feature_digest FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(digests)s AS uuid[])) AS head (own_id, digest)
+-- Digests of heads that have another head as well, signed at the same time. Relies on the index on (feature_digest,
+-- doc_id).
+SELECT feature_digest FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(digests)s AS uuid[])) AS head (head_id, digest)
 CROSS JOIN LATERAL (
     SELECT feature_digest FROM {signature} AS signature
-    WHERE feature_digest = head.digest AND head_id = doc_id AND doc_id <> head.own_id LIMIT 1
+    WHERE feature_digest = head.digest AND signature.head_id = doc_id AND doc_id <> head.head_id LIMIT 1
 ) AS other
 
 -- name: find_retained
--- Documents that exist and have not expired, with whether their signature is of their present revision. Relies on both
--- keys.
+-- Documents, of some, that exist and have not expired, and whether their signature is of their present revision. Relies on
+-- both keys.
 SELECT document.doc_id, coalesce(signature.revision = document.revision, false)
 FROM nearsim.document AS document LEFT JOIN {signature} AS signature USING (doc_id)
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
@@ -108,14 +109,14 @@ WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collecti
 
 -- name: update_revisions
 -- Update revision and numbers of signatures whose features did not change. Relies on the leaf's key.
-UPDATE {signature_leaf} AS signature SET revision = now_is.revision, numbers_digest = now_is.numbers_digest
+UPDATE {signature_leaf} AS signature SET revision = new.revision, numbers_digest = new.numbers_digest
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[]), CAST(%(numbers)s AS bigint[]))
-    AS now_is (doc_id, revision, numbers_digest)
-WHERE {of_generation} AND signature.doc_id = now_is.doc_id
+    AS new (doc_id, revision, numbers_digest)
+WHERE {of_generation} AND signature.doc_id = new.doc_id
 
 -- name: delete_signatures
--- Delete signatures and, by cascade, their pairs; locked in the order in which inserting pairs locks them. Relies on
--- the leaf's key.
+-- Delete signatures and, by cascade, their pairs. Rows are locked in the order in which inserts of pairs lock them. Relies
+-- on the leaf's key.
 WITH locked AS MATERIALIZED (
     SELECT doc_id FROM {signature_leaf}
     WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) ORDER BY doc_id FOR UPDATE
@@ -127,12 +128,12 @@ WHERE {of_generation} AND doc_id = ANY (ARRAY(SELECT doc_id FROM locked))
 -- Make the smallest doc_id the head of each of some digests, looked up one by one. Relies on the index on
 -- (feature_digest, doc_id) and on the leaf's key.
 WITH twin AS MATERIALIZED (
-    SELECT found.* FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
+    SELECT signed.* FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
     CROSS JOIN LATERAL (
         SELECT doc_id, feature_digest, head_id, min(doc_id) OVER () AS first_id
         FROM {signature} AS signature WHERE feature_digest = query.digest OFFSET 0
-    ) AS found
-    WHERE found.head_id <> found.first_id
+    ) AS signed
+    WHERE signed.head_id <> signed.first_id
 )
 UPDATE {signature_leaf} AS signature SET head_id = twin.first_id
 FROM twin
@@ -141,8 +142,8 @@ WHERE {of_generation}
     AND signature.feature_digest = twin.feature_digest
 
 -- name: read_document_state
--- State of a document in a generation: revision, signed revision, features, whether it waits to be signed, whether it
--- was set aside. Relies on the keys; captured changes have none and are few.
+-- State of a document in a generation: revision, signed revision, number of features, whether it waits to be signed,
+-- whether it was set aside. Relies on the keys; reads all captured changes, which are few.
 SELECT document.revision, signature.revision, signature.feature_count,
     coalesce(work.waits, false)
         OR EXISTS (SELECT FROM nearsim_index.visible_changes AS change

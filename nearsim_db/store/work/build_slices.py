@@ -1,6 +1,6 @@
-"""Slices of a build: ranges of documents to sign, of heads whose bands are loaded, of buckets whose pairs are searched.
+"""Slices of a build: ranges of documents to sign, of heads whose bands are loaded, of buckets to search for pairs.
 
-A slice is taken, worked on and finished in one transaction; its row lock keeps other processes off it until then.
+A slice is taken, worked on and finished in one transaction, which locks its row against other processes.
 """
 
 from collections.abc import Sequence
@@ -18,32 +18,29 @@ from nearsim_db.store.signatures.bands import FullBuckets
 
 SlicedStage = Literal["sign", "bands", "pairs"]
 
-_LEAST, _LARGEST = -(2**63), 2**63 - 1
+_MIN_BIGINT, _MAX_BIGINT = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A range of doc_ids or bucket hashes, with both ends.
-
-    `by_age`: its documents that have not expired are few for the width of its range.
-    """
+    """A range of doc_ids or bucket hashes, from `low` to `high`, both included."""
 
     slice_no: int
     low: int
     high: int
-    by_age: bool
+    by_age: bool  # few of the doc_ids in the range are of documents that have not expired
 
 
-WHOLE = Slice(0, _LEAST, _LARGEST, False)
+WHOLE_RANGE = Slice(0, _MIN_BIGINT, _MAX_BIGINT, False)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceProgress:
-    """Slices of a stage, those not done, and how many documents of all are done."""
+    """Slices and documents of a stage."""
 
     slices: int
-    unfinished: int
-    done: int
+    unfinished: int  # slices
+    done: int  # documents
     documents: int
 
 
@@ -62,7 +59,7 @@ class BuildSlices(GenerationStatements):
     ) -> None:
         """Divide the documents without a signature into slices of `documents` each, none if `all_signed`.
 
-        `by_age`: documents that have not expired are looked up first, as they may be few of many.
+        `by_age`: use the index on age, as documents that have not expired may be few of many.
         """
         parameters = {
             "collection_id": collection_id,
@@ -77,18 +74,22 @@ class BuildSlices(GenerationStatements):
         self.run("plan_band_slices", heads=heads)
 
     def plan_pairs(self, bounds: Sequence[int], heads: int, full: FullBuckets) -> None:
-        """Divide all buckets into slices at `bounds`, the first bucket hashes of all slices but the first."""
-        lows = [_LEAST, *bounds]
-        highs = [*(bound - 1 for bound in bounds), _LARGEST]
-        for number, (low, high) in enumerate(zip(lows, highs, strict=True)):
-            inside = full.between(low, high)
+        """Divide all buckets into slices; `bounds` are the lowest bucket hashes of all slices except the first.
+
+        `heads` is the number of all heads, of which each slice counts an equal share; `full` are the buckets over the
+        limit.
+        """
+        lows = [_MIN_BIGINT, *bounds]
+        highs = [*(bound - 1 for bound in bounds), _MAX_BIGINT]
+        for slice_no, (low, high) in enumerate(zip(lows, highs, strict=True)):
+            full_in_slice = full.between(low, high)
             parameters = {
-                "slice_no": number,
+                "slice_no": slice_no,
                 "low": low,
                 "high": high,
-                "documents": heads * (number + 1) // len(lows) - heads * number // len(lows),
-                "full_buckets": packed(inside.hashes),
-                "last_anchors": packed(inside.last_anchors),
+                "documents": heads * (slice_no + 1) // len(lows) - heads * slice_no // len(lows),
+                "full_buckets": packed(full_in_slice.hashes),
+                "last_anchors": packed(full_in_slice.last_anchors),
             }
             self.run("plan_pair_slice", **parameters)
 
@@ -101,20 +102,18 @@ class BuildSlices(GenerationStatements):
         self.run("finish_slice", stage=stage, slice_no=part.slice_no, counts=Jsonb(counts))
 
     def read_progress(self, stage: SlicedStage) -> SliceProgress:
-        """Return how much of a stage is done; it has no slices if it was not planned."""
-        found = self.run("read_slices", stage=stage).one(lambda *row: [int(one) for one in row])
-        return SliceProgress(*found)
+        """Return how much of a stage is done; a stage without slices was not planned."""
+        return SliceProgress(*map(int, self.run("read_slices", stage=stage).row()))
 
     def sum_counts(self, stage: SlicedStage) -> dict[str, int]:
-        """Return what was counted in the slices of a stage."""
+        """Return the sums of the counts that the slices of a stage were finished with."""
         rows = self.run("sum_slice_counts", stage=stage).rows()
         return {name: int(amount) for name, amount in rows}
 
     def read_full_buckets(self) -> FullBuckets:
         """Return the buckets over the limit, of all slices."""
-        rows = self.run("read_full_buckets", "binary").rows()
-        found: Ints = np.array(rows, np.int64).reshape(-1, 2)
-        return FullBuckets(found[:, 0], found[:, 1])
+        rows: Ints = np.array(self.run("read_full_buckets", "binary").rows(), np.int64).reshape(-1, 2)
+        return FullBuckets(rows[:, 0], rows[:, 1])
 
     def delete(self) -> None:
         """Delete the slices of a finished build."""

@@ -1,7 +1,7 @@
 -- name: plan_sign_slices
--- Divide the documents without a signature, in doc_id order, into slices. Reads the whole collection, but no texts;
--- nothing if all are signed. Relies, by age, on document_age: PostgreSQL expects few documents between two bounds, and a
--- third of them above one.
+-- Divide the documents without a signature, in doc_id order, into slices; none if all are signed. Reads the whole
+-- collection, but no texts. Relies, with by_age, on document_age: its condition is always true, but between two bounds
+-- PostgreSQL expects few documents, and above one bound a third of all.
 INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high, documents, done)
 SELECT {generation_id}, 'sign', (place - 1) / %(documents)s, min(doc_id), max(doc_id), count(*), false
 FROM (
@@ -17,7 +17,7 @@ UNION ALL
 SELECT {generation_id}, 'sign', -1, 0, 0, 0, true
 
 -- name: plan_band_slices
--- Divide the heads, in doc_id order, into slices. Reads the whole table.
+-- Divide the heads, in doc_id order, into slices. Reads all signatures.
 INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high, documents)
 SELECT {generation_id}, 'bands', (place - 1) / %(heads)s, min(doc_id), max(doc_id), count(*)
 FROM (
@@ -26,18 +26,17 @@ FROM (
 GROUP BY 3
 
 -- name: plan_pair_slice
--- Add a slice of buckets, with those over the limit.
+-- Add a slice of buckets, with the buckets over the limit in it.
 INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high, documents, full_buckets, last_anchors)
 VALUES ({generation_id}, 'pairs', %(slice_no)s, %(low)s, %(high)s, %(documents)s, %(full_buckets)s, %(last_anchors)s)
 
 -- name: take_slice
--- Lock the first slice that nobody works on, until the transaction ends; return whether its documents are to be looked up
--- by age: documents to sign that have not expired, if all slices together have fewer than a fifth of the numbers in its
--- range. The server ends the session of a process that stops for
--- so long that others should take over. Relies on build_slice_pkey.
+-- Lock the first slice that nobody works on, until the transaction ends. Also returns whether its documents are to be looked
+-- up by age: if documents expire and all slices together have fewer documents than a fifth of the doc_ids in its range. The
+-- server ends the session of a process that stops for so long that others should take over. Relies on build_slice_pkey.
 SELECT slice_no, low, high, stage = 'sign' AND high - CAST(low AS numeric) > (
-    SELECT 5 * sum(every.documents) FROM nearsim_index.build_slice AS every
-    WHERE every.generation_id = {generation_id} AND every.stage = %(stage)s)
+    SELECT 5 * sum(any_slice.documents) FROM nearsim_index.build_slice AS any_slice
+    WHERE any_slice.generation_id = {generation_id} AND any_slice.stage = %(stage)s)
     AND (SELECT nearsim.retention_of(recipe) IS NOT NULL FROM nearsim.generation
         WHERE generation_id = {generation_id})
 FROM nearsim_index.build_slice,
@@ -51,13 +50,13 @@ UPDATE nearsim_index.build_slice SET done = true, counts = %(counts)s
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND slice_no = %(slice_no)s
 
 -- name: read_slices
--- Slices of a stage, those not done, and their documents: done and all. Relies on build_slice_pkey.
+-- Numbers of a stage: slices, slices not done, documents done, documents. Relies on build_slice_pkey.
 SELECT count(*), count(*) FILTER (WHERE NOT done), coalesce(sum(documents) FILTER (WHERE done), 0),
     coalesce(sum(documents), 0)
 FROM nearsim_index.build_slice WHERE generation_id = {generation_id} AND stage = %(stage)s
 
 -- name: sum_slice_counts
--- What was counted in the slices of a stage. Relies on build_slice_pkey.
+-- Sums of the counts of the slices of a stage. Relies on build_slice_pkey.
 SELECT key, sum(CAST(value AS bigint)) FROM nearsim_index.build_slice CROSS JOIN LATERAL jsonb_each_text(counts)
 WHERE generation_id = {generation_id} AND stage = %(stage)s
 GROUP BY key

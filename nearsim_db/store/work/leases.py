@@ -10,16 +10,18 @@ from nearsim_db.store.driver.driver_errors import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.driver.statements import run, statement
 
+# A worker without a heartbeat for so long has lost its lease.
 SILENCE_SECONDS = 300.0
-_RESPONSIVE_SECONDS = 30.0  # a heartbeat is a second old, or as old as the current batch
+# A running worker sends a heartbeat every second, but none while it works on a batch.
+_RESPONSIVE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseHolder:
-    """A process with a session and a lease, as host:process, and the age of its last heartbeat."""
+    """A connected process with a lease."""
 
-    worker: str
-    silent_seconds: float
+    worker: str  # host:process
+    silent_seconds: float  # age of its last heartbeat
 
     @property
     def is_responsive(self) -> bool:
@@ -35,7 +37,7 @@ def open_lease(connection: Connection, worker: str) -> int:
 
 
 def close_lease(connection: Connection, lease_id: int) -> None:
-    """Close a lease; its work is released at once."""
+    """Close a lease and release its work."""
     _release_batches(connection, [lease_id])
     run(connection, "close_lease", lease_id=lease_id)
     release_lock(connection, Lock.WORKER_LEASE, lease_id)
@@ -52,13 +54,14 @@ def end_lease(connection: Connection, lease_id: int) -> None:
     except Exception as error:
         if not is_transient(error):
             raise
+        # The mark needs no space.
         connection.rollback()
         run(connection, "mark_lease_closed", lease_id=lease_id)
     connection.commit()
 
 
 def forgive(connection: Connection, lease_ids: Sequence[int]) -> None:
-    """Release leases that this process lost by a failure of the server; an attempt counted for them is taken back."""
+    """Release leases that this process lost by a failure of the server, and take back the attempt counted for them."""
     for lease_id in lease_ids:
         close_lease(connection, lease_id)
     run(connection, "forgive_lost_work", lease_ids=list(lease_ids))
@@ -77,17 +80,19 @@ def list_workers(connection: Connection) -> list[LeaseHolder]:
 
 def count_responsive(connection: Connection) -> int:
     """Return the number of workers whose last heartbeat is recent."""
-    return sum(one.is_responsive for one in list_workers(connection))
+    return sum(worker.is_responsive for worker in list_workers(connection))
 
 
 def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_SECONDS) -> int:
     """Release the work of workers that died or sent no heartbeat for so long; return the number of documents."""
     parameters = {"kind": Lock.WORKER_LEASE.value, "silence": silence_seconds}
-    found = run(connection, "find_expired_leases", **parameters).rows()
-    if not found:
+    rows = run(connection, "find_expired_leases", **parameters).rows()
+    if not rows:
         return 0
-    expired = [lease_id for lease_id, _ in found]
-    suspect = [lease_id for lease_id, is_suspect in found if is_suspect]
+
+    # Work may be what killed its worker: then an attempt counts.
+    expired = [lease_id for lease_id, _ in rows]
+    suspect = [lease_id for lease_id, is_suspect in rows if is_suspect]
     released = _release_batches(connection, expired, suspect, wait=False)
     run(connection, "delete_expired_leases", lease_ids=expired)
     return released
@@ -96,10 +101,9 @@ def release_lost_work(connection: Connection, silence_seconds: float = SILENCE_S
 def _release_batches(
     connection: Connection, lease_ids: Sequence[int], suspect: Sequence[int] = (), *, wait: bool = True
 ) -> int:
-    """Turn the batches of leases into work; return the number of documents.
+    """Turn the batches of leases into work of their documents; return the number of documents.
 
-    An attempt is counted for the work of those leases that are `suspect`. Without `wait` batches locked by a running
-    transaction are skipped.
+    Counts an attempt for the work of `suspect` leases. Without `wait`, skips batches that a running transaction locks.
     """
     command = statement("release_batches", skipping_locked=sql.SQL("" if wait else "SKIP LOCKED"))
     return int(run(connection, command, lease_ids=list(lease_ids), suspect=list(suspect)).value())

@@ -3,9 +3,9 @@
 INSERT INTO nearsim_index.lease (worker) VALUES (%(worker)s) RETURNING lease_id
 
 -- name: release_batches
--- Turn the batches of some leases into work of their documents, and count an attempt for those of suspect leases. What
--- was queued again meanwhile is new work. Locked in the order in which dispatchers lock; batches that a running
--- transaction locks may be skipped until it ends. Returns how many documents were released. Reads the whole queue.
+-- Turn the batches of some leases into work of their documents, and count an attempt for work of suspect leases. Documents
+-- that were queued again meanwhile stay new work. Rows are locked in the order in which dispatchers lock; a batch that a
+-- running transaction locks may be skipped. Returns the number of documents. Reads the whole queue.
 WITH chosen AS MATERIALIZED (
     SELECT generation_id, stage, doc_id FROM nearsim.work
     WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[]))
@@ -27,7 +27,7 @@ WITH chosen AS MATERIALIZED (
 SELECT coalesce(sum(cardinality(doc_ids)), 0) FROM batch
 
 -- name: close_lease
--- Delete a worker's lease, whose work is released. Relies on lease_pkey.
+-- Delete a worker's lease; its work was released before. Relies on lease_pkey.
 DELETE FROM nearsim_index.lease WHERE lease_id = %(lease_id)s
 
 -- name: mark_lease_closed
@@ -36,8 +36,7 @@ DELETE FROM nearsim_index.lease WHERE lease_id = %(lease_id)s
 UPDATE nearsim_index.lease SET closed = true WHERE lease_id = %(lease_id)s
 
 -- name: forgive_lost_work
--- Take back the attempt that was counted when leases of a process were lost, as that process lives. Reads the whole
--- queue.
+-- Take back the attempt that was counted when leases were lost, as their process lives. Reads the whole queue.
 WITH lost AS MATERIALIZED (
     SELECT generation_id, stage, doc_id FROM nearsim.work
     WHERE lost_lease_id = ANY(CAST(%(lease_ids)s AS integer[])) AND attempts > 0
@@ -53,8 +52,8 @@ WHERE work.generation_id = lost.generation_id AND work.stage = lost.stage AND wo
 UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s
 
 -- name: list_workers
--- Running workers by age, with the time since the last heartbeat: leases whose advisory lock is held. Reads the whole
--- table, one row per worker.
+-- Running workers, the oldest first, with the time since the last heartbeat: leases whose advisory lock is held. Reads the
+-- whole table, one row per worker.
 SELECT worker, silent_seconds FROM nearsim_index.visible_workers AS lease
 WHERE EXISTS (
     SELECT FROM pg_catalog.pg_locks
@@ -63,9 +62,9 @@ WHERE EXISTS (
 ORDER BY lease_id
 
 -- name: find_expired_leases
--- Leases that are marked as closed, whose advisory lock is not held, or without a heartbeat for too long, and whether
--- their work may be what ended them: not if they were closed, or ended with the server. Reads the whole table, one row
--- per worker.
+-- Leases that are marked as closed, whose advisory lock is not held, or that had no heartbeat for too long; and whether
+-- their work may be what ended them: not if they were closed, or ended with the server. Reads the whole table, one row per
+-- worker.
 SELECT lease_id, NOT closed AND (is_held OR beat_at >= pg_postmaster_start_time())
 FROM nearsim_index.lease CROSS JOIN LATERAL (
     SELECT EXISTS (
@@ -76,8 +75,8 @@ FROM nearsim_index.lease CROSS JOIN LATERAL (
 WHERE closed OR NOT is_held OR beat_at < clock_timestamp() - make_interval(secs => %(silence)s)
 
 -- name: delete_expired_leases
--- Delete expired leases without work. A locked one is being renewed, or deleted by another session. Reads the whole
--- queue.
+-- Delete expired leases without work; skips a locked one, which is being renewed or deleted by another session. Reads the
+-- whole queue.
 WITH expired AS MATERIALIZED (
     SELECT lease_id FROM nearsim_index.lease
     WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[]))

@@ -1,6 +1,6 @@
 """The work queue of a generation: queue, take under a lease, finish, fail.
 
-Work that waits is a row for each document. Work under a lease is a row for each batch.
+Waiting work has a row for each document, work under a lease a row for each batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,33 +21,35 @@ from nearsim_db.store.driver.statements import GenerationStatements, run, statem
 if TYPE_CHECKING:
     from nearsim_db.similarity.arrays import Ints
 
-STAGES: tuple[WorkStage, ...] = get_args(WorkStage)  # in the order in which each queues work for the next
+# In the order in which each stage queues work for the next.
+STAGES: tuple[WorkStage, ...] = get_args(WorkStage)
 
-WHOLE = 0  # the doc_id of work on a whole generation
+# Takes the place of a doc_id in work on a whole generation.
+WHOLE_GENERATION = 0
 
-# Delays before the second and later attempts; after the last failed work is set aside.
+# Before the second and later attempts; work that fails once more is set aside.
 DELAYS_SECONDS = (0.0, 1.0, 10.0, 60.0)
-# (least attempts so far, most, divisor of a batch): smaller batches isolate what may have ended a worker.
-_RETAKEN = ((1, 1, 16), (2, 32_767, 1_000_000))
+
+_MAX_SMALLINT = 32_767
+# Attempts so far (from, to) and the divisor of a batch: small batches isolate a document that may have ended a worker.
+_RETRY_BATCHES = ((1, 1, 16), (2, _MAX_SMALLINT, 1_000_000))
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents of one stage that a worker has under its lease, stored as one row of the queue.
-
-    `doc_ids` are in order. `attempts` of each failed before. `reached` is how far anchors have searched their buckets.
-    """
+    """Documents of one stage that a worker has under its lease, stored as one row of the queue."""
 
     batch_id: int
     stage: WorkStage
-    doc_ids: list[int]
-    attempts: int = 0
-    reached: int = 0
+    doc_ids: list[int]  # ascending
+    attempts: int = 0  # that failed before, for each of the documents
+    reached: int = 0  # doc_id up to which anchors have searched their buckets
 
     @property
     def subject(self) -> str:
-        """What messages call the documents: "3 documents", or "all documents" for work on a whole generation."""
-        return "all documents" if self.doc_ids == [WHOLE] else count_of(len(self.doc_ids), "document")
+        """The documents as named in messages, such as "3 documents" or "all documents"."""
+        is_whole = self.doc_ids == [WHOLE_GENERATION]
+        return "all documents" if is_whole else count_of(len(self.doc_ids), "document")
 
     @property
     def is_deadly(self) -> bool:
@@ -57,14 +59,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """Changes that became work: their number, with any that another session took, and whether one means every document.
+    """Captured changes that became work."""
 
-    `batches` have the new work to sign that is under the worker's lease, by generation.
-    """
-
-    changes: int
-    whole: bool
-    batches: Mapping[GenerationId, Batch]
+    changes: int  # with changes that another session took first
+    whole: bool  # one of them means every document
+    batches: Mapping[GenerationId, Batch]  # new work to sign that is under the worker's lease
 
 
 def dispatch(
@@ -73,15 +72,22 @@ def dispatch(
     lease_id: int | None = None,
     generation_ids: Sequence[GenerationId] = (),
 ) -> Dispatched:
-    """Turn up to `batch` captured changes into work; new work to sign of some generations under a worker's lease."""
-    # The statement below takes far longer to plan, and workers often ask when nothing was captured.
+    """Turn up to `batch` captured changes into work.
+
+    New work to sign of `generation_ids` goes under the lease `lease_id`.
+    """
+    # dispatch_changes takes far longer to plan, and workers often ask when nothing was captured.
     if not run(connection, "has_changes").value():
         return Dispatched(0, False, {})
+
+    # Only if others take changes at the same time are changes locked first.
     take_transaction_lock(connection, Lock.DISPATCH, 0, shared=True)
+    is_alone = try_transaction_lock(connection, Lock.CHANGES, 0)
+    locking = sql.SQL("" if is_alone else "FOR UPDATE SKIP LOCKED")
     parameters = {"batch": batch, "lease_id": lease_id, "generation_ids": list(generation_ids)}
-    alone = try_transaction_lock(connection, Lock.CHANGES, 0)
-    skipping = sql.SQL("" if alone else "FOR UPDATE SKIP LOCKED")
-    rows = run(connection, statement("dispatch_changes", skipping_locked=skipping), **parameters).rows()
+    rows = run(connection, statement("dispatch_changes", skipping_locked=locking), **parameters).rows()
+
+    # Every row has the totals; all except them are NULL if there is no batch.
     changes, whole = rows[0][:2]
     batches = {
         GenerationId(generation_id): Batch(batch_id, "sign", doc_ids)
@@ -126,7 +132,8 @@ class WorkQueue(GenerationStatements):
     __slots__ = ()
 
     def discard_indexed_changes(self, collection_id: CollectionId) -> int:
-        """Delete the captured writes that a build has indexed already; return their number."""
+        """Delete captured changes whose revision a build has signed; return their number."""
+        # Keeps away dispatchers that take changes without locking them.
         take_transaction_lock(self.connection, Lock.CHANGES, 0)
         return self.run("discard_indexed_changes", collection_id=collection_id).count
 
@@ -136,16 +143,17 @@ class WorkQueue(GenerationStatements):
         after: int,
         batch: int,
     ) -> int | None:
-        """Delete work to sign documents with a current signature among the next ones after a doc_id; return the last.
+        """Delete needless work to sign, whose documents have a current signature, in a slice of the queue.
 
-        No dispatcher may run meanwhile; see `await_dispatchers`.
+        The slice is the next `batch` documents after a doc_id; returns its last doc_id, None if it is empty. No
+        dispatcher may run meanwhile; see `await_dispatchers`.
         """
         parameters = {"collection_id": collection_id, "after": after, "batch": batch}
         last: int | None = self.run("discard_indexed_work", **parameters).value()
         return last
 
     def add_outdated(self, collection_id: CollectionId) -> None:
-        """Queue documents whose index rows are outdated; expired ones are to be removed."""
+        """Queue documents that have no current signature, and signatures of expired or deleted documents."""
         self.run("queue_outdated", collection_id=collection_id)
 
     def add(
@@ -158,25 +166,29 @@ class WorkQueue(GenerationStatements):
         if len(doc_ids):
             self.run("queue_work", stage=stage, doc_ids=packed_ids(doc_ids), delay=delay_seconds)
 
-    def take(self, stage: WorkStage, lease_id: int, most: int) -> list[Batch]:
-        """Put the next work of a stage under a lease: a batch of new work, and small batches of earlier failures."""
+    def take(self, stage: WorkStage, lease_id: int, max_documents: int) -> list[Batch]:
+        """Put the next work of a stage under a lease: a batch of new work, and smaller batches of failed work."""
         parameters = {"stage": stage, "lease_id": lease_id}
-        batches = self.run("take_work", **parameters, batch=most).all(Batch)
-        for least, most_attempts, share in _RETAKEN:
-            again = {"least": least, "most": most_attempts, "batch": max(1, most // share)}
-            batches += self.run("take_retries", **parameters, **again).all(Batch)
+        batches = self.run("take_work", **parameters, batch=max_documents).all(Batch)
+        for min_attempts, max_attempts, divisor in _RETRY_BATCHES:
+            retries = {
+                "min_attempts": min_attempts,
+                "max_attempts": max_attempts,
+                "batch": max(1, max_documents // divisor),
+            }
+            batches += self.run("take_retries", **parameters, **retries).all(Batch)
         return batches
 
     def lock(self, batch: Batch) -> list[int]:
-        """Lock a batch until the transaction ends; return its documents, none if the lease was lost.
+        """Lock a batch until the transaction ends; return its documents without those purged since it was taken.
 
-        Those that were purged are no longer in it.
+        Returns no documents if the lease was lost.
         """
         rows = self.run("lock_batch", stage=batch.stage, batch_id=batch.batch_id).rows()
         return cast(list[int], rows[0][0]) if rows else []
 
     def continue_with_search(self, batch: Batch, doc_ids: "Sequence[int] | Ints") -> Batch | None:
-        """Have a locked batch of signed documents search for these; without any it is finished."""
+        """Turn a locked batch of signed documents into the search for `doc_ids`; without any it is finished."""
         if not len(doc_ids):
             self.finish(batch)
             return None
@@ -185,36 +197,36 @@ class WorkQueue(GenerationStatements):
         return searching
 
     def continue_anchors(self, reached: Mapping[int, int]) -> None:
-        """Queue anchors to search on from the member reached, or from the start if they were queued again meanwhile."""
+        """Queue anchors to continue after the member reached, or from the start if they were queued again meanwhile."""
         if reached:
             parameters = {"doc_ids": packed_ids(list(reached)), "reached": packed_ids(list(reached.values()))}
             self.run("continue_anchors", **parameters)
 
     def finish(self, batch: Batch) -> list[int]:
-        """Remove a batch in the transaction that stores its result; return what `lock` does."""
+        """Remove a batch in the transaction that stores its result; return its documents as `lock` does."""
         rows = self.run("finish_batch", stage=batch.stage, batch_id=batch.batch_id).rows()
         return cast(list[int], rows[0][0]) if rows else []
 
     def fail(self, batch: Batch, error: str) -> tuple[list[int], list[int]]:
-        """Turn a batch that failed into work of its documents; return those to be retried, and those set aside.
+        """Turn a failed batch into work of its documents; return the doc_ids to be retried and the doc_ids set aside.
 
-        Each retry is due after a longer delay. Documents that were queued again meanwhile are new work.
+        Each retry is due after a longer delay. Documents that were queued again meanwhile stay new work.
         """
         parameters = {"stage": batch.stage, "batch_id": batch.batch_id, "error": error}
         rows = self.run("fail_batch", **parameters, delays=list(DELAYS_SECONDS)).rows()
-        retried = [doc_id for doc_id, is_aside in rows if not is_aside]
-        return retried, [doc_id for doc_id, is_aside in rows if is_aside]
+        retried = [doc_id for doc_id, is_set_aside in rows if not is_set_aside]
+        return retried, [doc_id for doc_id, is_set_aside in rows if is_set_aside]
 
     def has_unfinished(self, stage: WorkStage, before: datetime) -> bool:
         """Whether work of a stage, queued before a time of the server's clock, is unfinished."""
         return bool(self.run("has_unfinished_work", stage=stage, before=before).value())
 
     def has_any(self) -> bool:
-        """Whether a generation has work, other than what was set aside, once changes taken by others are queued."""
+        """Whether a generation has work that was not set aside; waits for dispatchers first."""
         await_dispatchers(self.connection)
         return bool(self.run("has_work").value())
 
     def count(self) -> tuple[int, int]:
-        """Return the length of a generation's queue, and the number of documents set aside."""
+        """Return the number of documents queued without those set aside, and the number of documents set aside."""
         queued, set_aside = self.run("count_work").row()
         return queued, set_aside

@@ -1,24 +1,25 @@
 -- name: has_changes
--- Whether there are captured changes of documents; also true for a user who may not take them, and on a standby, where
--- dispatch_changes fails with the reason. Reads nearsim.change up to the first.
+-- Whether there are captured changes of documents; also true for a user who may not take them and on a standby, so that
+-- dispatch_changes runs and fails with the reason. Reads nearsim.change up to the first.
 SELECT EXISTS (SELECT FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL)
     OR NOT has_table_privilege('nearsim.change', 'DELETE')
     OR CAST(current_setting('transaction_read_only') AS boolean)
 
 -- name: dispatch_changes
--- Turn captured changes into work for every generation of their collections: to sign, or to link only. A change is
--- taken by deleting it, never by a cursor over ids or times, which commit late; locking it before, to skip what others
--- take, costs 54 bytes of write-ahead log, and is left out if no other session takes changes. Existing work stays
--- queued, and begins anew if it failed; what is not queued is inserted without ON CONFLICT, which logs a
--- row twice, and fails if another session queues it at the same time. New work to sign of some generations is put under
--- the worker's lease, as a batch for each generation, if that has not expired. Returns the number of changes that were
--- found, how many mean every document, and the batches, one row each. Reads nearsim.change up to the last one taken;
--- relies on work_pkey.
-WITH found AS MATERIALIZED (
+-- Turn captured changes into work for every generation of their collections: to sign, or to link only.
+-- A change is taken by deleting it, never by a cursor over ids or times: changes with earlier ones may commit later.
+-- Locking it before, to skip changes that others take, costs 54 bytes of write-ahead log, so it is left out if no other
+-- session takes changes.
+-- Work that is queued already stays, and begins anew if it failed. Other work is inserted without ON CONFLICT, which would
+-- log a row twice; the statement fails if another session queues the same work at the same time.
+-- New work to sign of some generations is put under the worker's lease, a batch for each, if the lease has not expired.
+-- Returns the number of changes seen, how many mean every document, and a row for each batch. Reads nearsim.change up to
+-- the last change taken; relies on work_pkey.
+WITH captured AS MATERIALIZED (
     SELECT ctid FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL
     LIMIT %(batch)s {skipping_locked}
 ), taken AS (
-    DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(SELECT ctid FROM found))
+    DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(SELECT ctid FROM captured))
     RETURNING collection_id, doc_id, coalesce(stage, 'sign') AS stage
 ), chosen AS MATERIALIZED (
     SELECT profile.collection_id, generation.generation_id,
@@ -54,14 +55,14 @@ WITH found AS MATERIALIZED (
     ORDER BY generation_id, stage DESC, doc_id
     {repeat_on_conflict}
 )
-SELECT (SELECT count(*) FROM found), (SELECT count(*) FROM taken WHERE doc_id IS NULL), batched.generation_id,
+SELECT (SELECT count(*) FROM captured), (SELECT count(*) FROM taken WHERE doc_id IS NULL), batched.generation_id,
     batched.doc_id, batched.doc_ids
 FROM (VALUES (1)) AS always LEFT JOIN batched ON true
 
 -- name: discard_indexed_changes
--- Delete the captured writes that a build has indexed: its signature has the revision that was captured. Later writes
--- stay, as do all while another generation of the collection is to be given them as work. A generation that this does
--- not see takes its snapshot later. Reads all captured changes and all signatures.
+-- Delete captured writes that a build has indexed: its signature has the revision that was captured. Keeps all of them if
+-- the collection has another generation, for which they become work; a generation that is not visible here takes its
+-- snapshot later, with these writes. Reads all captured changes and all signatures.
 DELETE FROM nearsim.change USING {signature} AS signature
 WHERE change.collection_id = %(collection_id)s AND change.stage IS NULL
     AND signature.doc_id = change.doc_id AND signature.revision = change.revision
@@ -71,9 +72,9 @@ WHERE change.collection_id = %(collection_id)s AND change.stage IS NULL
             AND generation.state <> 'abandoned')
 
 -- name: discard_indexed_work
--- Delete the next work to sign documents whose signature is of their present revision; what is being processed or failed
--- stays. The caller keeps dispatchers out, so whatever they took is visible to this
--- snapshot, and later changes become work again. Returns the last document looked at. Relies on work_pkey and the keys.
+-- Delete needless work to sign, whose documents have a signature of their present revision, among the next rows of the
+-- queue; work that failed or is under a lease stays. The caller keeps dispatchers out, so that what they took is visible to
+-- this snapshot; later changes become work again. Returns the last doc_id looked at. Relies on work_pkey and the keys.
 WITH next AS MATERIALIZED (
     SELECT doc_id FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = 'sign' AND attempts = 0 AND lease_id IS NULL
@@ -94,8 +95,8 @@ SELECT max(doc_id) FROM next
 VACUUM (SKIP_LOCKED) nearsim.change
 
 -- name: queue_outdated
--- Queue documents without a signature of their current revision, and signatures without a document. Expired documents
--- count as absent. Relies on document_collection_doc and on the leaf's key.
+-- Queue documents without a signature of their present revision, and signatures without a document; expired documents count
+-- as missing. Relies on document_collection_doc and on the leaf's key.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
 SELECT {generation_id}, coalesce(document.doc_id, signature.doc_id), 'sign'
 FROM (
@@ -109,8 +110,8 @@ ORDER BY 2
 {repeat_on_conflict}
 
 -- name: queue_work
--- Queue documents for a stage; what failed begins anew. Documents of a batch that is being processed become work beside
--- it. Relies on work_pkey.
+-- Queue documents for a stage; work that failed begins anew. A document that is in a batch under a lease becomes work
+-- beside the batch. Relies on work_pkey.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage, due_at)
 SELECT {generation_id}, doc_id, %(stage)s, now() + make_interval(secs => %(delay)s)
 FROM (SELECT DISTINCT doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS q (doc_id) ORDER BY doc_id) AS q
@@ -120,10 +121,10 @@ ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
 WHERE stored.attempts > 0 OR stored.reached > 0
 
 -- name: find_work
--- Generations and stages with work due, of one collection or of all; work of a generation being built
--- waits. Those with work are found by steps through both indexes, however many generations there are. The order makes both
--- subqueries walk their index to the first free row whatever the planner estimates. Relies on work_free and
--- work_tried_before.
+-- Generations and stages with work due, of one collection or of all; work of a generation that is being built waits. The
+-- recursive queries step through the indexes from one generation and stage with work to the next, however many generations
+-- there are. ORDER BY in the lateral subqueries makes them walk the index to the first free row whatever the planner
+-- estimates. Relies on work_free and work_tried_before.
 WITH RECURSIVE free_work AS (
     (SELECT generation_id, stage FROM nearsim.work WHERE attempts = 0 AND lease_id IS NULL
     ORDER BY generation_id, stage LIMIT 1)
@@ -165,8 +166,8 @@ WHERE generation.state IN ('catching_up', 'ready', 'live', 'retired')
 ORDER BY generation.generation_id, stage.position
 
 -- name: take_work
--- Put the next new work of a stage, in doc_id order, under the worker's lease if that has not expired; locked rows are
--- skipped. Relies on work_free.
+-- Put the next new work of a stage, in doc_id order, under the worker's lease if the lease has not expired; skips locked
+-- rows. Relies on work_free.
 WITH free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts = 0 AND lease_id IS NULL
@@ -175,12 +176,11 @@ WITH free AS MATERIALIZED (
 ), {leased_as_batch}
 
 -- name: take_retries
--- Put failed work under the worker's lease for another attempt: a few documents at the second attempt, later ones one by
--- one, so that a document that always fails does not affect others. Relies on work_tried_before.
+-- Put failed work with some numbers of attempts under the worker's lease for another attempt. Relies on work_tried_before.
 WITH free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts > 0
-        AND attempts BETWEEN %(least)s AND %(most)s AND lease_id IS NULL
+        AND attempts BETWEEN %(min_attempts)s AND %(max_attempts)s AND lease_id IS NULL
         AND set_aside_at IS NULL AND due_at <= clock_timestamp()
     ORDER BY attempts, doc_id LIMIT %(batch)s FOR UPDATE SKIP LOCKED
 ), {leased_as_batch}
@@ -191,7 +191,7 @@ SELECT doc_ids FROM nearsim.work
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch_id)s FOR UPDATE
 
 -- name: continue_batch
--- Turn a locked batch of signed documents into the search for documents, which replaces work to search them that waits.
+-- Turn a locked batch of signed documents into the search for some of them, in place of waiting work to search for them.
 -- Relies on work_pkey.
 WITH replaced AS (
     DELETE FROM nearsim.work
@@ -201,8 +201,8 @@ UPDATE nearsim.work SET stage = 'search', doc_ids = %(doc_ids)s, attempts = 0, e
 WHERE generation_id = {generation_id} AND stage = 'sign' AND doc_id = %(batch_id)s
 
 -- name: continue_anchors
--- Queue anchors to continue at the member that each has reached; those that were queued meanwhile begin anew. Relies on
--- work_pkey.
+-- Queue anchors to continue at the member that each has reached; anchors that were queued again meanwhile begin anew.
+-- Relies on work_pkey.
 INSERT INTO nearsim.work (generation_id, doc_id, stage, reached)
 SELECT {generation_id}, doc_id, 'anchor', reached
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(reached)s AS bigint[])) AS anchor (doc_id, reached)
@@ -216,9 +216,9 @@ WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch
 RETURNING doc_ids
 
 -- name: fail_batch
--- Turn a batch that failed into work of its documents, with an attempt counted: to be retried after a growing delay, set
--- aside after the last. What was queued again meanwhile stays new work. Returns the documents, and whether they were set
--- aside; no row if the lease was lost. Relies on work_pkey.
+-- Turn a failed batch into work of its documents and count an attempt: to be retried after a growing delay, or set aside
+-- after the last one. Documents that were queued again meanwhile stay new work. Returns the documents, and whether they
+-- were set aside; no row if the lease was lost. Relies on work_pkey.
 WITH failed AS (
     DELETE FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch_id)s
@@ -234,9 +234,9 @@ ON CONFLICT (generation_id, stage, doc_id) DO NOTHING
 RETURNING doc_id, set_aside_at IS NOT NULL
 
 -- name: has_unfinished_work
--- Whether work of a stage queued before a moment is still queued or being processed. Failures waiting for a later
--- attempt do not count; work postponed because its text was changing does. The order makes it walk the index whatever
--- the planner estimates: the table starts with work that is done. Relies on work_pkey.
+-- Whether work of a stage, queued before a moment, is still queued or under a lease. Failed work that waits for a later
+-- attempt does not count; work postponed because its text was changing does. ORDER BY makes the planner walk the index,
+-- whatever it estimates: the table begins with dead rows of finished work. Relies on work_pkey.
 SELECT EXISTS (
     SELECT FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND queued_at <= %(before)s
@@ -244,17 +244,17 @@ SELECT EXISTS (
     ORDER BY generation_id, stage, doc_id LIMIT 1)
 
 -- name: has_work
--- Whether a generation has work, other than what was set aside. Relies on work_pkey.
+-- Whether a generation has work that was not set aside. Relies on work_pkey.
 SELECT EXISTS (
     SELECT FROM nearsim.work WHERE generation_id = {generation_id} AND set_aside_at IS NULL
     ORDER BY generation_id, stage, doc_id LIMIT 1)
 
 -- name: vacuum_work
--- Free the space of work that is done, which each batch would otherwise read over. Does not wait for locks.
+-- Free the space of finished work, which each batch would otherwise read over. Does not wait for locks.
 VACUUM (SKIP_LOCKED) nearsim.work
 
 -- name: count_work
--- Length of a generation's queue, and number of documents set aside. Relies on work_pkey.
+-- Number of documents queued in a generation, without those set aside, and number set aside. Relies on work_pkey.
 SELECT count(*) FILTER (WHERE set_aside_at IS NULL), count(*) FILTER (WHERE set_aside_at IS NOT NULL)
 FROM nearsim_index.queued_work WHERE generation_id = {generation_id}
 
@@ -279,8 +279,7 @@ WHERE generation.state <> 'abandoned'
 ORDER BY work.set_aside_at IS NULL, work.attempts DESC, work.generation_id, work.stage, work.doc_id
 
 -- name: retry_work
--- Make failed and set-aside work due at once, with one attempt left to count and apart from new work. Relies on
--- work_tried_before.
+-- Make failed and set-aside work due at once, as after its first attempt, apart from new work. Relies on work_tried_before.
 WITH chosen AS MATERIALIZED (
     {failed_work}
     ORDER BY work.generation_id, work.stage, work.doc_id
@@ -292,7 +291,7 @@ WHERE work.generation_id = chosen.generation_id AND work.stage = chosen.stage AN
 RETURNING chosen.id
 
 -- name: discard_work
--- Delete failed and set-aside work that is not being processed. Relies on work_tried_before.
+-- Delete failed and set-aside work that is not under a lease. Relies on work_tried_before.
 WITH chosen AS MATERIALIZED (
     {failed_work}
     ORDER BY work.generation_id, work.stage, work.doc_id
@@ -303,9 +302,8 @@ WHERE work.generation_id = chosen.generation_id AND work.stage = chosen.stage AN
 RETURNING chosen.id
 
 -- name: clear_queue
--- Delete the queue of an abandoned generation. Work being processed is skipped: waiting for it could deadlock, as
--- workers lock several stages in other orders; it is finished by its worker or dropped with the generation. Relies on
--- work_pkey.
+-- Delete the queue of an abandoned generation. Skips locked work: waiting for it could deadlock, as workers lock several
+-- stages in other orders; its worker finishes it, or it is dropped with the generation. Relies on work_pkey.
 DELETE FROM nearsim.work
 WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM nearsim.work WHERE generation_id = {generation_id} FOR UPDATE SKIP LOCKED))

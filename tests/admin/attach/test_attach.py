@@ -267,7 +267,7 @@ def test_primary_key_of_the_table_is_used(
 def test_split_batches_give_the_same_pairs(
     story: Index, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "_SOURCE_ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(documents, "_SOURCE_SLICE_ROWS", 3)
     story.create_profile("sliced", RECIPE)
     assert pairs(Index(database, "story", "sliced")) == pairs(Index(database, "story", "default"))
 

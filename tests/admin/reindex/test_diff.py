@@ -167,7 +167,7 @@ def check_samples(
 def test_random_generations(
     database_url: str, most_classes: int, numbers: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diffs, "_MOST_CLASSES", most_classes)
+    monkeypatch.setattr(diffs, "_MAX_CLASS_PAIRS", most_classes)
     engine = open_engine(database_url)
     totals: Counter[str] = Counter()
     for seed in range(8):

@@ -158,16 +158,16 @@ def test_a_drop_killed_at_any_step_is_finished(database: Database) -> None:
 def test_a_drop_of_rows_killed_many_times_is_finished(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 500)
-    delete_some = GenerationTables._delete_some
+    monkeypatch.setattr(tables, "_ROWS_PER_DELETION", 500)
+    delete_slice = GenerationTables._delete_slice
     turns = count()
 
     def die_every_third_time(self: GenerationTables) -> int:
         if next(turns) % 3 == 2:
             raise Killed
-        return delete_some(self)
+        return delete_slice(self)
 
-    monkeypatch.setattr(GenerationTables, "_delete_some", die_every_third_time)
+    monkeypatch.setattr(GenerationTables, "_delete_slice", die_every_third_time)
     reindex, kills, before = Reindex(database, "default"), 0, pairs_of(database, 2)
     while droppable := reindex.find_droppable(every=True):
         try:
@@ -199,7 +199,7 @@ def test_the_space_of_dropped_rows_is_reused(database: Database) -> None:
 def test_two_sessions_drop_the_same_generation(
     url: str, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(tables, "_ROWS_PER_DELETION", 100)
     generation = retired(database)
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(drop_generation.drop, database.engine, generation) for _ in range(2)]

@@ -44,7 +44,7 @@ def soak(minutes: float, seed: int, major: int, counts: Counts) -> None:
         with own_server(major, SETTINGS) as cluster:
             while time.monotonic() < deadline:
                 database += 1
-                tables, partitions.MOST_SHARED = rng.choice([*_TABLES.items()])
+                tables, partitions.MAX_SHARED_DOCUMENTS = rng.choice([*_TABLES.items()])
                 system = System(cluster, f"soak_{database}", rng)
                 families = ", ".join(one.variant for one in system.profiles)
                 print(f"database {database}: {tables}, {families}", flush=True)

@@ -77,7 +77,7 @@ class Starter:
         log, seed = self._next(kind), self._rng.choice([None, self._rng.random()])
         process = _CONTEXT.Process(
             target=_run,
-            args=(log, run_nearsim, self._url, arguments, seed, partitions.MOST_SHARED),
+            args=(log, run_nearsim, self._url, arguments, seed, partitions.MAX_SHARED_DOCUMENTS),
             daemon=True,
         )
         return self._started(kind, process, log, arguments)
@@ -100,7 +100,7 @@ def run_nearsim(url: str, arguments: tuple[str, ...], seed: float | None, most_s
     from nearsim_db.indexing.queue import runner, stages
 
     os.environ["NEARSIM_DATABASE_URL"] = url
-    partitions.MOST_SHARED = most_shared
+    partitions.MAX_SHARED_DOCUMENTS = most_shared
     if seed is not None:
         rng = random.Random(seed)
         runner._BATCH_DOCUMENTS = {stage: rng.choice([1, 2, 5, 20]) for stage in runner._BATCH_DOCUMENTS}

@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 
-PRIME = 4294967311  # the smallest prime above 2^32
-BITS = 2048
-ROUND_MIX = 0x9E3779B1  # spreads the round over the 32 bits of a fast_similarity position
+# The smallest prime above 2^32.
+PRIME = 4294967311
+BITS_PER_MAP = 2048
+# Spreads the round over the 32 bits of a position of fast_similarity.
+ROUND_MIX = 0x9E3779B1
 
 
 class HashRounds(NamedTuple):
@@ -58,12 +60,9 @@ class Directions(NamedTuple):
 
 
 class KnownPairs(NamedTuple):
-    """Pairs of n rows that are known to be similar or not, overriding their sketches.
+    """Pairs of n rows that are known to be similar or not, overriding their sketches."""
 
-    `pairs` is int64, the larger row times n plus the smaller one, ascending; `alike` is bool.
-    """
-
-    pairs: Ints
+    pairs: Ints  # the larger row times n plus the smaller row, ascending
     alike: Mask
 
 
@@ -71,7 +70,7 @@ NO_KNOWN_PAIRS = KnownPairs(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
 class Merged(NamedTuple):
-    """Of m pairs of sorted sketches, int64 each: the number of merged ids in each, and in both."""
+    """Of m pairs of sorted sketches, the number of merged ids in each, and in both."""
 
     left: Ints
     right: Ints
@@ -79,30 +78,26 @@ class Merged(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums over the features of two documents, a missing weight being 0; float64 of m.
+    """Sums over the features of m pairs of documents, a missing weight being 0."""
 
-    `products` sums the products of both weights, `least` the smaller weights, `most` the larger ones, `squares`
-    the squared differences.
-    """
-
-    products: Floats
-    least: Floats
-    most: Floats
-    squares: Floats
+    products: Floats  # of both weights
+    minima: Floats  # of the smaller weights
+    maxima: Floats  # of the larger weights
+    squares: Floats  # of the differences
 
 
 class FullRows(NamedTuple):
-    """Buckets over the limit: their keys, ascending, and the row from which on members are no anchors; int64 of n."""
+    """Buckets over the limit."""
 
-    keys: Ints
-    ends: Ints
+    keys: Ints  # ascending
+    ends: Ints  # the row from which on members are no anchors
 
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.sketch.kernels import plain
 
     class SketchKernels:
-        """The kernels of a back end, as NumPy has them. The sketch of a document without ids is all zeros."""
+        """The kernels of a back end, with the types of NumPy. The sketch of a document without ids is all zeros."""
 
         fast_similarity = staticmethod(plain.fast_similarity)
         dart_minhash = staticmethod(plain.dart_minhash)

@@ -1,4 +1,4 @@
-"""The sketch kernels compiled by numba; see `plain`, whose types are not repeated.
+"""The sketch kernels compiled by numba; see `plain` for their types and what they compute.
 
 Scratch memory is allocated inside each call, so threads may call them concurrently.
 """
@@ -31,9 +31,10 @@ _PRIME, _ROUND_MIX = np.uint64(PRIME), np.uint32(ROUND_MIX)
 _EMPTY = np.uint64(2**64 - 1)
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
-_LARGEST = np.int32(2**31 - 1)
+_MAX_INT32 = np.int32(2**31 - 1)
 _LOW_56 = np.uint64((1 << 56) - 1)
-_IDS_AT_ONCE = np.uintp(1024)  # their hashes fit the first-level cache
+# Hashes of so many ids fit the first-level cache.
+_IDS_AT_ONCE = np.uintp(1024)
 
 
 @compiled
@@ -41,11 +42,11 @@ def mixed_bands(positions, bands, rows, start):
     hashes = np.empty((len(positions), bands), np.uint64)
     # Row by row, as vector instructions take several bands at once.
     for document in range(len(positions)):
-        own, hashed = positions[document], hashes[document]
+        values, hashed = positions[document], hashes[document]
         hashed[:] = start
         for row in range(uintp(rows)):
             for band in range(uintp(len(hashed))):
-                mixed = (hashed[band] ^ uint64(own[band * uintp(rows) + row])) * _FIRST
+                mixed = (hashed[band] ^ uint64(values[band * uintp(rows) + row])) * _FIRST
                 hashed[band] = mixed ^ (mixed >> _HALF)
         for band in range(uintp(len(hashed))):
             hashed[band] = fmix64(hashed[band])
@@ -61,48 +62,50 @@ def intersections(ids, offsets, left_rows, right_rows):
         count = int64(0)
         # Without branches on the ids, which are unpredictable.
         while left < left_end and right < right_end:
-            ahead, behind = ids[left], ids[right]
-            count += int64(ahead == behind)
-            left += int64(ahead <= behind)
-            right += int64(behind <= ahead)
+            left_id, right_id = ids[left], ids[right]
+            count += int64(left_id == right_id)
+            left += int64(left_id <= right_id)
+            right += int64(right_id <= left_id)
         counts[pair] = count
     return counts
 
 
 @compiled
 def sums(ids, weights, offsets, left_rows, right_rows):
-    found = np.empty((4, len(left_rows)))
+    totals = np.empty((4, len(left_rows)))
     for pair in range(len(left_rows)):
         left, left_end = offsets[left_rows[pair]], offsets[left_rows[pair] + 1]
         right, right_end = offsets[right_rows[pair]], offsets[right_rows[pair] + 1]
-        products = least = most = squares = 0.0
+        products = minima = maxima = squares = 0.0
         while left < left_end or right < right_end:
-            one = other = 0.0
+            x = y = 0.0
             has_left, has_right = left < left_end, right < right_end
             if has_left and (not has_right or ids[left] <= ids[right]):
-                one = weights[left]
+                x = weights[left]
             if has_right and (not has_left or ids[right] <= ids[left]):
-                other = weights[right]
-            # No weight is 0, so a nonzero one was read and is passed.
-            left += int64(one != 0.0)
-            right += int64(other != 0.0)
-            products += one * other
-            least += min(one, other)
-            most += max(one, other)
-            squares += (one - other) * (one - other)
-        found[0, pair], found[1, pair], found[2, pair], found[3, pair] = products, least, most, squares
-    return Sums(found[0], found[1], found[2], found[3])
+                y = weights[right]
+
+            # No weight is 0, so a side whose weight was read has a nonzero one.
+            left += int64(x != 0.0)
+            right += int64(y != 0.0)
+
+            products += x * y
+            minima += min(x, y)
+            maxima += max(x, y)
+            squares += (x - y) * (x - y)
+        totals[0, pair], totals[1, pair], totals[2, pair], totals[3, pair] = products, minima, maxima, squares
+    return Sums(totals[0], totals[1], totals[2], totals[3])
 
 
 @compiled
 def first_links(keys, by_band, buckets, left, right, full):
     first = np.empty(len(buckets), np.bool_)
     for link in range(len(buckets)):
-        one, other, own = keys[left[link]], keys[right[link]], _place(buckets[link])
+        left_keys, right_keys, place = keys[left[link]], keys[right[link]], _place(buckets[link])
         if by_band:
-            first[link] = _is_first_by_band(one, other, own, left[link], full)
+            first[link] = _is_first_by_band(left_keys, right_keys, place, left[link], full)
         else:
-            first[link] = _is_first_sorted(one, other, own, left[link], full)
+            first[link] = _is_first_sorted(left_keys, right_keys, place, left[link], full)
     return first
 
 
@@ -110,19 +113,21 @@ def first_links(keys, by_band, buckets, left, right, full):
 def first_ragged_links(keys, offsets, buckets, left, right, full):
     first = np.empty(len(buckets), np.bool_)
     for link in range(len(buckets)):
-        one = keys[offsets[left[link]] : offsets[left[link] + 1]].view(np.int64)
-        other = keys[offsets[right[link]] : offsets[right[link] + 1]].view(np.int64)
-        first[link] = _is_first_sorted(one, other, _place(buckets[link]), left[link], full)
+        left_keys = keys[offsets[left[link]] : offsets[left[link] + 1]].view(np.int64)
+        right_keys = keys[offsets[right[link]] : offsets[right[link] + 1]].view(np.int64)
+        first[link] = _is_first_sorted(left_keys, right_keys, _place(buckets[link]), left[link], full)
     return first
 
 
 @compiled
 def window_minima(points, offsets, windows):
-    found, ends = np.empty(len(points), np.uint64), np.zeros(len(offsets), np.int64)
+    minima, ends = np.empty(len(points), np.uint64), np.zeros(len(offsets), np.int64)
     written = 0
     for document in range(len(offsets) - 1):
         begin, end = offsets[document], offsets[document + 1]
         first, least, window = written, begin - 1, windows[document]
+
+        # Only a window whose least point differs from that of the window before it adds one.
         for last in range(max(begin, begin + min(window, end - begin) - 1), end):
             low = max(begin, last - window + 1)
             if least < low:
@@ -134,25 +139,29 @@ def window_minima(points, offsets, windows):
                 least = last
             else:
                 continue
-            found[written] = points[least] & _LOW_56
+            minima[written] = points[least] & _LOW_56
             written += 1
-        own = np.sort(found[first:written])
+
+        # Keep each point of a document once.
+        ascending = np.sort(minima[first:written])
         written = first
-        for at in range(len(own)):
-            if at == 0 or own[at] != own[at - 1]:
-                found[written] = own[at]
+        for at in range(len(ascending)):
+            if at == 0 or ascending[at] != ascending[at - 1]:
+                minima[written] = ascending[at]
                 written += 1
         ends[document + 1] = written
-    return found[:written], ends
+    return minima[:written], ends
 
 
 @inlined
 def _place(bucket):
+    """Return the place of a bucket in the order of `plain.first_links`."""
     return np.uint64(bucket) * _GOLDEN
 
 
 @inlined
 def _links(key, left, full):
+    """Whether a bucket links the pair of a left row: the row is an anchor of the bucket."""
     low, high = 0, len(full.keys)
     while low < high:
         middle = (low + high) // 2
@@ -164,24 +173,24 @@ def _links(key, left, full):
 
 
 @compiled
-def _is_first_by_band(one, other, own, left, full):
-    for band in range(len(one)):
-        key = one[band]
-        if key == other[band] and _place(key) < own and _links(key, left, full):
+def _is_first_by_band(left_keys, right_keys, place, left, full):
+    for band in range(len(left_keys)):
+        key = left_keys[band]
+        if key == right_keys[band] and _place(key) < place and _links(key, left, full):
             return False
     return True
 
 
 @compiled
-def _is_first_sorted(one, other, own, left, full):
-    at, place = 0, 0
-    while at < len(one) and place < len(other):
-        ahead, behind = one[at], other[place]
-        if ahead == behind and _place(ahead) < own and _links(ahead, left, full):
+def _is_first_sorted(left_keys, right_keys, place, left, full):
+    at_left, at_right = 0, 0
+    while at_left < len(left_keys) and at_right < len(right_keys):
+        left_key, right_key = left_keys[at_left], right_keys[at_right]
+        if left_key == right_key and _place(left_key) < place and _links(left_key, left, full):
             return False
         # Without branches on the keys, which are unpredictable.
-        at += int64(ahead <= behind)
-        place += int64(behind <= ahead)
+        at_left += int64(left_key <= right_key)
+        at_right += int64(right_key <= left_key)
     return True
 
 
@@ -201,17 +210,18 @@ def minimum_prime32(ids, offsets, multipliers, addends, shift):
         row = sketches[document]
         if begin <= last:
             row[:] = _EMPTY
+
         # Four ids per step save passes over the row; the last step may repeat an id, which changes no minimum.
         for at in range(begin, last + 1, 4):
-            one = uint64(uint32(ids[at] >> shift))
-            two = uint64(uint32(ids[min(at + 1, last)] >> shift))
-            three = uint64(uint32(ids[min(at + 2, last)] >> shift))
-            four = uint64(uint32(ids[min(at + 3, last)] >> shift))
+            x0 = uint64(uint32(ids[at] >> shift))
+            x1 = uint64(uint32(ids[min(at + 1, last)] >> shift))
+            x2 = uint64(uint32(ids[min(at + 2, last)] >> shift))
+            x3 = uint64(uint32(ids[min(at + 3, last)] >> shift))
             for function in range(len(multipliers)):
                 factor, addend = uint64(multipliers[function]), addends[function]
-                least = min(_modulo_prime(factor * one + addend), _modulo_prime(factor * two + addend))
-                other = min(_modulo_prime(factor * three + addend), _modulo_prime(factor * four + addend))
-                row[function] = min(row[function], min(least, other))
+                least01 = min(_modulo_prime(factor * x0 + addend), _modulo_prime(factor * x1 + addend))
+                least23 = min(_modulo_prime(factor * x2 + addend), _modulo_prime(factor * x3 + addend))
+                row[function] = min(row[function], min(least01, least23))
     return sketches
 
 
@@ -222,17 +232,19 @@ def minimum_java32(ids, offsets, multipliers, addends, shift):
         begin, last = offsets[document], offsets[document + 1] - 1
         row = sketches[document]
         if begin <= last:
-            row[:] = _LARGEST
+            row[:] = _MAX_INT32
+
+        # Four ids per step, as in minimum_prime32.
         for at in range(begin, last + 1, 4):
-            one = uint32(ids[at] >> shift)
-            two = uint32(ids[min(at + 1, last)] >> shift)
-            three = uint32(ids[min(at + 2, last)] >> shift)
-            four = uint32(ids[min(at + 3, last)] >> shift)
+            x0 = uint32(ids[at] >> shift)
+            x1 = uint32(ids[min(at + 1, last)] >> shift)
+            x2 = uint32(ids[min(at + 2, last)] >> shift)
+            x3 = uint32(ids[min(at + 3, last)] >> shift)
             for function in range(len(multipliers)):
                 factor, addend = uint32(multipliers[function]), uint32(addends[function])
-                least = min(_wrapped(factor, one, addend), _wrapped(factor, two, addend))
-                other = min(_wrapped(factor, three, addend), _wrapped(factor, four, addend))
-                row[function] = min(row[function], min(least, other))
+                least01 = min(_wrapped(factor, x0, addend), _wrapped(factor, x1, addend))
+                least23 = min(_wrapped(factor, x2, addend), _wrapped(factor, x3, addend))
+                row[function] = min(row[function], min(least01, least23))
     return sketches
 
 
@@ -263,6 +275,8 @@ def _fast_similarity(points, offsets, hash_rounds):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if begin == end:
             continue
+
+        # Throw all ids, round by round, until every position is filled.
         cells[:] = _EMPTY
         round_no = 0
         while round_no < rounds and _any_empty(cells):
@@ -274,6 +288,7 @@ def _fast_similarity(points, offsets, hash_rounds):
             _force(
                 points[begin:end], hash_rounds.forced_multipliers, hash_rounds.forced_addends, rounds, cells
             )
+
         for position in range(k):
             cell = cells[position]
             sketches[document, position] = uint32(cell) ^ uint32(uint32(cell >> _HALF) * _ROUND_MIX)
@@ -282,13 +297,12 @@ def _fast_similarity(points, offsets, hash_rounds):
 
 @compiled
 def _hash(points, begin, end, mask, multiplier, prefix, cells, positions, values):
-    """Throw points[begin:end] once; `prefix` is the round in the upper half. Hashing in a loop of its own is
-    vectorised.
-    """
+    """Throw points[begin:end] once; `prefix` is the round in the upper half of a word."""
     # A factor known to be below 2^32 takes one vector multiplication, not three.
     k = uint64(uint32(len(cells)))
     while begin < end:
         count = min(end - begin, _IDS_AT_ONCE)
+        # A loop that only hashes is vectorised.
         for at in range(count):
             hashed = (points[begin + at] ^ mask) * multiplier
             positions[at] = ((hashed >> _HALF) * k) >> _HALF
@@ -309,6 +323,7 @@ def _any_empty(cells):
 
 @compiled
 def _force(points, multipliers, addends, rounds, cells):
+    """Fill the positions that no throw has reached."""
     for position in range(len(cells)):
         if cells[position] != _EMPTY:
             continue

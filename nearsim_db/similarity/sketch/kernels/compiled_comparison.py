@@ -4,12 +4,12 @@ import numpy as np
 from numba import int64, uint32, uint64
 
 from nearsim_db.similarity.jit import compiled, inlined
-from nearsim_db.similarity.sketch.kernels import BITS, Merged
+from nearsim_db.similarity.sketch.kernels import BITS_PER_MAP, Merged
 
 _POSITIONS_AT_ONCE = 64
-_WORDS = BITS // 64
+_WORDS = BITS_PER_MAP // 64
 _ONE, _TWO, _SIX, _LOW_SIX = np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(63)
-_LOW_BITS = np.uint64(BITS - 1)
+_BIT_MASK = np.uint64(BITS_PER_MAP - 1)
 # Masks that count the bits of a word in parallel, in pairs, fours and eights.
 _PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
 _EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
@@ -26,6 +26,7 @@ def _smallest(points, offsets, largest, k):
     for document in range(len(offsets) - 1):
         if offsets[document] == offsets[document + 1]:
             continue
+
         count, bound = int64(0), largest
         for at in range(offsets[document], offsets[document + 1]):
             # Ids above the k-th smallest so far cannot be in the sketch, so few of many are buffered.
@@ -36,6 +37,7 @@ def _smallest(points, offsets, largest, k):
                         bound = buffer[k - 1]
                 buffer[count] = points[at]
                 count += 1
+
         count = _sort_distinct(buffer, count, k)
         for place in range(k):
             sketches[document, place] = buffer[min(place, count - 1)]
@@ -58,7 +60,7 @@ def _sort_distinct(buffer, count, k):
 
 @inlined
 def _distinct_length(row):
-    """Return the number of ids in a sorted row: up to the first of those equal to its last."""
+    """Return the number of ids in a sorted row, which is padded with its last id."""
     return int(np.searchsorted(row, row[-1])) + 1
 
 
@@ -70,20 +72,23 @@ def merged(left, right, limit):
 def _merged(left, right, limit):
     width, counts = left.shape[1], np.empty((3, len(left)), np.int64)
     for pair in range(len(left)):
-        one, other = left[pair], right[pair]
-        sizes = _distinct_length(one), _distinct_length(other)
-        small = sizes[0] < width and sizes[1] < width
-        bound = sizes[0] + sizes[1] if small else limit
-        begin = begin_other = both = 0
-        while begin < sizes[0] and begin_other < sizes[1] and begin + begin_other - both < bound:
-            ahead, behind = one[begin], other[begin_other]
-            both += int64(ahead == behind)
-            begin += int64(ahead <= behind)
-            begin_other += int64(behind <= ahead)
-        rest = bound - (begin + begin_other - both)
-        more = min(rest, sizes[0] - begin)
-        counts[0, pair] = begin + more
-        counts[1, pair] = begin_other + min(rest - more, sizes[1] - begin_other)
+        left_ids, right_ids = left[pair], right[pair]
+        left_size, right_size = _distinct_length(left_ids), _distinct_length(right_ids)
+        small = left_size < width and right_size < width
+        bound = left_size + right_size if small else limit
+
+        at_left = at_right = both = 0
+        while at_left < left_size and at_right < right_size and at_left + at_right - both < bound:
+            left_id, right_id = left_ids[at_left], right_ids[at_right]
+            both += int64(left_id == right_id)
+            at_left += int64(left_id <= right_id)
+            at_right += int64(right_id <= left_id)
+
+        # One side is at its end, or the bound is reached.
+        rest = bound - (at_left + at_right - both)
+        rest_of_left = min(rest, left_size - at_left)
+        counts[0, pair] = at_left + rest_of_left
+        counts[1, pair] = at_right + min(rest - rest_of_left, right_size - at_right)
         counts[2, pair] = both
     return counts
 
@@ -97,14 +102,15 @@ def first_similar_sorted(sketches, present, need, needs, decided):
         lengths[row] = _distinct_length(sketches[row])
         for place in range(count):
             other = kept[place]
-            known = _decided(decided, row * size + other)
-            if known < 0 and present[row] and present[other]:
-                known = _share_enough(
+            is_similar = _decided(decided, row * size + other)
+            if is_similar < 0 and present[row] and present[other]:
+                is_similar = _share_enough(
                     sketches[row], sketches[other], lengths[row], lengths[other], need, needs
                 )
-            if known > 0:
+            if is_similar > 0:
                 first[row] = other
                 break
+
         if first[row] < 0:
             kept[count] = row
             count += 1
@@ -119,12 +125,13 @@ def first_similar_positions(sketches, present, need, decided):
     for row in range(size):
         for place in range(count):
             other = kept[place]
-            known = _decided(decided, row * size + other)
-            if known < 0 and present[row] and present[other]:
-                known = _agree_enough(sketches[row], sketches[other], need)
-            if known > 0:
+            is_similar = _decided(decided, row * size + other)
+            if is_similar < 0 and present[row] and present[other]:
+                is_similar = _agree_enough(sketches[row], sketches[other], need)
+            if is_similar > 0:
                 first[row] = other
                 break
+
         if first[row] < 0:
             kept[count] = row
             count += 1
@@ -150,14 +157,19 @@ def _share_enough(left, right, left_size, right_size, need, needs):
         need = needs[left_size + right_size]
     else:
         unshared = width - need
-    begin = end = both = 0
+
+    at_left = at_right = both = 0
     # How many ids of each side need no partner; negative at once if a set is too small, so no index overruns.
     spare_left, spare_right = left_size - need, right_size - need
-    while begin - both <= spare_left and end - both <= spare_right and begin + end - 2 * both <= unshared:
-        ahead, behind = left[begin], right[end]
-        both += int64(ahead == behind)
-        begin += int64(ahead <= behind)
-        end += int64(behind <= ahead)
+    while (
+        at_left - both <= spare_left
+        and at_right - both <= spare_right
+        and at_left + at_right - 2 * both <= unshared
+    ):
+        left_id, right_id = left[at_left], right[at_right]
+        both += int64(left_id == right_id)
+        at_left += int64(left_id <= right_id)
+        at_right += int64(right_id <= left_id)
         if both == need:
             return 1
     return 0
@@ -167,6 +179,7 @@ def _share_enough(left, right, left_size, right_size, need, needs):
 def _agree_enough(left, right, need):
     width = len(left)
     equal, begin = int64(0), 0
+
     # Blocks of constant length are compared by vector instructions: six times faster.
     while begin + _POSITIONS_AT_ONCE <= width:
         part = uint32(0)
@@ -178,6 +191,7 @@ def _agree_enough(left, right, need):
             return 1
         if equal + width - begin < need:
             return 0
+
     for position in range(begin, width):
         equal += int64(left[position] == right[position])
     return int(equal >= need)
@@ -187,20 +201,21 @@ def _agree_enough(left, right, need):
 def count_agreements(sketches, left, right, bands, rows):
     equal, runs = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
     for pair in range(len(left)):
-        one, other = sketches[left[pair]], sketches[right[pair]]
+        left_sketch, right_sketch = sketches[left[pair]], sketches[right[pair]]
         positions, matched = int64(0), int64(0)
-        for position in range(len(one)):
-            positions += int64(one[position] == other[position])
+        for position in range(len(left_sketch)):
+            positions += int64(left_sketch[position] == right_sketch[position])
         for band in range(bands):
             run = int64(1)
             for position in range(band * rows, (band + 1) * rows):
-                run &= int64(one[position] == other[position])
+                run &= int64(left_sketch[position] == right_sketch[position])
             matched += run
         equal[pair], runs[pair] = positions, matched
     return equal, runs
 
 
-_CELLS_PER_ID = 64
+# A pair is left to `runs.longest_run` after so many comparisons for each of its ids.
+_MAX_COMPARISONS_PER_ID = 64
 
 
 @compiled
@@ -208,7 +223,7 @@ def shared_bits(ids, offsets, left_rows, right_rows):
     maps = np.zeros((len(offsets) - 1, _WORDS), np.uint64)
     for document in range(len(maps)):
         for at in range(offsets[document], offsets[document + 1]):
-            bit = ids[at] & _LOW_BITS
+            bit = ids[at] & _BIT_MASK
             maps[document, bit >> _SIX] |= _ONE << (bit & _LOW_SIX)
     counts, shared = np.zeros(len(maps), np.int64), np.empty(len(left_rows), np.int64)
     for document in range(len(maps)):
@@ -219,10 +234,10 @@ def shared_bits(ids, offsets, left_rows, right_rows):
 
 
 @inlined
-def _bits_of_both(one, other):
+def _bits_of_both(left_map, right_map):
     count = int64(0)
     for word in range(_WORDS):
-        bits = one[word] & other[word]
+        bits = left_map[word] & right_map[word]
         bits -= (bits >> _ONE) & _PAIRS
         bits = (bits & _FOURS) + ((bits >> _TWO) & _FOURS)
         count += int64((((bits + (bits >> uint64(4))) & _EIGHTS) * _BYTES) >> uint64(56))
@@ -241,32 +256,34 @@ def longest_runs(ids, order, offsets, left_rows, right_rows):
 
 @compiled
 def _longest_run(ids, order, left, left_end, right, right_end):
-    """Walk along each maximal run from its first cell: two places of the same id, before which others differ."""
+    """Walk along each maximal run from its first ids: two places of the same id, before which the ids differ."""
     left_begin, right_begin = left, right
-    cells = _CELLS_PER_ID * (left_end - left + right_end - right)
+    comparisons_left = _MAX_COMPARISONS_PER_ID * (left_end - left + right_end - right)
     longest = int64(0)
     while left < left_end and right < right_end:
-        one, other = ids[order[left]], ids[order[right]]
-        if one != other:
-            left += int64(one < other)
-            right += int64(other < one)
+        id, right_id = ids[order[left]], ids[order[right]]
+        if id != right_id:
+            left += int64(id < right_id)
+            right += int64(right_id < id)
             continue
-        last = right
-        while last < right_end and ids[order[last]] == one:
-            last += 1
-        while left < left_end and ids[order[left]] == one:
-            for at in range(right, last):
+
+        # Compare each place of the id in the left document with each place in the right one.
+        right_last = right
+        while right_last < right_end and ids[order[right_last]] == id:
+            right_last += 1
+        while left < left_end and ids[order[left]] == id:
+            for at in range(right, right_last):
                 i, j = order[left], order[at]
-                cells -= 1
+                comparisons_left -= 1
                 if i > left_begin and j > right_begin and ids[i - 1] == ids[j - 1]:
                     continue
                 run = int64(1)
                 while i + run < left_end and j + run < right_end and ids[i + run] == ids[j + run]:
                     run += 1
-                cells -= run
+                comparisons_left -= run
                 longest = max(longest, run)
-                if cells < 0:
+                if comparisons_left < 0:
                     return int64(-1)
             left += 1
-        right = last
+        right = right_last
     return longest

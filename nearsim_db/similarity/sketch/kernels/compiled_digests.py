@@ -40,19 +40,21 @@ _ORDER = np.array(
 
 
 def digests(words, offsets, key):
-    found = np.empty((len(offsets) - 1, 2), np.uint64)
+    digest_words = np.empty((len(offsets) - 1, 2), np.uint64)
     key_block = np.zeros(int(_BLOCK_WORDS), np.uint64)
     key_block.view(np.uint8)[: len(key)] = np.frombuffer(key, np.uint8)
     parameters = np.uint64(0x01010000 | len(key) << 8 | _DIGEST_BYTES)
-    _digests(words, offsets, key_block, parameters, found)
-    return found.reshape(-1).view("V16")
+    _digests(words, offsets, key_block, parameters, digest_words)
+    return digest_words.reshape(-1).view("V16")
 
 
 @compiled
-def _digests(words, offsets, key_block, parameters, found):
+def _digests(words, offsets, key_block, parameters, digest_words):
+    # The state after the block of the key is the same for all documents.
     keyed, state, block = np.empty(8, np.uint64), np.empty(8, np.uint64), np.empty(16, np.uint64)
     _begin(keyed, parameters)
     _compress(keyed, key_block, _BLOCK_BYTES, uint64(0))
+
     for document in range(len(offsets) - 1):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if begin == end:
@@ -71,7 +73,7 @@ def _digests(words, offsets, key_block, parameters, found):
                     block[place] = uint64(0)
                 length = _BLOCK_BYTES + uint64(at + count - begin) * uint64(8)
                 _compress(state, block, length, ~uint64(0) if at + count == end else uint64(0))
-        found[document, 0], found[document, 1] = state[0], state[1]
+        digest_words[document, 0], digest_words[document, 1] = state[0], state[1]
 
 
 @compiled
@@ -82,20 +84,20 @@ def _begin(state, parameters):
 
 
 @compiled
-def _turned(value, bits):
+def _rotate_right(value, bits):
     return (value >> uint64(bits)) | (value << uint64(64 - bits))
 
 
 @compiled
 def _mix(a, b, c, d, first, second):
     a = a + b + first
-    d = _turned(d ^ a, 32)
+    d = _rotate_right(d ^ a, 32)
     c = c + d
-    b = _turned(b ^ c, 24)
+    b = _rotate_right(b ^ c, 24)
     a = a + b + second
-    d = _turned(d ^ a, 16)
+    d = _rotate_right(d ^ a, 16)
     c = c + d
-    b = _turned(b ^ c, 63)
+    b = _rotate_right(b ^ c, 63)
     return a, b, c, d
 
 
@@ -107,6 +109,7 @@ def _compress(state, block, length, is_last):
     v8, v9, v10, v11 = _INITIAL[0], _INITIAL[1], _INITIAL[2], _INITIAL[3]
     v12, v13 = _INITIAL[4] ^ length, _INITIAL[5]
     v14, v15 = _INITIAL[6] ^ is_last, _INITIAL[7]
+
     for at in range(_ROUNDS):
         order = _ORDER[at]
         v0, v4, v8, v12 = _mix(v0, v4, v8, v12, block[order[0]], block[order[1]])
@@ -117,6 +120,7 @@ def _compress(state, block, length, is_last):
         v1, v6, v11, v12 = _mix(v1, v6, v11, v12, block[order[10]], block[order[11]])
         v2, v7, v8, v13 = _mix(v2, v7, v8, v13, block[order[12]], block[order[13]])
         v3, v4, v9, v14 = _mix(v3, v4, v9, v14, block[order[14]], block[order[15]])
+
     state[0] ^= v0 ^ v8
     state[1] ^= v1 ^ v9
     state[2] ^= v2 ^ v10

@@ -41,23 +41,23 @@ def _throw(point, weight, limit, counts, ranks, values):
             slices = np.int64(min(height, np.ceil((weight - (breadth - 1)) / (breadth / height))))
             layers = np.int64(min(breadth, np.ceil((limit - (height - 1)) / (height / breadth))))
             block = point ^ (a << uint64(56) | b << uint64(48))
-            for one in range(slices):
+            for slice_no in range(slices):
                 for layer in range(layers):
-                    cell = fmix64(block ^ (uint64(one) << uint64(24) | uint64(layer)))
-                    _throw_cell(cell, one, layer, breadth, height, weight, limit, counts, ranks, values)
+                    cell = fmix64(block ^ (uint64(slice_no) << uint64(24) | uint64(layer)))
+                    _throw_cell(cell, slice_no, layer, breadth, height, weight, limit, counts, ranks, values)
             b, height = b + uint64(1), height * 2
         a, breadth = a + uint64(1), breadth * 2
 
 
 @inlined
-def _throw_cell(cell, one, layer, breadth, height, weight, limit, counts, ranks, values):
+def _throw_cell(cell, slice_no, layer, breadth, height, weight, limit, counts, ranks, values):
     k = uint64(uint32(len(ranks)))
     dart, word = 0, cell
     while dart < len(counts) and counts[dart] <= cell:
         within = fmix64(word + _GOLDEN)
         word += _GOLDEN + _GOLDEN
         dart += 1
-        at = (breadth - 1) + (float64(one) + float64(within >> _HALF) * _UNIT) * (breadth / height)
+        at = (breadth - 1) + (float64(slice_no) + float64(within >> _HALF) * _UNIT) * (breadth / height)
         rank = (height - 1) + (float64(layer) + float64(within & _LOW) * _UNIT) * (height / breadth)
         if at < weight and rank < limit:
             chosen = fmix64(word)
@@ -76,7 +76,7 @@ def projections(ids, offsets, whole, directions, k):
 
 @compiled
 def _draw(ids, at, mask, drawn):
-    """Draw the words of one id. Kept separate from their use so that drawing is vectorised."""
+    """Draw the words of one id; a loop that only draws is vectorised."""
     state = fmix64(ids[at] ^ mask)
     for word in range(len(drawn)):
         drawn[word] = fmix64(state + uint64(word + 1) * _GOLDEN)
@@ -94,9 +94,10 @@ def _project_signs(ids, offsets, whole, directions, words, sums):
             total += weight
             for word in range(words):
                 bits = drawn[word]
-                own = row[64 * word : 64 * word + 64]
+                components = row[64 * word : 64 * word + 64]
                 for place in range(64):
-                    own[place] += weight & -int64((bits >> uint64(place)) & uint64(1))
+                    components[place] += weight & -int64((bits >> uint64(place)) & uint64(1))
+
         # The sum over + bits, converted to the sum with both signs.
         for position in range(len(row)):
             row[position] = 2 * row[position] - total

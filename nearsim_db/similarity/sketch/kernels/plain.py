@@ -25,20 +25,21 @@ from nearsim_db.similarity.sketch.kernels.plain_minhash import minimum_prime32 a
 
 _ROWS_AT_ONCE = 256
 _DIGEST_BYTES = 16
-_HASHED_AT_ONCE = 2_047  # bytes; for more, hashlib gives up the interpreter's lock, and waits for it
+# For more bytes hashlib gives up the interpreter's lock, and then waits for it.
+_MAX_BYTES_WITH_LOCK = 2_047
 _HALF = np.uint64(32)
 _LOW_56 = np.uint64((1 << 56) - 1)
 
 
 def digests(words: Hashes, offsets: Ints, key: bytes) -> NDArray[np.void]:
     """Return a keyed BLAKE2b digest of 16 bytes of each document's words, uint64, ragged."""
-    # Copied for each document, which takes less time than to hash the key again.
-    empty, content = blake2b(digest_size=_DIGEST_BYTES, key=key), words.view(np.uint8).data
+    # Copying the keyed state for each document takes less time than hashing the key again.
+    keyed, content = blake2b(digest_size=_DIGEST_BYTES, key=key), words.view(np.uint8).data
     joined = bytearray()
     for begin, end in pairwise((offsets * words.itemsize).tolist()):
-        digest = empty.copy()
-        for at in range(begin, end, _HASHED_AT_ONCE):
-            digest.update(content[at : min(end, at + _HASHED_AT_ONCE)])
+        digest = keyed.copy()
+        for at in range(begin, end, _MAX_BYTES_WITH_LOCK):
+            digest.update(content[at : min(end, at + _MAX_BYTES_WITH_LOCK)])
         joined += digest.digest()
     return np.frombuffer(joined, f"V{_DIGEST_BYTES}")
 
@@ -98,16 +99,17 @@ def sums(ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) -
     Each sum starts at 0 and adds one feature after the other by ascending id, rounding to float64 at every
     step. So a pair has the same sums in any batch, and in either order.
     """
-    found = np.zeros((4, len(left)))
+    totals = np.zeros((4, len(left)))
     sizes = np.diff(offsets)
     ends = np.cumsum(sizes[left] + sizes[right])
+
     begin = 0
     while begin < len(left):
         before = int(ends[begin - 1]) if begin else 0
         end = max(begin + 1, int(np.searchsorted(ends, before + _FEATURES_AT_ONCE, side="right")))
-        found[:, begin:end] = _sums(ids, weights, offsets, left[begin:end], right[begin:end])
+        totals[:, begin:end] = _sums(ids, weights, offsets, left[begin:end], right[begin:end])
         begin = end
-    return Sums(*found)
+    return Sums(*totals)
 
 
 def _sums(ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) -> list[Floats]:
@@ -116,14 +118,15 @@ def _sums(ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) 
     right_at, right_of = _feature_places(offsets, right)
     places, pair_of = np.concatenate((left_at, right_at)), np.concatenate((left_of, right_of))
     order = np.lexsort((ids[places], pair_of))
-    own_ids, pair_of = ids[places][order], pair_of[order]
+    sorted_ids, pair_of = ids[places][order], pair_of[order]
+
     # The two weights of a shared id are adjacent.
-    is_first = are_fresh(pair_of, own_ids)
-    feature, is_unattended = np.cumsum(is_first) - 1, order < len(left_at)
-    one, other = np.zeros((2, int(is_first.sum())))
-    one[feature[is_unattended]] = weights[places[order[is_unattended]]]
-    other[feature[~is_unattended]] = weights[places[order[~is_unattended]]]
-    terms = (one * other, np.minimum(one, other), np.maximum(one, other), (one - other) * (one - other))
+    is_first = are_fresh(pair_of, sorted_ids)
+    feature, is_of_left = np.cumsum(is_first) - 1, order < len(left_at)
+    x, y = np.zeros((2, int(is_first.sum())))
+    x[feature[is_of_left]] = weights[places[order[is_of_left]]]
+    y[feature[~is_of_left]] = weights[places[order[~is_of_left]]]
+    terms = (x * y, np.minimum(x, y), np.maximum(x, y), (x - y) * (x - y))
     return [add_up(pair_of[is_first], term, pairs) for term in terms]
 
 
@@ -134,7 +137,7 @@ def add_up(owners: Ints, terms: Floats, count: int) -> Floats:
 
 
 def _feature_places(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return the positions of the features of some documents, and each one's index into `rows`."""
+    """Return the places of the features of documents, and for each the index into `rows` of its document."""
     sizes = offsets[rows + 1] - offsets[rows]
     of = np.repeat(np.arange(len(rows)), sizes)
     return places_of(offsets[rows], sizes), of
@@ -146,7 +149,7 @@ _LINKS_AT_ONCE = 1 << 14
 def first_links(keys: Ints, by_band: bool, buckets: Ints, left: Ints, right: Ints, full: FullRows) -> Mask:
     """Return which of m links are the first of their pair: no bucket before `buckets[i]` links its two rows.
 
-    The order of buckets is that of their products with GOLDEN, modulo 2^64, in which each band is as often first.
+    Buckets are ordered by the product of their key with GOLDEN, modulo 2^64, so that no band is first more often.
 
     `keys` is (n, bands), ascending in each row, or with `by_band` such that equal keys are in equal columns. Rows
     `left[i]` < `right[i]` share a bucket if they share its key; it links them if it is not in `full` or
@@ -171,9 +174,9 @@ def _linked_before(
         shared &= np.stack([(right == key[:, None]).any(axis=1) for key in left.T], axis=1)
     links, bands = np.nonzero(shared)
     if len(full.keys):
-        own = left[links, bands]
-        at = np.searchsorted(full.keys, own).clip(max=len(full.keys) - 1)
-        links = links[(full.keys[at] != own) | (left_rows[links] < full.ends[at])]
+        shared_keys = left[links, bands]
+        at = np.searchsorted(full.keys, shared_keys).clip(max=len(full.keys) - 1)
+        links = links[(full.keys[at] != shared_keys) | (left_rows[links] < full.ends[at])]
     linked = np.zeros(len(left), bool)
     linked[links] = True
     return linked
@@ -184,24 +187,24 @@ def first_ragged_links(
 ) -> Mask:
     """Return what `first_links` returns for rows keys[offsets[i]:offsets[i + 1]], each ascending, below 2^63."""
     first = np.empty(len(buckets), bool)
-    for link, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-        mine, others = (keys[offsets[row] : offsets[row + 1]] for row in (one, other))
-        shared = np.intersect1d(mine, others, assume_unique=True).view(np.int64)[None]
-        own = slice(link, link + 1)
-        first[link] = not _linked_before(shared, shared, True, buckets[own], left[own], full)[0]
+    for link, (left_row, right_row) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        left_keys, right_keys = (keys[offsets[row] : offsets[row + 1]] for row in (left_row, right_row))
+        shared = np.intersect1d(left_keys, right_keys, assume_unique=True).view(np.int64)[None]
+        part = slice(link, link + 1)
+        first[link] = not _linked_before(shared, shared, True, buckets[part], left[part], full)[0]
     return first
 
 
 def window_minima(points: Hashes, offsets: Ints, windows: Ints) -> tuple[Hashes, Ints]:
-    """Return the least point of each `windows[i]` consecutive ones of document i: distinct and ascending, ragged.
+    """Return the low 56 bits of the least point of each `windows[i]` consecutive points of document i.
 
-    Of each the low 56 bits. A document with fewer points is one window.
+    They are distinct and ascending in each document, as values and offsets. A document with fewer points is one window.
     """
-    found = [
+    minima_by_document = [
         np.unique(_least_of_windows(points[begin:end], min(window, end - begin)) & _LOW_56)
         for (begin, end), window in zip(pairwise(offsets.tolist()), windows.tolist(), strict=True)
     ]
-    minima = Ragged.of(found)
+    minima = Ragged.of(minima_by_document)
     return minima.values, minima.offsets
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearsim_db.similarity.arrays import Hashes, Ints, Mask
-from nearsim_db.similarity.sketch.kernels import BITS, KnownPairs, Merged
+from nearsim_db.similarity.sketch.kernels import BITS_PER_MAP, KnownPairs, Merged
 
 _PAIRS_AT_ONCE = 4_096
 
@@ -22,8 +22,8 @@ def first_similar_sorted(
     k ids, a and b of them, needs[a + b] of all.
     """
     width = sketches.shape[1]
-    own = first_of_equals(sketches)
-    sizes = own.sum(axis=1)
+    is_distinct = first_of_equals(sketches)
+    sizes = is_distinct.sum(axis=1)
     spare = sizes - _least_shared(sizes, width, need, needs)
     first_ids = _FirstIds(sketches, (np.arange(width) <= spare[:, None]) & present[:, None])
     ids, indexes = _numbered(sketches, first_ids.is_repeated)
@@ -32,12 +32,14 @@ def first_similar_sorted(
     def share_enough(row: int, others: Ints) -> Mask:
         in_row[indexes[row]] = True
         shared = in_row.take(indexes[others])
-        shared &= own[others]
+        shared &= is_distinct[others]
         in_row[indexes[row]] = False
+
         small = (sizes[row] < width) & (sizes[others] < width)
         enough: Mask = np.count_nonzero(shared, axis=1) >= np.where(
             small, needs[sizes[row] + sizes[others]], need
         )
+        # Of larger sets only ids among the k smallest of the union count.
         if (large := enough & ~small).any():
             place = (shared[large].cumsum(axis=1) < need).sum(axis=1)
             before = np.searchsorted(sketches[row], sketches[others[large], place])
@@ -52,17 +54,17 @@ def first_similar_sorted(
 
 
 def _least_shared(sizes: Ints, width: int, need: int, needs: Ints) -> Ints:
-    """Return how many ids each row shares at least with any similar one, whatever the size of that."""
-    least = np.full(width + 1, need, np.int64)
+    """Return how many ids each row shares at least with a similar row of any size."""
+    min_shared = np.full(width + 1, need, np.int64)
     others = np.arange(1, width)
     for size in np.unique(sizes[sizes < width]).tolist():
         shared = needs[size + others]
-        least[size] = min(need, shared[shared <= np.minimum(size, others)].min())
-    return least[sizes]
+        min_shared[size] = min(need, shared[shared <= np.minimum(size, others)].min())
+    return min_shared[sizes]
 
 
 def _numbered(sketches: NDArray[Any], rows: Mask) -> tuple[int, Ints]:
-    """Number the ids of some rows from 0; return how many there are, and their numbers in the place of the ids."""
+    """Number the ids of `rows` from 0; return how many there are, and their numbers in the place of the ids."""
     numbers = np.zeros(sketches.shape, np.int64)
     ids, inverse = np.unique(sketches[rows], return_inverse=True)
     numbers[rows] = inverse.reshape(-1, sketches.shape[1])
@@ -72,37 +74,40 @@ def _numbered(sketches: NDArray[Any], rows: Mask) -> tuple[int, Ints]:
 class _FirstIds:
     """The first ids of each row, of which two similar rows have at least one in common.
 
-    Of a ids, r of them shared, only a - r are not, so one of the first a - r + 1 is shared; and the least shared id of
-    two rows is among the first of both (prefix filtering: Chaudhuri, Ganti and Kaushik 2006). `is_repeated`: the rows
-    that have one in common with any other row.
+    If r of a ids are shared, only a - r are not, so one of the first a - r + 1 is shared; and the least shared id of
+    two rows is among the first of both (prefix filtering: Chaudhuri, Ganti and Kaushik 2006).
     """
 
-    def __init__(self, sketches: NDArray[Any], read: Mask) -> None:
-        rows, ids = np.nonzero(read)[0], sketches[read]
+    def __init__(self, sketches: NDArray[Any], are_first: Mask) -> None:
+        rows, ids = np.nonzero(are_first)[0], sketches[are_first]
         order = np.argsort(ids)
         equal = ids[order[1:]] == ids[order[:-1]]
         is_repeated = np.zeros(len(order), bool)
         is_repeated[1:] |= equal
         is_repeated[:-1] |= equal
         repeated = order[is_repeated]
+
+        # The rows that have a first id in common with any other row.
         self.is_repeated = np.zeros(len(sketches), bool)
         self.is_repeated[rows[repeated]] = True
         self._ids: dict[int, list[int]] = {}
-        for row, one in zip(rows[repeated].tolist(), ids[repeated].tolist(), strict=True):
-            self._ids.setdefault(row, []).append(one)
+        for row, id in zip(rows[repeated].tolist(), ids[repeated].tolist(), strict=True):
+            self._ids.setdefault(row, []).append(id)
         self._places: dict[int, list[int]] = {}
-        self._known = 0
+        self._indexed = 0
 
     def places_in_common(self, row: int, others: Ints) -> Ints:
         """Return the places in `others` of the rows that may have a first id in common with a row, ascending.
 
         From call to call `others` may only get longer.
         """
-        for place in range(self._known, len(others)):
-            for one in self._ids.get(int(others[place]), ()):
-                self._places.setdefault(one, []).append(place)
-        self._known = len(others)
-        places = [self._places[one] for one in self._ids.get(row, ()) if one in self._places]
+        for place in range(self._indexed, len(others)):
+            for id in self._ids.get(int(others[place]), ()):
+                self._places.setdefault(id, []).append(place)
+        self._indexed = len(others)
+
+        places = [self._places[id] for id in self._ids.get(row, ()) if id in self._places]
+        # Long lists are not merged: any row with a repeated first id is then a candidate.
         if sum(map(len, places)) > len(others):
             return np.flatnonzero(self.is_repeated[others])
         return np.array(sorted(set().union(*places)), np.int64)
@@ -124,19 +129,19 @@ def _first_similar(size: int, decided: KnownPairs, alike: Callable[[int, Ints], 
     first, kept = np.full(size, -1, np.int64), np.empty(size, np.int64)
     count = 0
     for row in range(size):
-        found = alike(row, kept[:count]).tolist()
+        similar = alike(row, kept[:count]).tolist()
         if known:
             pairs = [(place, row * size + other) for place, other in enumerate(kept[:count].tolist())]
-            found = [place for place, pair in pairs if known.get(pair, place in found)]
-        if found:
-            first[row] = kept[found[0]]
+            similar = [place for place, pair in pairs if known.get(pair, place in similar)]
+        if similar:
+            first[row] = kept[similar[0]]
         else:
             kept[count] = row
             count += 1
     return first
 
 
-_BYTES_AT_ONCE = 1 << 24  # of sketches on each side
+_SKETCH_BYTES_AT_ONCE = 1 << 24
 
 
 def count_agreements(
@@ -147,7 +152,7 @@ def count_agreements(
     `left` and `right` are rows of `sketches`, (n, k).
     """
     equal, runs = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
-    step = max(1, _BYTES_AT_ONCE // max(1, sketches[:1].nbytes))
+    step = max(1, _SKETCH_BYTES_AT_ONCE // max(1, sketches[:1].nbytes))
     for at in range(0, len(left), step):
         part = slice(at, at + step)
         same = sketches[left[part]] == sketches[right[part]]
@@ -189,30 +194,32 @@ def merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
 def _merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
     width = left.shape[1]
     rows = np.concatenate((left, right), axis=1)
-    own = np.concatenate((first_of_equals(left), first_of_equals(right)), axis=1)
-    small = ~own[:, width - 1] & ~own[:, -1]
+    is_distinct = np.concatenate((first_of_equals(left), first_of_equals(right)), axis=1)
+    # A row of fewer than k ids is padded with its last one.
+    small = ~is_distinct[:, width - 1] & ~is_distinct[:, -1]
     bound = np.where(small, 2 * width, limit)
     order = np.argsort(rows, axis=1, kind="stable")
     rank = np.cumsum(first_of_equals(np.take_along_axis(rows, order, axis=1)), axis=1)
-    is_counted = np.take_along_axis(own, order, axis=1) & (rank <= bound[:, None])
+    is_counted = np.take_along_axis(is_distinct, order, axis=1) & (rank <= bound[:, None])
     of_left = (is_counted & (order < width)).sum(axis=1, dtype=np.int64)
     of_right = (is_counted & (order >= width)).sum(axis=1, dtype=np.int64)
     return Merged(of_left, of_right, of_left + of_right - np.minimum(rank[:, -1], bound))
 
 
 def first_of_equals(rows: NDArray[Any]) -> Mask:
+    """Return which values of sorted rows differ from the value before them: bool of the same shape."""
     first = np.ones(rows.shape, bool)
     first[:, 1:] = rows[:, 1:] != rows[:, :-1]
     return first
 
 
 def shared_bits(ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> tuple[Ints, Ints]:
-    """Return the bits of each document, and those that documents left_rows[i] and right_rows[i] share.
+    """Count the bits of each document, and the bits that documents left_rows[i] and right_rows[i] share.
 
-    An id sets the bit of its lowest digits, of BITS in all.
+    A document has a map of bits, in which each id sets the bit of its number modulo BITS_PER_MAP.
     """
-    bits = np.zeros((len(offsets) - 1, BITS), np.bool_)
-    bits[np.repeat(np.arange(len(bits)), np.diff(offsets)), ids & np.uint64(BITS - 1)] = True
+    bits = np.zeros((len(offsets) - 1, BITS_PER_MAP), np.bool_)
+    bits[np.repeat(np.arange(len(bits)), np.diff(offsets)), ids & np.uint64(BITS_PER_MAP - 1)] = True
     maps = np.packbits(bits, axis=1).view(np.uint64)
     shared = np.empty(len(left_rows), np.int64)
     for at in range(0, len(shared), _PAIRS_AT_ONCE):

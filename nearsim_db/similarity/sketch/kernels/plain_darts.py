@@ -18,19 +18,19 @@ _LOW = np.uint64(2**32 - 1)
 _UNIT = 2.0**-32
 
 
-class _Rows(NamedTuple):
-    """Ids of some documents: their hashes, weights, the rows of their documents, and these documents' limits."""
+class _Points(NamedTuple):
+    """The ids of some documents."""
 
-    points: Hashes
+    points: Hashes  # hashes of the ids
     weights: Floats
-    rows: Ints
-    limits: Floats
+    rows: Ints  # of their documents
+    limits: Floats  # ranks below which darts of their documents are searched
 
-    def take(self, chosen: Mask | Ints) -> "_Rows":
-        return _Rows(self.points[chosen], self.weights[chosen], self.rows[chosen], self.limits[chosen])
+    def take(self, chosen: Mask | Ints) -> "_Points":
+        return _Points(self.points[chosen], self.weights[chosen], self.rows[chosen], self.limits[chosen])
 
 
-class _Best(NamedTuple):
+class _Winners(NamedTuple):
     """The lowest ranks (n, k), infinite if no dart was thrown, and the values of their darts."""
 
     ranks: Floats
@@ -69,50 +69,57 @@ def _throw_all(
     unfinished = np.unique(rows)
     while len(unfinished):
         kept = np.isin(rows, unfinished)
-        own = _Rows(points[kept], weights[kept], np.searchsorted(unfinished, rows[kept]), limits[rows[kept]])
+        rows_of_kept = np.searchsorted(unfinished, rows[kept])
+        thrown = _Points(points[kept], weights[kept], rows_of_kept, limits[rows[kept]])
         shape = len(unfinished), k
-        best = _Best(np.full(shape, np.inf), np.full(shape, _LOW, np.uint32))
-        for a, b, block in _blocks(own):
-            _throw(block, a, b, counts, best)
-        finished = np.isfinite(best.ranks).all(axis=1)
-        values[unfinished[finished]] = best.values[finished]
+        winners = _Winners(np.full(shape, np.inf), np.full(shape, _LOW, np.uint32))
+        for a, b, block in _blocks(thrown):
+            _throw(block, a, b, counts, winners)
+
+        finished = np.isfinite(winners.ranks).all(axis=1)
+        values[unfinished[finished]] = winners.values[finished]
         unfinished, limits = unfinished[~finished], limits * 2
     return values
 
 
-def _blocks(own: _Rows) -> Iterator[tuple[int, int, _Rows]]:
-    """Yield the blocks that reach below weights and limits, with the ids for which they do."""
+def _blocks(points: _Points) -> Iterator[tuple[int, int, _Points]]:
+    """Yield the blocks (a, b) that begin below weights and limits, with the ids for which they do."""
     a = 0
-    while len(own.points):
-        rest, b = own, 0
-        while len(rest.points):
-            yield a, b, rest
+    while len(points.points):
+        below_limit, b = points, 0
+        while len(below_limit.points):
+            yield a, b, below_limit
             b += 1
-            rest = rest.take(2.0**b - 1 < rest.limits)
+            below_limit = below_limit.take(2.0**b - 1 < below_limit.limits)
         a += 1
-        own = own.take(2.0**a - 1 < own.weights)
+        points = points.take(2.0**a - 1 < points.weights)
 
 
-def _throw(block: _Rows, a: int, b: int, counts: Hashes, best: _Best) -> None:
-    """Throw the darts of block (a, b) for some ids."""
+def _throw(block: _Points, a: int, b: int, counts: Hashes, winners: _Winners) -> None:
+    """Throw the darts of block (a, b) for its ids."""
     breadth, height = 2.0**a, 2.0**b
     slices = np.ceil((block.weights - (breadth - 1)) / (breadth / height)).clip(max=height).astype(np.int64)
     layers = np.ceil((block.limits - (height - 1)) / (height / breadth)).clip(max=breadth).astype(np.int64)
+
+    # The hash of a cell gives the number of its darts.
     cells = _ranges(slices * layers)
-    one, layer = np.divmod(cells.places, layers[cells.owners])
-    keys = (one << 24 | layer).view(np.uint64) | np.uint64(a << 56 | b << 48)
+    slice_, layer = np.divmod(cells.places, layers[cells.owners])
+    keys = (slice_ << 24 | layer).view(np.uint64) | np.uint64(a << 56 | b << 48)
     hashes = fmix64(block.points[cells.owners] ^ keys)
     darts = _ranges(np.searchsorted(counts, hashes, side="right"))
-    one, layer, owners = one[darts.owners], layer[darts.owners], cells.owners[darts.owners]
+    slice_, layer, owners = slice_[darts.owners], layer[darts.owners], cells.owners[darts.owners]
+
+    # The words of a dart give its place in the cell, its position and its value.
     words = hashes[darts.owners] + darts.places.view(np.uint64) * np.uint64(2 * GOLDEN % 2**64)
     within = fmix64(words + np.uint64(GOLDEN))
-    at = (breadth - 1) + (one + (within >> _HALF) * _UNIT) * (breadth / height)
+    at = (breadth - 1) + (slice_ + (within >> _HALF) * _UNIT) * (breadth / height)
     ranks = (height - 1) + (layer + (within & _LOW) * _UNIT) * (height / breadth)
     inside = (at < block.weights[owners]) & (ranks < block.limits[owners])
     chosen = fmix64(words[inside] + np.uint64(2 * GOLDEN % 2**64))
-    k = best.ranks.shape[1]
+
+    k = winners.ranks.shape[1]
     positions = ((chosen >> _HALF) * np.uint64(k) >> _HALF).view(np.int64)
-    _keep_least(block.rows[owners[inside]] * k + positions, ranks[inside], chosen.astype(np.uint32), best)
+    _keep_lowest(block.rows[owners[inside]] * k + positions, ranks[inside], chosen.astype(np.uint32), winners)
 
 
 class _Ranges(NamedTuple):
@@ -127,12 +134,12 @@ def _ranges(sizes: Ints) -> _Ranges:
     return _Ranges(np.arange(len(owners)) - (np.cumsum(sizes) - sizes)[owners], owners)
 
 
-def _keep_least(places: Ints, ranks: Floats, values: NDArray[np.uint32], best: _Best) -> None:
+def _keep_lowest(places: Ints, ranks: Floats, values: NDArray[np.uint32], winners: _Winners) -> None:
     """Keep the lowest rank of each place; of equal ranks the lowest value."""
-    least_ranks, least_values = best.ranks.reshape(-1), best.values.reshape(-1)
-    before = least_ranks[places]
-    np.minimum.at(least_ranks, places, ranks)
-    now = least_ranks[places]
-    least_values[places[now < before]] = _LOW
+    lowest_ranks, lowest_values = winners.ranks.reshape(-1), winners.values.reshape(-1)
+    before = lowest_ranks[places]
+    np.minimum.at(lowest_ranks, places, ranks)
+    now = lowest_ranks[places]
+    lowest_values[places[now < before]] = _LOW
     winning = ranks == now
-    np.minimum.at(least_values, places[winning], values[winning])
+    np.minimum.at(lowest_values, places[winning], values[winning])

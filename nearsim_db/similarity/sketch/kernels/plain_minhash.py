@@ -106,6 +106,7 @@ def _hash_all(points: Hashes, lengths: Ints, hash_rounds: HashRounds) -> Hashes:
     cells = np.full((len(lengths), k), _EMPTY)
     cells[lengths == 0] = 0
     first_cell = np.repeat(np.arange(len(lengths)) * k, lengths)
+
     for round_no in range(len(hash_rounds.masks)):
         for at in range(0, len(points), _IDS_AT_ONCE):
             part = slice(at, at + _IDS_AT_ONCE)
@@ -113,6 +114,8 @@ def _hash_all(points: Hashes, lengths: Ints, hash_rounds: HashRounds) -> Hashes:
         unfinished = (cells == _EMPTY).any(axis=1)
         if not unfinished.any():
             return cells
+
+        # Only documents with empty positions are thrown again.
         kept = np.repeat(unfinished, lengths)
         points, first_cell = points[kept], first_cell[kept]
         lengths = np.where(unfinished, lengths, 0)

@@ -15,10 +15,10 @@ CROSS JOIN LATERAL (
 WHERE anchor.doc_ids IS NOT NULL
 
 -- name: look_up_candidates
--- The candidate relation for some heads, bounded, in one statement: rows as in the statement for one server. The limit
--- in each bucket is pushed down because all rows of a bucket are on one shard; the outer one, which this needs, is none.
--- Only the shards of its buckets are asked. Index-only. Relies on the index on (bucket_hash, doc_id).
-SELECT query.place - 1, found.members
+-- The candidate relation for some heads, bounded, in one statement: rows as in the statement for one server. The limit in
+-- each bucket is pushed down because all rows of a bucket are on one shard; Citus needs the outer LIMIT, which is the
+-- largest number. Asks only the shards of the buckets. Index-only. Relies on the index on (bucket_hash, doc_id).
+SELECT query.place - 1, bucket.members
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) WITH ORDINALITY
     AS query (doc_id, bucket_hash, place)
 CROSS JOIN LATERAL (
@@ -28,7 +28,7 @@ CROSS JOIN LATERAL (
         ORDER BY doc_id LIMIT NULLIF(%(bucket_limit)s, 0) + 1
     ) AS first
     GROUP BY bucket_hash HAVING bool_or(doc_id <> query.doc_id)
-) AS found
+) AS bucket
 LIMIT 9223372036854775807
 
 -- name: delete_bands
@@ -40,8 +40,8 @@ WHERE {of_generation} AND band.bucket_hash = target.bucket_hash AND band.doc_id 
     AND {in_buckets}
 
 -- name: look_up_members
--- A slice of the members of buckets over the limit of which a head is an anchor, in doc_id order. Index-only and bounded.
--- Relies on the index on (bucket_hash, doc_id).
+-- A slice, in doc_id order, of the members that are no anchors, of buckets over the limit of which a head is an anchor.
+-- Index-only and bounded. Relies on the index on (bucket_hash, doc_id).
 SELECT DISTINCT member.doc_id
 FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
 CROSS JOIN LATERAL (
@@ -63,8 +63,8 @@ ORDER BY member.doc_id LIMIT %(batch)s
 
 -- name: read_anchors
 -- Anchors of some buckets, and whether a bucket has more members. Relies on the index on (bucket_hash, doc_id).
-SELECT found.bucket_hash, found.doc_id, found.members > %(bucket_limit)s
-FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS q (bucket_hash)) AS bucket
+SELECT member.bucket_hash, member.doc_id, member.members > %(bucket_limit)s
+FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)) AS bucket
 CROSS JOIN LATERAL (
     SELECT bucket_hash, doc_id, row_number() OVER (PARTITION BY bucket_hash ORDER BY doc_id) AS place,
         count(*) OVER (PARTITION BY bucket_hash) AS members
@@ -73,13 +73,13 @@ CROSS JOIN LATERAL (
             AND {in_buckets}
         ORDER BY doc_id LIMIT %(bucket_limit)s + 1
     ) AS first
-) AS found
-WHERE found.place <= %(bucket_limit)s
+) AS member
+WHERE member.place <= %(bucket_limit)s
 LIMIT 9223372036854775807
 
 -- name: find_full_buckets
--- Bucket count, largest size, and the buckets over the limit in order, each with its size and its last anchor; counted
--- on the nodes. Reads the whole index on (bucket_hash, doc_id) twice.
+-- Number of buckets, size of the largest one, and the hashes, sizes and last anchors of the buckets over the limit, in
+-- order; counted on the nodes. Reads the whole index on (bucket_hash, doc_id) twice.
 WITH total AS MATERIALIZED (
     SELECT count(*) AS buckets, coalesce(max(members), 0) AS largest
     FROM (SELECT bucket_hash, count(*) AS members FROM {band} AS band GROUP BY bucket_hash) AS counted
@@ -93,8 +93,8 @@ SELECT (SELECT buckets FROM total), (SELECT largest FROM total),
 FROM hot
 
 -- name: find_missing_bands
--- Documents with a missing band row. Relies on the index on (bucket_hash, doc_id), probed for each.
-WITH found AS MATERIALIZED (
+-- Documents that lack a band row. Relies on the index on (bucket_hash, doc_id), probed for each row.
+WITH existing AS MATERIALIZED (
     SELECT band.doc_id, band.bucket_hash
     FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS requested (doc_id, bucket_hash)
     JOIN {band} AS band ON band.bucket_hash = requested.bucket_hash AND band.doc_id = requested.doc_id
@@ -103,12 +103,12 @@ WITH found AS MATERIALIZED (
 SELECT DISTINCT doc_id FROM (
     SELECT doc_id, bucket_hash
     FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS requested (doc_id, bucket_hash)
-    EXCEPT SELECT doc_id, bucket_hash FROM found
+    EXCEPT SELECT doc_id, bucket_hash FROM existing
 ) AS missing
 
 -- name: read_large_buckets
--- Largest buckets of two or more members with their first members; and over all such buckets: number, number over the
--- limit (0: no limit) and links left out. Relies on the index on (bucket_hash, doc_id).
+-- The largest buckets of two or more members with the names of their first members; and of all such buckets: number, number
+-- over the limit (0: no limit), links left out. Relies on the index on (bucket_hash, doc_id).
 WITH bucket AS MATERIALIZED (
     SELECT bucket_hash, members,
         CASE WHEN %(bucket_limit)s > 0 AND members > %(bucket_limit)s
@@ -117,9 +117,9 @@ WITH bucket AS MATERIALIZED (
 ), large AS MATERIALIZED (
     SELECT * FROM bucket ORDER BY members DESC, bucket_hash LIMIT %(amount)s
 ), member AS MATERIALIZED (
-    SELECT found.bucket_hash, found.doc_id FROM large CROSS JOIN LATERAL (
+    SELECT first.bucket_hash, first.doc_id FROM large CROSS JOIN LATERAL (
         SELECT bucket_hash, doc_id FROM {band} AS band WHERE bucket_hash = large.bucket_hash ORDER BY doc_id LIMIT %(members)s
-    ) AS found
+    ) AS first
     LIMIT 9223372036854775807
 )
 SELECT large.bucket_hash, large.members, large.left_out, (
@@ -132,8 +132,8 @@ FROM large
 ORDER BY large.members DESC, large.bucket_hash
 
 -- name: read_shared_buckets
--- The buckets that two documents share, rows as in the statement for one server; the heads of each are counted on its
--- shard. Relies on the leaf's keys and on the index on (bucket_hash, doc_id).
+-- The buckets that two documents share, rows as in the statement for one server; the heads of each bucket are counted on
+-- its shard. Relies on the leaf's keys and on the index on (bucket_hash, doc_id).
 WITH shared AS MATERIALIZED (
     SELECT least(left_signature.head_id, right_signature.head_id) AS head_id, shared.bucket_hash
     FROM {shared_buckets}

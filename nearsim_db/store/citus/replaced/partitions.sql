@@ -3,6 +3,6 @@
 ALTER TABLE {parent} DETACH PARTITION {leaf}
 
 -- name: measure_bands
--- Size of a table of band rows, on the nodes; citus_total_relation_size would ask the coordinator, too.
+-- Size of a table of band rows on the nodes; citus_total_relation_size would also ask the coordinator.
 SELECT CAST(sum(CAST(result AS bigint)) AS bigint) FROM pg_catalog.run_command_on_shards(
     CAST(%(band)s AS regclass), $command$SELECT pg_catalog.pg_total_relation_size('%%s')$command$)
