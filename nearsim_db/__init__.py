@@ -38,6 +38,8 @@ from nearsim_db.records import (
 )
 
 if TYPE_CHECKING:
+    from nearsim_db.analysis.pair_scores import PairScore, score
+
     __version__: str
     from nearsim_db.async_index import AsyncIndex
     from nearsim_db.deduplication.rows import Deduped, RemovedRow, dedupe
@@ -93,6 +95,7 @@ __all__ = [
     "NotFoundError",
     "OnDuplicate",
     "Pair",
+    "PairScore",
     "PoolError",
     "Recipe",
     "RecipeConflictError",
@@ -109,6 +112,7 @@ __all__ = [
     "__version__",
     "dedupe",
     "presets",
+    "score",
 ]
 
 _RECIPE = "nearsim_db.similarity.recipe"
@@ -122,6 +126,8 @@ _LAZY = {
     "IndexedProfile": "nearsim_db.search.answers",
     "RemovedRow": "nearsim_db.deduplication.rows",
     "dedupe": "nearsim_db.deduplication.rows",
+    "PairScore": "nearsim_db.analysis.pair_scores",
+    "score": "nearsim_db.analysis.pair_scores",
     "Recipe": _RECIPE,
     "Bands": _RECIPE,
     "ClusterRules": _RECIPE,

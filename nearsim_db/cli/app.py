@@ -49,6 +49,10 @@ _PANELS = {
             "--collection products -k 1 --mutual --across source, or: nearsim nearest new.csv --in products",
         ),
         "passages": ("queries", "story-17 story-18 --json, or: nearsim passages story-17 --spread"),
+        "score": (
+            "score",
+            "pairs.csv --left-field question1 --right-field question2 --preset records --output scores.csv",
+        ),
         "cut": ("cut", "stories.jsonl --output cut.jsonl --cuts cuts.jsonl"),
         "why": ("queries", "story-17 story-18"),
         "why-not": ("queries", "story-17 story-19 --collection news"),

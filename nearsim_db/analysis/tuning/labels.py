@@ -79,6 +79,11 @@ def write_labels(path: Path, pairs: Iterable[tuple[str, str, bool]]) -> None:
         stream.write(table.getvalue().encode())
 
 
+def label_of(text: str) -> bool | None:
+    """Return whether a label says that two documents are duplicates, None if it is no label."""
+    return _MEANINGS.get(text.strip().casefold())
+
+
 def _cells(line: str) -> list[str]:
     cells = next(csv.reader([line], strict=True), [])
     return [cell.strip() for cell in cells]
@@ -113,7 +118,7 @@ def _pair(line: str, places: Sequence[int]) -> tuple[str, str, bool] | str:
     if left == right:
         return "both ids are the same"
 
-    meaning = _MEANINGS.get(label.casefold())
+    meaning = label_of(label)
     if meaning is None:
         return f"the label {label!r} is neither 1/0, yes/no, true/false nor duplicate/distinct"
     return left, right, meaning

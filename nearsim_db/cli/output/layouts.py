@@ -10,6 +10,7 @@ from nearsim_db.errors import suggested_command
 from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Nearest, Pair, Verdict
 
 if TYPE_CHECKING:
+    from nearsim_db.analysis.pair_scores import ScoredRow
     from nearsim_db.search.answers import Answers
     from nearsim_db.search.queries import Queries
     from nearsim_db.store.clusters.events import Event
@@ -171,6 +172,18 @@ MATCHES: Layout[Match] = Layout(
     wrap=("shared_bands",),
 )
 _NEAREST_COLUMNS = ("id", "rank", "nearest", "similarity", "title", "nearest_title")
+_SCORE_COLUMNS = (
+    *("similarity", "estimate", "left_in_right", "right_in_left", "intersection", "union", "shared_bands"),
+    *("candidate", "pair"),
+)
+SCORES: Layout["ScoredRow"] = Layout(
+    "pairs",
+    ("row", "left", "right", "label", *_SCORE_COLUMNS),
+    lambda one: (one.row, one.left, one.right, one.label, *attrgetter(*_SCORE_COLUMNS)(one.score)),
+    shorten=("left", "right"),
+    key="pairs",
+    optional=("candidate", "label", "union", "intersection"),
+)
 NEAREST: Layout[Nearest] = Layout(
     "nearest documents", _NEAREST_COLUMNS, attrgetter(*_NEAREST_COLUMNS), shorten=("title", "nearest_title")
 )

@@ -1,0 +1,282 @@
+"""Scores of given pairs of texts under a recipe, without a database: in memory, or of a file of pairs."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import overload
+
+import numpy as np
+
+from nearsim_db.analysis.tuning import labels as labelled
+from nearsim_db.errors import InputError
+from nearsim_db.readers import Source
+from nearsim_db.readers.document_maker import number_as_text
+from nearsim_db.readers.inputs import Input
+from nearsim_db.readers.values import shown, value_at
+from nearsim_db.records import ReadDocument
+from nearsim_db.similarity.arrays import Hashes
+from nearsim_db.similarity.backend import plain_characters
+from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.screening import are_pairs
+from nearsim_db.similarity.text.clean import clean
+from nearsim_db.store.settings import encoding_from_environment
+
+_PAIRS_AT_ONCE = 1_000
+_MAX_REASONS = 5
+LABEL = "label"
+
+
+@dataclass(frozen=True, slots=True)
+class PairScore:
+    """How similar two texts are under a recipe; None where one of them has no features."""
+
+    similarity: float | None  # exact; of a distance d it is 1 / (1 + d)
+    estimate: float | None  # of the similarity, by the sketches
+    left_in_right: float | None  # the share of the left text's features that the right one has
+    right_in_left: float | None
+    intersection: int | None  # distinct features that both have
+    union: int | None  # distinct features that either has
+    shared_bands: int | None
+    candidate: bool  # whether so many bands are enough for a candidate
+    pair: bool  # whether it is a candidate, and the recipe's threshold is reached
+
+
+_WITHOUT_FEATURES = PairScore(None, None, None, None, None, None, None, False, False)
+TextPair = tuple[str, str]
+
+
+@overload
+def score(left: str, right: str, *, recipe: Recipe | None = None) -> PairScore: ...  # type: ignore[overload-overlap]
+@overload
+def score(left: Iterable[str], right: Iterable[str], *, recipe: Recipe | None = None) -> list[PairScore]: ...
+def score(
+    left: str | Iterable[str], right: str | Iterable[str], *, recipe: Recipe | None = None
+) -> PairScore | list[PairScore]:
+    """Compare two texts, or two sequences of texts pair by pair; no database is used.
+
+    Weights by document frequency are counted in the texts given. Raises InputError for sequences of different lengths,
+    a value that is not a text, and a recipe that compares vectors.
+    """
+    if isinstance(left, str) and isinstance(right, str):
+        return score([left], [right], recipe=recipe)[0]
+    if isinstance(left, str) or isinstance(right, str):
+        raise InputError(
+            "left and right are a text and a sequence; give two texts, or two sequences of texts"
+        )
+    lefts, rights = list(left), list(right)
+    if len(lefts) != len(rights):
+        raise InputError(f"left has {len(lefts):,} texts and right {len(rights):,}; give as many")
+    for text in (*lefts, *rights):
+        if not isinstance(text, str):
+            raise InputError(f"{shown(text)} is not a text; give strings")
+    pairs = [(clean(one)[0], clean(other)[0]) for one, other in zip(lefts, rights, strict=True)]
+    scorer = PairScorer(recipe or Recipe(), lambda: [pairs], sum(map(len, (*lefts, *rights))))
+    return scorer.score(pairs)
+
+
+class PairScorer:
+    """Scores pairs of texts under a recipe; they are cleaned, as those of readers are.
+
+    `read` yields all pairs in lists, once, if features are weighted by their frequency in all texts or common ones are
+    ignored; the texts have about so many bytes, None if unknown. Raises InputError if the recipe compares vectors.
+    """
+
+    def __init__(
+        self, recipe: Recipe, read: Callable[[], Iterable[Sequence[TextPair]]], expected_bytes: int | None
+    ) -> None:
+        backend, _ = encoding_from_environment()
+        self._encoder = Encoder(resolve(recipe), backend, plain_characters(expected_bytes))
+        if self._encoder.takes_vectors:
+            raise InputError("the recipe compares vectors, and pairs are of texts; choose another recipe")
+        self._encoder.count_features(lambda: self._feature_ids(read()))
+
+    def _feature_ids(self, batches: Iterable[Sequence[TextPair]]) -> Iterator[list[Hashes]]:
+        """Yield the ids of the features of all distinct texts."""
+        seen: set[int] = set()
+        for pairs in batches:
+            distinct = dict.fromkeys(text for pair in pairs for text in pair)
+            texts = [text for text in distinct if hash(text) not in seen]
+            seen.update(map(hash, texts))
+            features = self._encoder.features(texts)
+            yield [features.ids_of(row) for row in range(len(texts))]
+
+    @property
+    def threshold(self) -> float:
+        """The similarity from which on candidates are pairs."""
+        return self._encoder.metric.similarity_at_threshold(self._encoder.profile.recipe.match.threshold)
+
+    def score(self, pairs: Sequence[TextPair]) -> list[PairScore]:
+        """Score pairs of texts, in their order."""
+        encoder, texts = self._encoder, [text for pair in pairs for text in pair]
+        features = encoder.features(texts)
+        sets = [features.of(row) for row in range(len(texts))]
+        distinct = [np.unique(features.ids_of(row)) for row in range(len(texts))]
+        sketches = encoder.sketch(features)
+
+        # Rows of pairs in which both texts have features.
+        left = np.array(
+            [row for row in range(0, len(texts), 2) if len(sets[row]) and len(sets[row + 1])], np.int64
+        )
+        scores = [_WITHOUT_FEATURES] * len(pairs)
+        if not len(left):
+            return scores
+        exact = encoder.compare(sets, left, left + 1)
+        estimated = encoder.sketch_scores(sketches[left], sketches[left + 1])
+        shared, are_candidates = encoder.match_bands(sketches[left], sketches[left + 1])
+        reaching = are_pairs(encoder, exact if encoder.is_exact else estimated, shared)
+
+        for at, row in enumerate(left.tolist()):
+            one, other = distinct[row], distinct[row + 1]
+            both = len(np.intersect1d(one, other, assume_unique=True))
+            scores[row // 2] = PairScore(
+                float(exact.similarity[at]),
+                round(float(estimated.similarity[at]), 6),
+                both / len(one),
+                both / len(other),
+                both,
+                len(one) + len(other) - both,
+                int(shared[at]),
+                bool(are_candidates[at]),
+                bool(are_candidates[at] and reaching[at]),
+            )
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class PairFields:
+    """The columns of a file of pairs: texts, or ids of documents of a corpus, and whether the two are duplicates.
+
+    Names are those of readers: paths, and 'a,b' for two that are joined.
+    """
+
+    left: str
+    right: str
+    label: str | None = None  # by default 'label', if the file has it
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRow:
+    """A row of a file of pairs: its number from 1, what it has, and its score."""
+
+    row: int
+    left: str
+    right: str
+    label: bool | None
+    score: PairScore
+
+
+@dataclass(slots=True)
+class _Pair:
+    row: int
+    left: str
+    right: str
+    label: bool | None
+    texts: TextPair
+
+
+class PairFile:
+    """The pairs of a file, with the texts of a corpus if their fields have ids; `skipped` rows have no such pair."""
+
+    def __init__(self, source: Source, fields: PairFields, corpus: Source | None = None) -> None:
+        self._inputs = [Input(source, path) for path in source.paths]
+        self._fields = fields
+        self.skipped: int = 0
+        self.reasons: list[str] = []  # why the first rows are skipped
+        self.expected_bytes: int | None = (corpus or source).content_bytes
+        self.threshold: float = 0.0
+        self._similarities: list[float] = []
+        self._labels: list[bool] = []
+        self._texts: Mapping[str, str] | None = None if corpus is None else self._read_corpus(corpus)
+
+    def _read_corpus(self, corpus: Source) -> dict[str, str]:
+        """Return the texts of the documents that the pairs name, by their ids."""
+        wanted = {
+            name
+            for _, record in self._records()
+            for field_name in (self._fields.left, self._fields.right)
+            if (name := _text_at(record, field_name)) is not None
+        }
+        return {
+            read.document.external_id: "\n".join(filter(None, (read.document.title, read.document.body)))
+            for read in corpus
+            if isinstance(read, ReadDocument) and read.document.external_id in wanted
+        }
+
+    def _records(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+        """Yield the rows of all inputs, numbered from 1."""
+        records = (record for part in self._inputs for _, record in part.records())
+        return enumerate(records, 1)
+
+    def read(self) -> Iterator[list[_Pair]]:
+        """Yield the pairs in lists."""
+        self.skipped, self.reasons = 0, []
+        pairs = self._pairs()
+        while batch := list(islice(pairs, _PAIRS_AT_ONCE)):
+            yield batch
+
+    def _pairs(self) -> Iterator[_Pair]:
+        for row, record in self._records():
+            try:
+                yield self._pair(row, record)
+            except InputError as error:
+                self.skipped += 1
+                if len(self.reasons) < _MAX_REASONS:
+                    self.reasons.append(f"row {row:,}: {error}")
+
+    def _pair(self, row: int, record: Mapping[str, object]) -> _Pair:
+        """Return the pair of a record. Raises InputError if it lacks one."""
+        given = []
+        for name in (self._fields.left, self._fields.right):
+            value = _text_at(record, name)
+            if value is None:
+                raise InputError(f"no {name!r} (columns: {', '.join(record)[:200]})")
+            given.append(value)
+        texts = given if self._texts is None else [self._texts.get(name) for name in given]
+        missing = [name for name, text in zip(given, texts, strict=True) if text is None]
+        if missing:
+            raise InputError(f"the corpus has no document {missing[0]!r}")
+        left, right = map(str, texts)
+        return _Pair(row, given[0], given[1], self._label(record), (left, right))
+
+    def _label(self, record: Mapping[str, object]) -> bool | None:
+        name = self._fields.label or LABEL
+        if name not in record:
+            if self._fields.label is not None:
+                raise InputError(f"no {name!r}, which has the label")
+            return None
+        label = labelled.label_of(str(record[name]))
+        if label is None and self._fields.label is not None:
+            raise InputError(
+                f"the label {record[name]!r} is neither 1/0, yes/no, true/false nor duplicate/distinct"
+            )
+        return label
+
+    def scores(self, recipe: Recipe) -> Iterator[ScoredRow]:
+        """Yield the scores of all pairs, in the order of the file."""
+        scorer = PairScorer(
+            recipe, lambda: ([pair.texts for pair in batch] for batch in self.read()), self.expected_bytes
+        )
+        self.threshold = scorer.threshold
+        for batch in self.read():
+            for pair, scored in zip(batch, scorer.score([pair.texts for pair in batch]), strict=True):
+                if pair.label is not None:
+                    self._similarities.append(scored.similarity or 0.0)
+                    self._labels.append(pair.label)
+                yield ScoredRow(pair.row, pair.left, pair.right, pair.label, scored)
+
+    def labels(self) -> labelled.LabelScores | None:
+        """Return precision and recall by threshold, once all scores are read; None without labels of both kinds."""
+        labels = np.array(self._labels, bool)
+        if not labels.any() or labels.all():
+            return None
+        return labelled.score(np.array(self._similarities), labels, threshold=self.threshold)
+
+
+def _text_at(record: Mapping[str, object], name: str) -> str | None:
+    """Return the text of a field, of several joined by line ends; None if there is none."""
+    names = [name] if name in record else name.split(",")
+    values = [number_as_text(record[key] if key in record else value_at(record, key)) for key in names]
+    texts = [value for value in values if isinstance(value, str)]
+    return "\n".join(texts) if texts else None
