@@ -1,4 +1,4 @@
-"""The operating system user that runs the server, the current one or, for root, another; the socket to reach it."""
+"""The operating system user that runs the server: the current one or, for root, another; and paths of its socket."""
 
 import os
 import pwd
@@ -14,7 +14,7 @@ from nearsim_db.errors import ServerError
 
 SUPERUSER = "nearsim"
 PORT = 5432
-_NAMES_FOR_ROOT = ("postgres", "nearsim")
+_ACCOUNTS_FOR_ROOT = ("postgres", "nearsim")
 
 
 def connection_uri(socket_directory: Path, database: str = SUPERUSER) -> str:
@@ -45,9 +45,9 @@ class Account:
     ) -> subprocess.CompletedProcess[str]:
         """Run a program as this user, in / with a minimal environment, and wait for it.
 
-        PGDATA, PGOPTIONS and the like would change what PostgreSQL's programs do, so nothing is inherited.
         `open_descriptors` stay open in the program and its children. Raises OSError.
         """
+        # No variable is inherited: PGDATA, PGOPTIONS and others would change what PostgreSQL's programs do.
         return subprocess.run(
             arguments,
             input=text,
@@ -69,27 +69,28 @@ class Account:
             os.chown(path, self.user_id, self.group_id, follow_symlinks=False)
 
     def make_folder(self, folder: Path) -> None:
-        """Create a folder and its missing parents so that this user can enter them, or nothing at all.
+        """Create a folder and its missing parents so that this user can enter them; an error leaves no new ones.
 
-        New folders are private, unless root creates them for this user: then every user may enter. Existing ones are
-        left as they are. Raises ServerError if this user may not enter, or if root would create them in a folder of a
-        user, who could then not use it but replace its files; and OSError.
+        New folders are private, unless root creates them for this user: then every user may enter. Raises ServerError
+        if this user may not enter a folder that exists, or if root would create folders in a folder of another user,
+        who could not use them but replace them; and OSError.
         """
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         self.require_entry(missing[-1].parent if missing else folder)
         if missing:
             self._refuse_folder_of_user(missing[-1].parent)
-        made: list[Path] = []
+
+        created: list[Path] = []
         try:
             for path in reversed(missing):
                 # Another process may create it at the same time.
                 with suppress(FileExistsError):
                     path.mkdir()
-                    made.append(path)
+                    created.append(path)
                 path.chmod(0o700 if self.is_current else 0o755)
             self.require_entry(folder)
         except (OSError, ServerError):
-            for path in reversed(made):
+            for path in reversed(created):
                 with suppress(OSError):
                     path.rmdir()
             raise
@@ -116,7 +117,7 @@ class Account:
             )
 
     def require_entry(self, folder: Path) -> None:
-        """Raise ServerError, naming the outermost closed folder, unless this user may enter `folder`."""
+        """Raise ServerError, which names the outermost closed folder, unless this user may enter `folder`."""
         if self.is_current or self.can_enter(folder):
             return
         closed = next(path for path in (*reversed(folder.parents), folder) if not self.can_enter(path))
@@ -135,7 +136,7 @@ class Account:
 def server_account() -> Account:
     """Return the user to run the server as: the current user or, for root, `postgres` or else `nearsim`.
 
-    PostgreSQL refuses to run as root. A missing user `nearsim` is created; ServerError if that fails.
+    PostgreSQL refuses to run as root. Creates the user `nearsim` if both are missing. Raises ServerError if that fails.
     """
     if os.geteuid() != 0:
         return Account(str(os.geteuid()), os.geteuid(), os.getegid())
@@ -143,7 +144,7 @@ def server_account() -> Account:
 
 
 def _existing_account() -> Account | None:
-    for name in _NAMES_FOR_ROOT:
+    for name in _ACCOUNTS_FOR_ROOT:
         try:
             entry = pwd.getpwnam(name)
         except KeyError:
@@ -163,10 +164,12 @@ def _created_account() -> Account:
         "nearsim",
     ]
     try:
-        created = subprocess.run(command, capture_output=True, text=True, check=False)
-        reason = created.stderr.strip()
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        reason = completed.stderr.strip()
     except OSError as error:
         reason = str(error)
+
+    # Another process may have created it at the same time, so only the result counts.
     account = _existing_account()
     if account is None:
         raise ServerError(

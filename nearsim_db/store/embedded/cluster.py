@@ -37,17 +37,18 @@ _LOCK_SECONDS = 30
 
 @dataclass(frozen=True)
 class Cluster:
-    """A data directory, the programs that serve it, and the folder of its socket; both paths are absolute.
+    """A data directory and its server.
 
     Any client that can reach the socket is trusted: it is in a folder that only the server's user (and root) may enter,
-    which is as strong as a password in a file beside it. `settings` are PostgreSQL's own names and values, written to
-    nearsim.conf at each start.
+    which is as strong as a password in a file beside it.
     """
 
     binaries: Binaries
-    data_directory: Path
-    socket_directory: Path
-    settings: Mapping[str, str] = field(default_factory=dict)
+    data_directory: Path  # absolute
+    socket_directory: Path  # absolute
+    settings: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of PostgreSQL, written to nearsim.conf at each start
     account: Account = field(default_factory=server_account)
 
     @property
@@ -57,7 +58,7 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """Return the name in the titles of the server's processes, one per data directory."""
+        """Return the name in the titles of the server's processes, different for each data directory."""
         return f"nearsim-{hashlib.sha256(os.fsencode(self.data_directory)).hexdigest()[:12]}"
 
     def dsn(self, database: str = SUPERUSER) -> str:
@@ -80,20 +81,23 @@ class Cluster:
         if self.data_directory.exists():
             self._require_version()
             return
+
         parent = self.data_directory.parent
         self.account.require_name()
         self.account.make_folder(parent)
         prefix = f"{self.data_directory.name}.partial-"
         with self._sole_user() as descriptor:
+            # Killed processes leave partial directories.
             for leftover in parent.glob(f"{prefix}*"):
                 shutil.rmtree(leftover)
+
             partial = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
             try:
                 self.account.give(partial)
                 self._fill(partial, database, descriptor)
                 partial.rename(self.data_directory)
             finally:
-                # The next call removes what a terminating program writes after this.
+                # A terminating program may still write; the next call removes the rest.
                 shutil.rmtree(partial, ignore_errors=True)
 
     def start(self) -> None:
@@ -103,8 +107,9 @@ class Cluster:
         """
         self._require_version()
         self.account.require_entry(self.data_directory.parent)
-        if self._settled():
+        if self._is_settled_and_ready():
             return
+
         end_orphans(self.name)
         with self._sole_user() as descriptor:
             self._remove_stale_files()
@@ -115,14 +120,14 @@ class Cluster:
             arguments += ["-D", str(self.data_directory), "-l", str(self.log)]
             self._run("pg_ctl", arguments, descriptor)
 
-    def _settled(self) -> bool:
+    def _is_settled_and_ready(self) -> bool:
         """Wait while a start or stop is in progress; return whether the server accepts connections."""
 
-        def settled() -> bool:
+        def is_settled() -> bool:
             postmaster = self.status()
             return postmaster is None or postmaster.state == "ready"
 
-        if not wait_until(settled, _START_SECONDS):
+        if not wait_until(is_settled, _START_SECONDS):
             raise ServerError(
                 f"The server neither starts nor stops; {self.log} ends with{log_tail(self.log)}"
             )
@@ -130,7 +135,7 @@ class Cluster:
 
     @contextmanager
     def _sole_user(self) -> Iterator[int]:
-        """Lock a file and pass its descriptor to the server's programs: it stays locked until the last of them ends.
+        """Lock a file and yield its descriptor, to be inherited by the server's programs: the last to end unlocks it.
 
         Unlike a process id, this also excludes the initdb of a killed client, and a server in another container that
         shares the folder. Raises ServerError after 30 s.
@@ -155,6 +160,7 @@ class Cluster:
         if self.settings.get("fsync") == "off":
             options.append("--no-sync")
         self._run("initdb", ["-D", str(directory), *options], descriptor)
+
         single_user = ["--single", "-D", str(directory), "-c", "exit_on_error=on", "postgres"]
         self._run("postgres", single_user, descriptor, f'CREATE DATABASE "{database}";\n')
         with (directory / "postgresql.conf").open("a", encoding="utf-8") as configuration:
@@ -162,24 +168,24 @@ class Cluster:
 
     def _run(self, program: str, arguments: list[str], descriptor: int, text: str = "") -> None:
         path = self.binaries.program(program)
-        done = self.account.run([path, *arguments], text=text, open_descriptors=[descriptor])
-        if done.returncode != 0:
-            output = (done.stderr or done.stdout).strip()
+        completed = self.account.run([path, *arguments], text=text, open_descriptors=[descriptor])
+        if completed.returncode != 0:
+            output = (completed.stderr or completed.stdout).strip()
             raise ServerError(f"PostgreSQL's {program} failed: {output}{log_tail(self.log)}")
 
     def _require_version(self) -> None:
-        programs = self.binaries.major
+        major = self.binaries.major
         try:
-            data = (self.data_directory / "PG_VERSION").read_text(encoding="ascii").strip()
+            data_major = (self.data_directory / "PG_VERSION").read_text(encoding="ascii").strip()
         except FileNotFoundError:
             raise ServerError(
                 f"{self.data_directory} is not a PostgreSQL data directory. Move it away to create a new one."
             ) from None
-        if data != str(programs):
+        if data_major != str(major):
             raise ServerError(
-                f"The data directory {self.data_directory} was created by PostgreSQL {data}, but the programs in "
-                f"{self.binaries.directory} are of PostgreSQL {programs}. Dump the data with a server of "
-                f"PostgreSQL {data} to load them into a new one, or move the folder away to create an empty one."
+                f"The data directory {self.data_directory} was created by PostgreSQL {data_major}, but the programs "
+                f"in {self.binaries.directory} are of PostgreSQL {major}. Dump the data with a server of PostgreSQL "
+                f"{data_major} to load them into a new one, or move the folder away to create an empty one."
             )
 
     def _remove_stale_files(self) -> None:
@@ -196,7 +202,7 @@ class Cluster:
         self.account.require_private(self.socket_directory)
 
     def _write_configuration(self) -> None:
-        own = {
+        fixed = {
             "cluster_name": self.name,
             "port": str(PORT),
             "unix_socket_directories": f'"{self.socket_directory}"',
@@ -204,7 +210,7 @@ class Cluster:
         path = self.data_directory / _CONFIGURATION
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(render_configuration({**self.settings, **own}))
+            file.write(render_configuration({**self.settings, **fixed}))
         self.account.give(path)
 
 
@@ -212,7 +218,7 @@ _MEBIBYTE = 1024 * 1024
 
 
 def embedded_settings() -> dict[str, str]:
-    """Return the settings of the embedded server, by PostgreSQL's names; none trades durability for speed.
+    """Return the settings of the embedded server, by PostgreSQL's names; all of them keep commits durable.
 
     It is reached only through its socket and has no replicas: hence no listening address, and minimal write-ahead log,
     which omits the rows of a table loaded in the transaction that creates it.

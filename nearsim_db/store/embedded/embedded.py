@@ -23,21 +23,18 @@ from nearsim_db.store.embedded.processes import (
 
 IDLE_SECONDS = 60.0
 _LOCK_SECONDS = 600.0
-_SOCKET_PATH_BYTES = 107
-_UNUSABLE = frozenset('"$`\n\r')
+_MAX_SOCKET_PATH_BYTES = 107
+_FORBIDDEN_CHARACTERS = frozenset('"$`\n\r')
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """The state of a home's server.
-
-    `kept`: runs until `stop`; `pid`: of the postmaster; `version`: of the installed programs, such as 18.6.
-    """
+    """The state of a home's server."""
 
     running: bool
-    kept: bool
-    pid: int | None
-    version: str
+    kept: bool  # until `stop`
+    pid: int | None  # of the postmaster
+    version: str  # of the installed programs, such as 18.6
     data_directory: Path
     dsn: str
     log: Path
@@ -63,13 +60,13 @@ class ServerHome:
         return FileLock(self.folder / "watchdog.lock", 0)
 
     def socket_directory(self, account: Account) -> Path:
-        """Return a private folder for the socket: in the home, or in /tmp if its path would be unusable: too long for
-        a socket, or with a comma, which separates the hosts of a URI.
+        """Return a private folder for the socket: in the home, or in /tmp if its path would be unusable.
 
-        Not in the environment's temporary folder, which may differ between processes that share a home.
+        Such a path is too long for a socket, or has a comma, which separates the hosts of a URI.
         """
+        # /tmp, as the environment's temporary folder may differ between processes that share a home.
         folder = self.folder / "socket"
-        if len(os.fsencode(socket_path(folder))) <= _SOCKET_PATH_BYTES and "," not in str(folder):
+        if len(os.fsencode(socket_path(folder))) <= _MAX_SOCKET_PATH_BYTES and "," not in str(folder):
             return folder
         digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
         return Path("/tmp") / f"nearsim-{account.user_id}-{digest}"
@@ -123,7 +120,8 @@ def status(home: Path) -> ServerStatus:
 
 def free_bytes(folder: Path) -> int:
     """Return the free space on the disk of a folder, which may not exist yet or be closed to this user."""
-    return shutil.disk_usage(next(one for one in (folder, *folder.parents) if os.access(one, os.F_OK))).free
+    existing = next(path for path in (folder, *folder.parents) if os.access(path, os.F_OK))
+    return shutil.disk_usage(existing).free
 
 
 def _hand_out(home: Path, *, keep: bool, idle_seconds: float, overrides: Mapping[str, str]) -> str:
@@ -133,9 +131,11 @@ def _hand_out(home: Path, *, keep: bool, idle_seconds: float, overrides: Mapping
         account = server_account()
         socket_directory = files.socket_directory(account)
         if not files.folder.exists():
+            # Raises before a folder is created that nothing uses.
             installed_binaries()
             account.make_folder(files.folder)
         _require_own(files.folder)
+
         with files.locked():
             if not _answers(files.data_directory, socket_directory, account):
                 _start(files.data_directory, socket_directory, account, overrides)
@@ -154,7 +154,7 @@ def _answers(data_directory: Path, socket_directory: Path, account: Account) -> 
     if socket_path(socket_directory).exists():
         account.require_private(socket_directory)
         return True
-    # The socket was deleted: no client can connect any more.
+    # The socket was deleted, so no client can connect.
     stop_postmaster(data_directory)
     return False
 
@@ -172,12 +172,14 @@ def _start(
 
 
 def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
+    # A watchdog holds this lock while it runs.
     lock = files.watchdog_lock()
     try:
         lock.acquire()
     except LockTimeout:
         return
     lock.release()
+
     watchdog = [sys.executable, "-m", "nearsim_db.store.embedded.watchdog", str(files.path)]
     open_log(files.log, server_account())
     with files.log.open("ab") as log:
@@ -194,10 +196,10 @@ def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
 
 
 def _require_usable(home: Path) -> None:
-    # pg_ctl gives paths to a shell in double quotes, and initdb refuses line ends.
-    if unusable := _UNUSABLE & set(str(home)):
+    # pg_ctl passes paths to a shell in double quotes, and initdb refuses line ends.
+    if forbidden := _FORBIDDEN_CHARACTERS & set(str(home)):
         raise ServerError(
-            f"The path {str(home)!r} has {min(unusable)!r}, which PostgreSQL's programs do not take. Set NEARSIM_HOME "
+            f"The path {str(home)!r} has {min(forbidden)!r}, which PostgreSQL's programs do not take. Set NEARSIM_HOME "
             "to another folder, or NEARSIM_DATABASE_URL to a server of yours."
         )
 

@@ -1,8 +1,4 @@
-"""Processes of a server: its postmaster, its clients, its log, the lock that one of them holds, and leftovers.
-
-The lock is released by the system when its process ends. The log is one file of bounded size, whose end is quoted in
-errors.
-"""
+"""Processes of a server: postmaster, clients and leftovers; its log, of bounded size; locks that end with a process."""
 
 import os
 import signal
@@ -30,10 +26,10 @@ _POLL_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Postmaster:
-    """The first process of a running server; `state` is starting, ready, standby or stopping."""
+    """The first process of a running server."""
 
     pid: int
-    state: str
+    state: str  # starting, ready, standby or stopping
 
     @cached_property
     def process(self) -> "psutil.Process":
@@ -46,8 +42,8 @@ class Postmaster:
 def find_postmaster(data_directory: Path) -> Postmaster | None:
     """Return the postmaster of a data directory, or None.
 
-    The process id in postmaster.pid may be that of a killed server and in use by another program: it counts only if the
-    process is a postgres in this directory. Raises OSError if the file is not readable.
+    After a kill another program may have the process id in postmaster.pid: it counts only if the process is a postgres
+    in this directory. Raises OSError if the file is not readable.
     """
     try:
         lines = (data_directory / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -56,6 +52,7 @@ def find_postmaster(data_directory: Path) -> Postmaster | None:
         return None
     if not _serves(pid, data_directory):
         return None
+    # The eighth line has the state, once the postmaster has written it.
     return Postmaster(pid, lines[7].strip() if len(lines) > 7 else "starting")
 
 
@@ -86,20 +83,21 @@ def count_clients(postmaster: Postmaster) -> int:
 
 
 def end_orphans(cluster_name: str, timeout_seconds: float = 10.0) -> None:
-    """End the processes that a killed postmaster left behind.
+    """End the processes that a killed postmaster left behind. Raises ServerError if some do not end.
 
-    Most end by themselves, but one executing a long statement continues and prevents a new server from starting.
-    The new server recovers from the write-ahead log. Raises ServerError if some do not end.
+    Most end by themselves, but a process that executes a long statement continues and keeps a new server from starting.
+    The new server recovers from the write-ahead log.
     """
     import psutil
 
     orphans = [process for process in psutil.process_iter() if _is_orphan(process, cluster_name)]
-    for number in (signal.SIGQUIT, signal.SIGKILL):
+    for signal_number in (signal.SIGQUIT, signal.SIGKILL):
         for orphan in orphans:
             with suppress(psutil.NoSuchProcess):
-                orphan.send_signal(number)
+                orphan.send_signal(signal_number)
         if wait_until(lambda: not any(map(_title, orphans)), timeout_seconds / 2):
             return
+
     remaining = ", ".join(str(orphan.pid) for orphan in orphans if _title(orphan))
     raise ServerError(f"Could not terminate leftover processes of a killed server: PIDs {remaining}.")
 
@@ -128,7 +126,7 @@ def _title(process: "psutil.Process") -> str:
 
 
 def stop_postmaster(data_directory: Path, timeout_seconds: float = 300.0) -> bool:
-    """Shut the server down without loss, closing its clients' connections; False if none was running.
+    """Shut the server down without loss, and close its clients' connections; False if none was running.
 
     Raises ServerError if it still runs after `timeout_seconds`.
     """
@@ -154,8 +152,8 @@ def wait_until(condition: Callable[[], bool], timeout_seconds: float) -> bool:
     return True
 
 
-_LARGEST_BYTES = 10 * 1024 * 1024
-_KEPT_BYTES = 1024 * 1024
+_MAX_LOG_BYTES = 10 * 1024 * 1024
+_KEPT_LOG_BYTES = 1024 * 1024
 
 
 def open_log(log: Path, account: Account) -> None:
@@ -166,12 +164,13 @@ def open_log(log: Path, account: Account) -> None:
 
 
 def bound_log(log: Path) -> None:
-    """Truncate a log larger than 10 MB, keeping its end beside it; the server may be writing to it."""
-    if log.exists() and log.stat().st_size > _LARGEST_BYTES:
+    """Truncate a log larger than 10 MB, and keep its end in a file beside it; the server may be writing to it."""
+    if log.exists() and log.stat().st_size > _MAX_LOG_BYTES:
         with log.open("rb") as file:
-            file.seek(-_KEPT_BYTES, os.SEEK_END)
+            file.seek(-_KEPT_LOG_BYTES, os.SEEK_END)
             end = file.read()
-        # Details of errors may quote documents.
+
+        # Private, as details of errors may quote documents.
         kept = log.with_name(f"{log.name}.1")
         with os.fdopen(
             os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
@@ -195,9 +194,9 @@ class LockTimeout(Exception):
 
 
 class FileLock:
-    """A lock on a file that no other user may open: who can open it, if only to read, can lock it.
+    """A lock on a file, private to this user, as anyone who can open the file, even to read, can lock it.
 
-    As a block it is released at the end. Unless `create` is set the file must exist.
+    A `with` block releases it at its end. Without `create` the file must exist.
     """
 
     def __init__(self, path: Path, timeout_seconds: float, *, create: bool = True) -> None:
@@ -217,7 +216,7 @@ class FileLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Release the lock; without effect if it is not held."""
+        """Release the lock; has no effect if it is not held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

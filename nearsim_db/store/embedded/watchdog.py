@@ -23,12 +23,11 @@ from nearsim_db.store.embedded.processes import (
 class Idleness:
     """Time since the last connection to a server, or the last request for it.
 
-    Times are monotonic seconds: neither setting the clock nor suspending the machine adds to them. `last_request` is
-    only compared for change.
+    Times are monotonic seconds: neither setting the clock nor suspending the machine adds to them.
     """
 
     quiet_since: float
-    last_request: int = 0
+    last_request: int = 0  # only compared for change
 
     def seconds(self, now: float, clients: int, last_request: int) -> float:
         """Update with the observations at `now`, and return how long the server has been idle."""
@@ -39,42 +38,43 @@ class Idleness:
 
 
 def watch(home: ServerHome, idle_seconds: float) -> None:
-    """Stop the server of a home once it has been idle for so long; return when it has ended, or the home was removed.
+    """Stop the server of a home once it was idle for `idle_seconds`; return when it has ended or the home was removed.
 
-    Returns at once if there is another watchdog. Decides under the home's lock, which also guards handing out the
-    server, and releases its own lock under it, so that the next start knows whether a watchdog runs. Raises ServerError
-    if the server does not stop.
+    Returns at once if there is another watchdog. Raises ServerError if the server does not stop.
     """
     if not home.data_directory.exists():
         return
-    own_lock = home.watchdog_lock()
+    watchdog_lock = home.watchdog_lock()
     try:
-        own_lock.acquire()
+        watchdog_lock.acquire()
     except LockTimeout:
         return
+
+    # The home's lock also guards handing out the server. The watchdog's lock is released under it, so that the next
+    # start knows whether a watchdog runs.
     idleness = Idleness(time.monotonic())
-    served = True
-    while served:
+    is_serving = True
+    while is_serving:
         time.sleep(min(1.0, idle_seconds / 4))
         try:
             # A new file in a home that is being removed would keep its folder from being removed.
             with home.locked(create=False):
-                served = _serve_on(home, idleness, idle_seconds)
-                if not served:
-                    own_lock.release()
+                is_serving = _continues(home, idleness, idle_seconds)
+                if not is_serving:
+                    watchdog_lock.release()
         except FileNotFoundError:
             return
 
 
-def _serve_on(home: ServerHome, idleness: Idleness, idle_seconds: float) -> bool:
+def _continues(home: ServerHome, idleness: Idleness, idle_seconds: float) -> bool:
     """Return whether the server runs and was used recently or is kept; stop an idle one."""
     postmaster = find_postmaster(home.data_directory)
     if postmaster is None:
         return False
     bound_log(home.log)
     last_request = home.last_request.stat().st_mtime_ns
-    idle = idleness.seconds(time.monotonic(), count_clients(postmaster), last_request)
-    if idle < idle_seconds or home.keep_marker.exists():
+    elapsed_seconds = idleness.seconds(time.monotonic(), count_clients(postmaster), last_request)
+    if elapsed_seconds < idle_seconds or home.keep_marker.exists():
         return True
     stop_postmaster(home.data_directory)
     return False
