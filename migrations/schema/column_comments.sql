@@ -1,11 +1,11 @@
--- Comments of columns that say nothing in the file of their relation: that of the column of the same name in another
--- relation, and otherwise what a column of this name is anywhere.
+-- Comments of columns that have none in the file of their relation: the comment of a column with the same name in another
+-- relation, else the general meaning of the name.
 DO $$
 DECLARE
-    known record;
+    commented record;
 BEGIN
-    FOR known IN
-        SELECT given.relation, own.attname AS name, col_description(other.attrelid, other.attnum) AS comment
+    FOR commented IN
+        SELECT pair.relation, copy.attname AS name, col_description(original.attrelid, original.attnum) AS comment
         FROM (VALUES
             ('nearsim.stored_pairs', 'nearsim.pairs'),
             ('nearsim.review_pairs', 'nearsim.pairs'),
@@ -17,15 +17,17 @@ BEGIN
             ('nearsim_index.pair_ends', 'nearsim.similar_pair'),
             ('nearsim_index.signed', 'nearsim.signature'),
             ('nearsim_index.signed_document', 'nearsim.signature')
-        ) AS given (relation, origin)
-        JOIN pg_catalog.pg_attribute AS own ON own.attrelid = CAST(given.relation AS regclass) AND own.attnum > 0
-        JOIN pg_catalog.pg_attribute AS other ON other.attrelid = CAST(given.origin AS regclass) AND other.attname = own.attname
-        WHERE col_description(own.attrelid, own.attnum) IS NULL AND col_description(other.attrelid, other.attnum) IS NOT NULL
+        ) AS pair (relation, origin)
+        JOIN pg_catalog.pg_attribute AS copy ON copy.attrelid = CAST(pair.relation AS regclass) AND copy.attnum > 0
+        JOIN pg_catalog.pg_attribute AS original
+            ON original.attrelid = CAST(pair.origin AS regclass) AND original.attname = copy.attname
+        WHERE col_description(copy.attrelid, copy.attnum) IS NULL
+            AND col_description(original.attrelid, original.attnum) IS NOT NULL
     LOOP
-        EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', known.relation, known.name, known.comment);
+        EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', commented.relation, commented.name, commented.comment);
     END LOOP;
-    FOR known IN
-        SELECT CAST(pg_class.oid AS regclass) AS relation, given.name, given.comment
+    FOR commented IN
+        SELECT CAST(pg_class.oid AS regclass) AS relation, meaning.name, meaning.comment
         FROM (VALUES
             ('are_twins', 'Whether they have the same features'),
             ('attempts', 'Number of failed attempts'),
@@ -57,19 +59,19 @@ BEGIN
             ('survivor_source', 'Source of the document to keep; NULL if it has none'),
             ('survivor_title', 'Title of the document to keep; NULL if it has none'),
             ('threshold', 'Minimum similarity of a pair; for projection the maximum distance'),
-            ('undone_at', 'When it was undone or replaced; NULL while it is in force'),
-            ('undone_by', 'Who undid or replaced it; NULL while it is in force'),
-            ('undone_why', 'Why it was undone or replaced; NULL while it is in force'),
+            ('undone_at', 'When it was undone or replaced; NULL while it is active'),
+            ('undone_by', 'Who undid or replaced it; NULL while it is active'),
+            ('undone_why', 'Why it was undone or replaced; NULL while it is active'),
             ('verdict', 'pinned or vetoed by a person; NULL if neither'),
             ('verdict_id', 'Number of the verdict, ascending with time'),
             ('why', 'Reason')
-        ) AS given (name, comment)
-        JOIN pg_catalog.pg_attribute ON attname = given.name AND attnum > 0 AND NOT attisdropped
+        ) AS meaning (name, comment)
+        JOIN pg_catalog.pg_attribute ON attname = meaning.name AND attnum > 0 AND NOT attisdropped
         JOIN pg_catalog.pg_class ON pg_class.oid = attrelid
         WHERE relnamespace IN (CAST('nearsim' AS regnamespace), CAST('nearsim_index' AS regnamespace))
             AND relkind IN ('r', 'p', 'v', 'c') AND NOT relispartition AND col_description(attrelid, attnum) IS NULL
     LOOP
-        EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', known.relation, known.name, known.comment);
+        EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', commented.relation, commented.name, commented.comment);
     END LOOP;
 END
 $$;

@@ -1,5 +1,5 @@
--- Drops everything but the schemas themselves and Alembic's version table, data included. Refused while a collection is
--- attached to a table: its triggers would stay behind, and its texts are only there.
+-- Drops everything, data included, except the schemas themselves and Alembic's version table. Refused while a collection is
+-- attached to a table: the table's triggers would stay behind.
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM nearsim_index.attachment) THEN

@@ -1,5 +1,5 @@
--- A user who may not create roles goes on as the owner; a warning says what is missing. Nodes of a Citus cluster get the
--- roles with their memberships, and nothing else.
+-- A user who may not create roles stays the owner; a warning names the missing roles. The nodes of a Citus cluster get only
+-- the roles and their memberships.
 DO $$
 BEGIN
     IF (SELECT rolsuper OR rolcreaterole FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN

@@ -1,8 +1,8 @@
--- Writes to the parents of a generation's tables are captured, too.
+-- Captures writes to the parents of the generations' tables too.
 SELECT nearsim.create_capture_triggers(''), nearsim.restore_shared('similar_pair'), nearsim.restore_shared('cluster_member');
 SELECT nearsim.create_lookup(1), nearsim.create_evidence(1);
 
--- Default privileges are for other tables than these.
+-- Default privileges are meant for other tables.
 DO $$
 DECLARE
     command text;

@@ -1,16 +1,17 @@
--- On the coordinator of a Citus cluster nodes get what they need with the band rows. Each object would otherwise be sent to
--- them with all that it refers to, roles included, which only a superuser may change.
+-- The nodes of a Citus cluster get the objects that they need with the band rows. Without this setting, the coordinator would
+-- send them every object with everything that it refers to, roles included, which only a superuser may change.
 SELECT set_config('citus.enable_ddl_propagation', 'off', true)
 WHERE current_setting('citus.enable_ddl_propagation', true) IS NOT NULL;
 
--- nearsim holds Alembic's version table, so it exists before this runs. nearsim_index holds what only nearsim uses: the
--- partitions of the index, leases, slices of builds, views that policies need; a role that may not create schemas can be given both.
+-- nearsim has Alembic's version table, so it exists before this runs. nearsim_index has objects that only nearsim uses: the
+-- partitions of the index, leases, slices of builds, views that policies need. Both may be created for a role that may not
+-- create schemas.
 DO $$
 BEGIN
     IF to_regnamespace('nearsim_index') IS NULL THEN
         CREATE SCHEMA nearsim_index;
     END IF;
-    -- Only a schema's owner may comment on it; it may have been created for the user by somebody else.
+    -- Only a schema's owner may comment on it, and another user may have created it.
     IF (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = 'nearsim') THEN
         COMMENT ON SCHEMA nearsim IS
             'Near-duplicate documents: read the views, call what nearsim.functions lists, write nearsim.document';

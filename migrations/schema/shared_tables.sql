@@ -1,7 +1,7 @@
--- The tables that generations share. Those of small collections share all; those of large ones have numbers from 100,000,000
--- on and own tables of signatures and bands, with smaller keys, which are loaded without indexes and dropped at once. All
--- share the tables of pairs and members, so that what is not selected by a constant generation_id, as in views, is planned
--- for few tables, however many large collections there are. The indexes of these two are those of restore_shared.
+-- The tables that generations share. Generations of small collections share all tables. Generations of large collections have
+-- numbers from 100,000,000 on and own tables of signatures and bands, with smaller keys, which are loaded without indexes and
+-- dropped at once. All share the tables of pairs and members, so that queries without a constant generation_id, as in views,
+-- are planned for few tables, however many large collections there are. restore_shared creates the indexes of these two.
 CREATE SEQUENCE nearsim.own_generation AS integer MINVALUE 100000000 START 100000001
     OWNED BY nearsim.generation.generation_id;
 

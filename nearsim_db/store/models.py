@@ -153,7 +153,7 @@ class Event(Base):
     profile_id: Mapped[int] = mapped_column(Integer, comment="The profile")
     generation_id: Mapped[int] = mapped_column(Integer, comment="The generation that was live")
     verified: Mapped[bool | None] = mapped_column(
-        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events"
+        comment="Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events"
     )
     pruned: Mapped[bool | None] = mapped_column(
         comment="True if this event and all earlier ones of its kind and profile were deleted; else NULL, which takes no space"
@@ -162,8 +162,7 @@ class Event(Base):
         comment="pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone"
     )
     other_ids: Mapped[list[int] | None] = mapped_column(
-        ARRAY(BigInteger),
-        comment="Other clusters: those that were merged, those that resulted from a split, or the former number",
+        ARRAY(BigInteger), comment="Other clusters: merged into this one, split off it, or its former number"
     )
     other_survivor_ids: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger), comment="Survivors of those clusters, in the same order"
@@ -178,7 +177,7 @@ class Generation(Base):
         Integer,
         Identity(always=True),
         primary_key=True,
-        comment="Number of the generation; from 100,000,000 on that of a large collection, and suffix of its own tables, as in nearsim_index.band_100000007. Others share tables, as nearsim_index.band_shared",
+        comment="Number of the generation. Numbers from 100,000,000 on are of large collections, and suffixes of their own tables, as in nearsim_index.band_100000007; others share tables, as nearsim_index.band_shared",
     )
     profile_id: Mapped[int] = mapped_column(
         Integer,
@@ -229,7 +228,7 @@ class Generation(Base):
         comment="When it was retired; NULL if it is live or never was"
     )
     common_shingles: Mapped[bytes | None] = mapped_column(
-        comment="Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none"
+        comment="Ids of the shingles that it ignores because too many documents have them (match.ignore_common), eight bytes each; NULL if there are none"
     )
     frequencies: Mapped[bytes | None] = mapped_column(
         comment="In how many texts each frequent shingle is, by which shingles are weighted (sketch.weights = idf): entries of an id of eight bytes and a count of four, the first with the number of texts; NULL for other weights"
@@ -277,7 +276,7 @@ class Probe(Base):
         comment="Id of the document that the text is of, which the answer leaves out"
     )
     purpose: Mapped[str | None] = mapped_column(
-        comment="lock: the answer has bucket_hashes; insert, and locked for those who hold the locks: it also knows all documents that were committed before; NULL: neither"
+        comment="lock: the answer has bucket_hashes; insert, and locked if the caller holds the locks: it also knows all documents that were committed before; NULL: neither"
     )
     generation_id: Mapped[int | None] = mapped_column(
         Integer,
@@ -327,7 +326,7 @@ class ProbeMatch(Base):
         comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
     )
     verified: Mapped[bool] = mapped_column(
-        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says"
+        comment="Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says"
     )
 
 
@@ -376,7 +375,7 @@ class Review(Base):
         comment="doc_id of the earlier document",
     )
     right_id: Mapped[int] = mapped_column(
-        comment="doc_id of the later document; that of the left one for a choice of a document to keep"
+        comment="doc_id of the later document; for a choice of a document to keep, left_id again"
     )
     leased_until: Mapped[datetime | None] = mapped_column(
         comment="Nobody else is shown it until then; NULL once it is decided or given back"
@@ -400,7 +399,7 @@ class Review(Base):
         comment="The choice of a document to keep that it made; NULL if none"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
-        comment="When the decision was undone; NULL while it is in force"
+        comment="When the decision was undone; NULL while it is active"
     )
     probability: Mapped[float | None] = mapped_column(
         comment="Probability with which the queue sample draws this pair; NULL in other queues"
@@ -443,7 +442,7 @@ class SimilarPair(Base):
     generation_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="The generation")
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     similarity: Mapped[float] = mapped_column(
-        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), those by_passage and those in_review'
+        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), by_passage and in_review'
     )
     intersection_size: Mapped[int | None] = mapped_column(
         Integer, comment="Number of features in both; NULL if the metric does not count features"
@@ -468,7 +467,7 @@ class SimilarPair(Base):
     )
     longest_passage: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified",
+        comment="Words of the longest run of equal words in both, without words that the recipe leaves out; NULL unless the metric is containment and the similarity verified",
     )
 
 
@@ -490,11 +489,9 @@ class SurvivorPin(Base):
     by: Mapped[str] = mapped_column(comment="Author as stated; by default the database user")
     why: Mapped[str] = mapped_column(comment="Reason")
     at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was chosen")
-    undone_by: Mapped[str | None] = mapped_column(comment="Who undid it; NULL while it is in force")
-    undone_why: Mapped[str | None] = mapped_column(comment="Why it was undone; NULL while it is in force")
-    undone_at: Mapped[datetime | None] = mapped_column(
-        comment="When it was undone; NULL while it is in force"
-    )
+    undone_by: Mapped[str | None] = mapped_column(comment="Who undid it; NULL while it is active")
+    undone_why: Mapped[str | None] = mapped_column(comment="Why it was undone; NULL while it is active")
+    undone_at: Mapped[datetime | None] = mapped_column(comment="When it was undone; NULL while it is active")
 
 
 class Verdict(Base):
@@ -517,14 +514,12 @@ class Verdict(Base):
     by: Mapped[str] = mapped_column(comment="Author as stated; by default the database user")
     why: Mapped[str] = mapped_column(comment="Reason")
     at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was set")
-    undone_by: Mapped[str | None] = mapped_column(
-        comment="Who undid or replaced it; NULL while it is in force"
-    )
+    undone_by: Mapped[str | None] = mapped_column(comment="Who undid or replaced it; NULL while it is active")
     undone_why: Mapped[str | None] = mapped_column(
-        comment="Why it was undone or replaced; NULL while it is in force"
+        comment="Why it was undone or replaced; NULL while it is active"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
-        comment="When it was undone or replaced; NULL while it is in force"
+        comment="When it was undone or replaced; NULL while it is active"
     )
     collection: Mapped["Collection"] = relationship()
 
@@ -598,7 +593,7 @@ class PairColumns(OfGeneration):
         comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
     )
     verified: Mapped[bool] = mapped_column(
-        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified"
+        comment="Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified"
     )
     left_in_right: Mapped[float | None] = mapped_column(
         comment="Share of the left document's features that the right one has; NULL unless the metric is containment and the similarity verified"
@@ -608,7 +603,7 @@ class PairColumns(OfGeneration):
     )
     longest_passage: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified, and for documents with the same features",
+        comment="Words of the longest run of equal words in both, without words that the recipe leaves out; NULL unless the metric is containment and the similarity verified, and for documents with the same features",
     )
 
 
@@ -646,7 +641,7 @@ class Backlog(View):
 
 
 class Buckets(OfGeneration, View):
-    """Buckets with two or more members, counted from all band rows; those over the bucket limit are hot."""
+    """Buckets with two or more members, counted from all band rows; buckets over the bucket limit are hot."""
 
     __tablename__ = "buckets"
     band_no: Mapped[int] = mapped_column(
@@ -696,7 +691,7 @@ class Clusters(OfGeneration, View):
 
 
 class CombinedPairs(View):
-    """Pairs of all live profiles of a collection, each once with the profiles that have it: profiles && ARRAY['headline', 'body'] selects pairs under either, profiles @> ARRAY['headline', 'body'] under both, and NOT profiles && ARRAY['headline'] those that are no pair under that profile."""
+    """Pairs of all live profiles of a collection, each once with the profiles that have it: profiles && ARRAY['headline', 'body'] selects pairs under either, profiles @> ARRAY['headline', 'body'] under both, and NOT profiles && ARRAY['headline'] pairs that are not a pair under that profile."""
 
     __tablename__ = "combined_pairs"
     collection: Mapped[str] = mapped_column(comment="Name of the collection")
@@ -845,7 +840,7 @@ class Events(View):
         comment="Whether this event and all earlier ones of its kind and profile were deleted; only its number remains"
     )
     verified: Mapped[bool | None] = mapped_column(
-        comment="Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events"
+        comment="Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events"
     )
 
 
@@ -1089,14 +1084,12 @@ class Verdicts(View):
     by: Mapped[str] = mapped_column(comment="Author as stated; by default the database user")
     why: Mapped[str] = mapped_column(comment="Reason")
     at: Mapped[datetime] = mapped_column(comment="When it was set")
-    undone_by: Mapped[str | None] = mapped_column(
-        comment="Who undid or replaced it; NULL while it is in force"
-    )
+    undone_by: Mapped[str | None] = mapped_column(comment="Who undid or replaced it; NULL while it is active")
     undone_why: Mapped[str | None] = mapped_column(
-        comment="Why it was undone or replaced; NULL while it is in force"
+        comment="Why it was undone or replaced; NULL while it is active"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
-        comment="When it was undone or replaced; NULL while it is in force"
+        comment="When it was undone or replaced; NULL while it is active"
     )
 
 

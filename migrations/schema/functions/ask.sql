@@ -24,7 +24,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     home := nearsim.collection_named(ask.collection);
-    -- Computed before asked_at, the time of the row, so that 24 hours are not exceeded.
+    -- Computed before asked_at, a default of the row, so that the two are at most 24 hours apart.
     until := clock_timestamp() + make_interval(secs => waits);
     INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline, max_matches, external_id, purpose)
     VALUES (home, ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until, ask.max_matches,
@@ -34,4 +34,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval, integer, text, text) IS
-    'Request the documents that a text would be paired with, with max_matches at most so many, those with the best estimates, which need not be the most similar; commit, then pass the returned number to similar_to_text(). A stored document with external_id is left out; purpose is for check_insert()';
+    'Request the documents that a text would be paired with; with max_matches only so many, with the best estimates, which need not be the most similar. Commit, then pass the returned number to similar_to_text(). A stored document with external_id is left out; purpose is for check_insert()';

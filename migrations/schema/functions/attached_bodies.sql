@@ -1,5 +1,5 @@
--- The view has the rows that current_user may see; its trigger reads their texts with the owner's rights, and nothing is
--- written. A read-only transaction refuses that; there the caller needs rights on the table itself.
+-- The view has the rows that current_user may see. An UPDATE of the view runs its trigger, which reads their texts with the
+-- owner's rights and writes nothing. A read-only transaction refuses the UPDATE; there the caller needs rights on the table.
 CREATE FUNCTION nearsim.attached_bodies(doc_ids bigint[]) RETURNS TABLE (doc_id bigint, body text)
 LANGUAGE plpgsql VOLATILE STRICT ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -14,7 +14,8 @@ $$;
 COMMENT ON FUNCTION nearsim.body_of(bigint) IS
     'The text of a document, from nearsim.document or the attached table; bodies_of reads many from an attached table in a fraction of the time';
 
--- An attached table is checked once for about four million characters, of at most 4,000 documents.
+-- Texts of attached tables are read in parts of about four million characters and at most 4,000 documents; the table is
+-- checked once for each part.
 CREATE FUNCTION nearsim.bodies_of(doc_ids bigint[]) RETURNS TABLE (doc_id bigint, body text)
 LANGUAGE plpgsql STABLE STRICT ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

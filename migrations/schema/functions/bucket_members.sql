@@ -1,4 +1,4 @@
--- Reads at most the limit of each bucket. Relies on the index of band on (bucket_hash, doc_id).
+-- Reads at most `most` rows of each bucket. Relies on the index of band on (bucket_hash, doc_id).
 CREATE OR REPLACE FUNCTION nearsim.bucket_members(generation_id integer, bucket_hashes bigint[], most integer)
 RETURNS bigint[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$

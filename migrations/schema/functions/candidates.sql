@@ -1,7 +1,7 @@
--- The product's candidates: two heads that share a bucket in which one of them is an anchor (among the first
--- bucket_limit by doc_id), and whose shared bands satisfy the recipe: the relation of find_links, over all buckets. Bands
--- are also shared in buckets in which neither is an anchor: these are compared for linked pairs only, so the work is
--- bounded by limit x rows. Relies on the index on (bucket_hash, doc_id), index-only.
+-- The candidate relation over all buckets: two heads that share a bucket in which one of them is an anchor (one of the first
+-- bucket_limit heads by doc_id), and whose shared bands satisfy the recipe. Bands are counted from the sketches, as buckets in
+-- which neither is an anchor count too; only for linked pairs, so the work is bounded by limit x rows. Relies on the index on
+-- (bucket_hash, doc_id), index-only.
 CREATE OR REPLACE FUNCTION nearsim.candidates(collection text DEFAULT NULL, profile text DEFAULT NULL)
 RETURNS TABLE (left_id bigint, right_id bigint, shared_bands smallint)
 LANGUAGE plpgsql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$

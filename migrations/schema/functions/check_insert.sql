@@ -1,4 +1,4 @@
--- Not one of this transaction, which no worker sees. Relies on probe_age.
+-- Leaves out requests of this transaction, which no worker sees. Relies on probe_age.
 CREATE FUNCTION nearsim.find_request(
     body text, title text, collection text, profile text, min_similarity double precision, max_matches integer,
     external_id text, purpose text
@@ -24,8 +24,8 @@ $$;
 COMMENT ON FUNCTION nearsim.find_request(text, text, text, text, double precision, integer, text, text) IS
     'Internal (used by check_text and check_insert): the newest request with these arguments that was committed before and whose deadline has not passed; NULL if there is none';
 
--- A request over a connection of its own, so that workers see it while the caller's transaction is open. The session keeps
--- the connection; one that fails is closed, and the next request opens another.
+-- Asks over a second connection, so that workers see the request while the caller's transaction is open. The session keeps
+-- the connection; if it fails it is closed, and the next request opens another.
 CREATE FUNCTION nearsim.ask_apart(
     body text, title text, collection text, profile text, min_similarity double precision, deadline interval,
     max_matches integer, external_id text, purpose text
@@ -90,8 +90,8 @@ END;
 COMMENT ON FUNCTION nearsim.lock_asked(bigint) IS
     'Internal (used by check_insert): records the insertion of the text of an answered request, and locks its buckets until the transaction ends';
 
--- Called under the locks of the answer's buckets, under which the live generation stays live. The deadline is read after the insertions: those that no valid answer
--- needs may have been deleted.
+-- Called under the locks of the answer's buckets, under which the live generation stays live. The deadline is read after the
+-- insertions: insertions that no valid answer needs may have been deleted.
 CREATE FUNCTION nearsim.refuse_outdated(probe_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -146,7 +146,7 @@ BEGIN
         RETURN;
     END IF;
 
-    -- Over the second connection it asks again once it holds the locks; after a promotion these are others.
+    -- Ask over the second connection until the locks are held that the answer needs; after a promotion it needs others.
     LOOP
         asked := nearsim.ask_apart(body, title, collection, profile, min_similarity, deadline, max_matches, external_id,
             CASE WHEN held IS NULL THEN 'lock' ELSE 'locked' END);

@@ -1,4 +1,4 @@
--- Row-level security applies to the caller: a hidden collection does not exist.
+-- Runs as the caller: a collection that row-level security hides does not exist.
 CREATE FUNCTION nearsim.collection_named(collection text) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

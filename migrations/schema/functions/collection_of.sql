@@ -1,4 +1,4 @@
--- Row-level security applies to the caller: a hidden document does not exist.
+-- Runs as the caller: a document that row-level security hides does not exist.
 CREATE FUNCTION nearsim.collection_of(doc_id bigint) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Clusters of each profile exist already; those that share a document are united: a union-find over cluster numbers in
--- `roots`, each pointing to a smaller number of the same union or to itself.
+-- Unites clusters of different profiles that share a document, by a union-find: `roots` has for each cluster number a smaller
+-- number of the same union, or the number itself.
 CREATE FUNCTION nearsim.combined_clusters(collection text, profiles text[] DEFAULT NULL)
 RETURNS TABLE (cluster_id bigint, documents bigint, doc_id bigint, external_id text, is_survivor boolean,
     survivor_id bigint, survivor_external_id text)

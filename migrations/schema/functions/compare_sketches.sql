@@ -1,5 +1,5 @@
--- Compares the bands of two sketches. Two heads are linked if they share a bucket in which the first is an anchor; if
--- the first is not, the second, which comes later, is not either.
+-- Two heads are linked if they share a bucket in which the first is an anchor: if the first is none, the second, which comes
+-- later, is none either.
 CREATE OR REPLACE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
 RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
 LANGUAGE plpgsql STABLE ROWS 1

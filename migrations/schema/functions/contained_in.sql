@@ -1,5 +1,5 @@
 -- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
--- The bodies are texts: Citus takes those in BEGIN ATOMIC and in_direction for a circular dependency.
+-- The bodies are strings: Citus sees a circular dependency between bodies in BEGIN ATOMIC and in_direction.
 CREATE FUNCTION nearsim.contained_in_by_doc_id(
     document bigint, min_share double precision DEFAULT NULL, profile text DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.similar_document LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
@@ -16,4 +16,4 @@ RETURNS SETOF nearsim.similar_document LANGUAGE sql STABLE ROWS 100 SET search_p
         nearsim.document_named(document, collection), min_share, profile, max_matches, false);
 $$;
 COMMENT ON FUNCTION nearsim.contained_in(text, double precision, text, text, integer) IS
-    'The documents that hold one: those that have at least the share min_share of it, by default the threshold of the recipe. Rows are those of similar_to, by left_in_right, the share of it that each has; with max_matches only the first so many. For profiles of the family winnow. Name the collection if several have such a document';
+    'The documents that contain a document: each has at least the share min_share of it, by default the threshold of the recipe. Rows as in similar_to, ordered by left_in_right, the share of the document that is in each; with max_matches only the first so many. For profiles of the family winnow. Name the collection if several have such a document';

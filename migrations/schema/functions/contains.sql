@@ -1,5 +1,5 @@
 -- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
--- The bodies are texts: Citus takes those in BEGIN ATOMIC and in_direction for a circular dependency.
+-- The bodies are strings: Citus sees a circular dependency between bodies in BEGIN ATOMIC and in_direction.
 CREATE FUNCTION nearsim.contains_by_doc_id(
     document bigint, min_share double precision DEFAULT NULL, profile text DEFAULT NULL, max_matches integer DEFAULT NULL)
 RETURNS SETOF nearsim.similar_document LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
@@ -16,4 +16,4 @@ RETURNS SETOF nearsim.similar_document LANGUAGE sql STABLE ROWS 100 SET search_p
         nearsim.document_named(document, collection), min_share, profile, max_matches, true);
 $$;
 COMMENT ON FUNCTION nearsim.contains(text, double precision, text, text, integer) IS
-    'The documents that one holds: those of which it has at least the share min_share, by default the threshold of the recipe. Rows are those of similar_to, by right_in_left, the share of each that is in it; with max_matches only the first so many. For profiles of the family winnow. Name the collection if several have such a document';
+    'The documents that a document contains: it has at least the share min_share of each, by default the threshold of the recipe. Rows as in similar_to, ordered by right_in_left, the share of each that is in the document; with max_matches only the first so many. For profiles of the family winnow. Name the collection if several have such a document';

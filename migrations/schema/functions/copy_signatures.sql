@@ -1,4 +1,4 @@
--- Before it is called for a generation, nothing reads the copies, and no pairs are stored.
+-- Until this is called for a generation, nothing reads the copies, and no pairs are stored.
 CREATE FUNCTION nearsim.copy_signatures(generation_id integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -11,8 +11,8 @@ $$;
 COMMENT ON FUNCTION nearsim.copy_signatures(integer) IS
     'Internal (used by every build of a large collection): copies its signatures to signed_document';
 
--- Copies of those whose tables have the triggers, so that builds before that copy theirs themselves. The indexes are made
--- here only, also in a new database.
+-- Copies the signatures of generations whose tables have the triggers; builds that are not so far yet copy them themselves.
+-- This is the only place that creates the indexes, also in a new database.
 CREATE FUNCTION nearsim.restore_copies() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -28,5 +28,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.restore_copies() IS
-    'Internal (used by verify-index): copies the signatures of all large collections to signed_document again, in place of what it has, and creates its indexes';
+    'Internal (used by verify-index): replaces the rows of signed_document by copies of the signatures of all large collections, and creates its indexes';
 SELECT nearsim.restore_copies();

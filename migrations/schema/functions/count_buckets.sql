@@ -1,5 +1,5 @@
--- Reads one generation's table by name: its index on (bucket_hash, doc_id) counts buckets without a sort and without
--- the rows; through the parent, generation_id would have to be fetched from every row.
+-- Reads one generation's table by name: its index on (bucket_hash, doc_id) counts buckets without a sort and without the
+-- rows. Through the parent, generation_id would be fetched from every row.
 CREATE FUNCTION nearsim.count_buckets(generation_id integer, OUT bucket_hash bigint, OUT members bigint)
 RETURNS SETOF record
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashagg = off AS $$

@@ -1,5 +1,5 @@
--- Statement triggers of the table named in a statement fire, so parents have them as well as partitions. For an UPDATE
--- the old rows are captured before the new ones: triggers fire in the order of their names.
+-- Only statement triggers of the table that a statement names fire, so parents and partitions have them. For an UPDATE the old
+-- rows are captured before the new ones, as triggers fire in the order of their names.
 CREATE FUNCTION nearsim.create_capture_triggers(suffix text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -33,4 +33,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_capture_triggers(text) IS
-    'Internal (used by every build of a large collection): creates the missing triggers that capture changes of those tables with a suffix that exist';
+    'Internal (used by every build of a large collection): creates missing triggers that capture changes, on the existing tables with a suffix';

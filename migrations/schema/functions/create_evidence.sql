@@ -1,7 +1,7 @@
--- A function for each generation with tables of its own, and one for those that share theirs, so that sessions plan its
--- statement once. Relies on document_pkey, on the partitions'
--- keys and on verdict_one_current: the same plan for any statistics. Each table is read once for both documents, so that
--- under isolation the grants are checked once for each table.
+-- Creates a function for each generation with tables of its own, and one for all generations that share tables, so that
+-- sessions plan its statement once. Each table is read once for both documents, so that under isolation the grants are checked
+-- once for each table. Relies on document_pkey, on the partitions' keys and on verdict_one_current: the same plan for any
+-- statistics.
 CREATE FUNCTION nearsim.create_evidence(generation_id integer) RETURNS regprocedure
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
@@ -66,7 +66,7 @@ BEGIN
                     SELECT verdict.* FROM nearsim.verdict
                     WHERE verdict.left_id = first_id AND verdict.right_id = second_id AND verdict.undone_at IS NULL LIMIT 1
                 ) AS decided ON true
-                -- Texts that are not indexed yet would give other numbers than numbers_differ compares.
+                -- A text that is newer than the index may have other numbers than numbers_differ compared.
                 LEFT JOIN LATERAL (
                     SELECT nearsim.numbers_of(first_id, recipe) AS left_ones,
                         nearsim.numbers_of(second_id, recipe) AS right_ones

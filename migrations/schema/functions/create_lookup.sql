@@ -1,9 +1,9 @@
--- A function for each generation with tables of its own, and one for those that share theirs, so that sessions plan its
--- statement once. Relies on the partitions' keys, on the index of similar_pair on right_id, on those of the view signed on
--- (generation_id, head_id, doc_id), on document_pkey and on verdict_one_current: the same plan for any statistics. Heads
--- are sorted by similarity; their documents are read until there are enough, those that were deleted since they were
--- indexed not counted: with enable_sort the planner may read and sort them all. Pairs to be reviewed are read if a
--- similarity is asked for.
+-- Creates a function for each generation with tables of its own, and one for all generations that share tables, so that
+-- sessions plan its statement once. Heads are sorted by similarity; their documents are read until there are enough, without
+-- documents that were deleted since they were indexed. enable_sort is off, as the planner might read and sort all of them.
+-- Pairs to be reviewed are read if a similarity is given. Relies on the partitions' keys, on the index of similar_pair on
+-- right_id, on the indexes of the view signed on (generation_id, head_id, doc_id), on document_pkey and on
+-- verdict_one_current: the same plan for any statistics.
 CREATE FUNCTION nearsim.create_lookup(generation_id integer) RETURNS regprocedure
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE

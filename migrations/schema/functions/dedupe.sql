@@ -19,7 +19,7 @@ BEGIN
     IF given.home IS NOT NULL THEN
         SELECT * INTO live FROM nearsim.live_generation(given.home, profile, given.known[1]);
         IF FOUND THEN
-            -- Pairs that share so many bands are stored whatever their similarity.
+            -- Pairs by their shared bands are stored whatever their similarity.
             least_stored := CASE WHEN live.recipe #>> '{match,certain_shared_bands}' <> '0' THEN 0
                 ELSE nearsim.least_similarity(live.recipe) END;
             IF NOT min_similarity BETWEEN least_stored AND 1 THEN
@@ -64,4 +64,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.dedupe(bigint[], double precision, text) IS
-    'Deduplicates a result set in its order: a document is kept unless it is a pair, of at least min_similarity, with an earlier document that is kept; then it is a duplicate of the most similar of these. By default all pairs count; min_similarity is at least the recipe''s threshold (1 / (1 + threshold) for a distance), unless pairs below it are stored for the bands that they share. The similarity is an estimate where verified is false. Vetoed pairs do not count, pinned pairs do. A repeated id is a duplicate of the first; unknown documents and documents that are not indexed are kept';
+    'Deduplicates a result set in its order: a document is kept unless it is a pair, of at least min_similarity, with an earlier document that is kept; else it is a duplicate of the most similar one of these. By default all pairs count; min_similarity is at least the recipe''s threshold (1 / (1 + threshold) for a distance), unless the recipe stores pairs by their shared bands. The similarity is an estimate where verified is false. Vetoed pairs do not count, pinned pairs do. A repeated id is a duplicate of the first; unknown documents and documents that are not indexed are kept';

@@ -1,4 +1,4 @@
--- Row-level security applies to the caller: a hidden document does not exist. Relies on document_external_id_key.
+-- Runs as the caller: a document that row-level security hides does not exist. Relies on document_external_id_key.
 CREATE FUNCTION nearsim.document_named(external_id text, collection text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- Reads work and changes through views with the rows that the caller may see.
+-- Reads work and changes through views, which have only rows that the caller may see.
 CREATE FUNCTION nearsim.document_state(generation_id integer, doc_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -41,4 +41,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.document_state(integer, bigint) IS
-    'Internal (used by why_not): why a document is not compared in a generation; NULL if it is, or the caller may not read the generation';
+    'Internal (used by why_not): why a document is not compared in a generation; NULL if it is compared, or if the caller may not read the generation';

@@ -1,5 +1,4 @@
--- Reads a partition by name, as pairs_between does. Relies on the partitions' keys: one descent per document, and at most
--- one for two heads.
+-- Reads a partition by name, as pairs_between does. Relies on the partitions' keys: a search for each document.
 CREATE FUNCTION nearsim.heads_of(generation_id integer, doc_ids bigint[]) RETURNS TABLE (doc_id bigint, head_id bigint)
 LANGUAGE plpgsql STABLE ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$

@@ -1,4 +1,4 @@
--- Relies on what similar_to relies on.
+-- Relies on the indexes that similar_to relies on.
 CREATE FUNCTION nearsim.in_direction(
     document bigint, min_share double precision, profile text, max_matches integer, held boolean)
 RETURNS SETOF nearsim.similar_document LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
@@ -25,4 +25,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.in_direction(bigint, double precision, text, integer, boolean) IS
-    'Internal (used by contains and contained_in): the documents that one holds, or that hold it; an error for a profile whose metric is not containment';
+    'Internal (used by contains and contained_in): the documents that a document contains, or that contain it; raises an error unless the metric of the profile is containment';

@@ -1,5 +1,5 @@
--- Possible duplicates by their places in a result set. Of a head's documents only the first is ever kept, so the
--- others are not examined as earlier documents unless they have a verdict.
+-- Possible duplicates by their places in a result set. Only the first document of a head is ever kept, so others count as
+-- earlier documents only if they have a verdict.
 CREATE FUNCTION nearsim.links_among(
     generation_id integer, doc_ids bigint[], head_ids bigint[], min_similarity double precision)
 RETURNS TABLE (later integer, earlier integer, similarity double precision)

@@ -8,7 +8,7 @@ DECLARE
     place text;
     chosen text;
 BEGIN
-    -- Of several profiles default is the first, or none is chosen.
+    -- If there are several profiles, default comes first; without it none is chosen.
     RETURN QUERY
         SELECT first.generation_id, first.profile, first.bands, first.rows,
             CAST(first.recipe #>> '{match,threshold}' AS double precision),
@@ -48,4 +48,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generation(integer, text, bigint) IS
-    'Internal (used by similar_to and other functions): the live generation of a collection''s profile, with parts of its recipe; of several profiles the named one, else default. None for an empty collection. If a document is given, that none is live is a notice, else an error';
+    'Internal (used by similar_to and other functions): the live generation of a collection''s profile, with parts of its recipe: of the named profile, the only one, or default. No row for an empty collection. If none is live, raises a notice if a document is given, else an error';

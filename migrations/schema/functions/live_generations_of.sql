@@ -16,7 +16,7 @@ BEGIN
         RAISE EXCEPTION 'profiles is %: name profiles, or leave it out for all that are live', quote_literal(profiles)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- If none is live, the error or notice is that of a single profile.
+    -- If none is live, raise the error or notice for a single profile.
     RETURN QUERY
         SELECT asked.place, live.generation_id, live.profile_name, live.recipe
         FROM (

@@ -1,5 +1,5 @@
--- Only for policies of tables that belong to one collection: asked on behalf of a role whose rows they restrict, it reads
--- one collection's grants through the policy of collection_access. Relies on collection_access_pkey.
+-- For policies of tables that belong to one collection only. Runs as the role whose rows they restrict, and reads the grants on
+-- one collection through the policy of collection_access. Relies on collection_access_pkey.
 CREATE FUNCTION nearsim.may_see_collection(collection_id integer) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

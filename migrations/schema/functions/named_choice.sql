@@ -1,4 +1,4 @@
--- Not STABLE, as named_verdict. Relies on collection_pkey and document_pkey.
+-- Not STABLE, for the reason given in named_verdict. Relies on collection_pkey and document_pkey.
 CREATE FUNCTION nearsim.named_choice(made nearsim.survivor_pin) RETURNS nearsim.survivor_choice
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

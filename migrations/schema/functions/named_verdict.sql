@@ -1,4 +1,4 @@
--- Not STABLE: the documents may be younger than the snapshot of the statement that stores the verdict. Relies on
+-- Not STABLE, as the documents may be younger than the snapshot of the statement that stores the verdict. Relies on
 -- collection_pkey and document_pkey.
 CREATE FUNCTION nearsim.named_verdict(made nearsim.verdict) RETURNS nearsim.pair_verdict
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -1,5 +1,5 @@
--- The runs of digits in the text that a recipe reads, in order. Character forms (full-width digits, for example) are
--- unified where the recipe does so; tags are roughly removed where it strips HTML. NULL where a recipe compares vectors.
+-- The runs of digits in the text that a recipe reads, in order. If the recipe does so, forms of characters such as full-width
+-- digits are unified, and tags of HTML are roughly removed. NULL if the recipe compares vectors.
 CREATE FUNCTION nearsim.numbers_of(doc_id bigint, recipe jsonb) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
@@ -13,7 +13,7 @@ BEGIN
         CASE WHEN recipe -> 'fields' ? 'body' THEN nearsim.body_of(numbers_of.doc_id) END)
     INTO content FROM nearsim.document WHERE document.doc_id = numbers_of.doc_id;
     IF CAST(recipe #>> '{normalise,html}' AS boolean) THEN
-        -- An element that is never closed extends to the end, and no "<" is searched beyond the last ">": each match
+        -- An unclosed element extends to the end of the text, and "<" after the last ">" is not searched: every match
         -- succeeds, so the time is linear. The first quantifier makes the whole expression non-greedy.
         content := regexp_replace(content, '<{1,1}?(script\y.*?(</script>|$)|style\y.*?(</style>|$)'
             || '|noscript\y.*?(</noscript>|$)|template\y.*?(</template>|$))', ' ', 'gi');

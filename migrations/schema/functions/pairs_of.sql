@@ -17,4 +17,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.pairs_of(integer, bigint, double precision, integer) IS
-    'Internal (used by similar_by_profiles): the documents paired with one in a generation, twins expanded, those to be reviewed only with a min_similarity, if the caller may read it';
+    'Internal (used by similar_by_profiles): the documents paired with a document in a generation, twins expanded, with pairs to be reviewed if min_similarity is given; only if the caller may read the generation';

@@ -6,7 +6,7 @@ DECLARE
     made nearsim.survivor_pin;
 BEGIN
     PERFORM nearsim.require_reason('the choice of a document to keep', why, by);
-    -- The lock serialises it with a purge of the document.
+    -- This lock keeps it and a purge of the document apart.
     INSERT INTO nearsim.survivor_pin AS chosen (collection_id, doc_id, by, why)
     SELECT known.collection_id, known.doc_id, pin_survivor_by_doc_id.by, pin_survivor_by_doc_id.why
     FROM (SELECT * FROM nearsim.document AS one WHERE one.doc_id = pin_survivor_by_doc_id.document FOR KEY SHARE) AS known

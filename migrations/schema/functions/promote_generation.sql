@@ -1,6 +1,6 @@
--- The whole promotion in one call, so that locks do not wait for a slow client. Transactions that insert what was checked in
--- the live generation end first: later insertions, with other buckets, would not see them. Rows are locked in one order, so that
--- two promotions cannot deadlock; lock waits are limited, also at commit.
+-- The whole promotion is one call, so that no lock is held while a slow client thinks. It waits for transactions that insert
+-- texts checked in the live generation: later insertions, with other buckets, would not see them. Rows are locked in order,
+-- so that two promotions cannot deadlock; lock waits are limited, also at commit.
 CREATE FUNCTION nearsim.promote_generation(generation_id integer, expected text[], wait_milliseconds integer,
     OUT state text, OUT retired_id integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -22,4 +22,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.promote_generation(integer, text[], integer) IS
-    'Internal (used by nearsim reindex promote): retires a profile''s live generation and makes another live; returns the state that was found, and does nothing unless it is an expected one';
+    'Internal (used by nearsim reindex promote): retires a profile''s live generation and makes another live; does nothing unless its state is an expected one; returns that state';

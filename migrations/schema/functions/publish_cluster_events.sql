@@ -1,10 +1,9 @@
--- Compares clusters before and after the transaction: for each cluster that has or had a touched document, which former
--- clusters its documents come from, and which clusters the former ones went into. Members that were not touched are in
--- the same cluster as before; a cluster has such a member if it has more members than moved into it, which is found
--- without reading all of it. Relies on the keys of cluster_member and on its index on (cluster_id, is_survivor, doc_id); a
--- bitmap scan would read a whole cluster, and where statistics know no row of the generation so would the key, but for
--- the order of a range. Only joins by key are nested loops, whatever the planner estimates for arrays,
--- so the work is linear.
+-- Compares clusters before and after the transaction: for each cluster that has or had a touched document, the former clusters
+-- that its documents come from, and the clusters that documents of a former one went into. Members that were not touched are
+-- in the same cluster as before; a cluster has such a member if it has more members than moved into it, which is found without
+-- reading all of it. Relies on the keys of cluster_member and on its index on (cluster_id, is_survivor, doc_id). A bitmap scan
+-- would read a whole cluster, as would a scan by the key if statistics have no row of the generation; the ORDER BY of a range
+-- prevents both. Only joins by key are nested loops, whatever the planner estimates for arrays, so the work is linear.
 CREATE FUNCTION nearsim.publish_cluster_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
 RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off

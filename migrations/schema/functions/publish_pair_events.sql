@@ -1,8 +1,8 @@
 -- At commit a transaction's pending events become events. The transaction takes the advisory lock EVENT (28281), draws
--- event_ids only under it and keeps it until its changes are visible. The lock is taken last: under it tables are read and
--- events are inserted, and no row lock or other advisory lock is requested. The first and the last pending event of a pair
--- decide its net change. A transaction that only inserts pairs inserts each once. Twins, which have no similarity in
--- pending events, are alike by their features under any recipe.
+-- event_ids only under it, and keeps it until its changes are visible. It is the last lock: under it tables are read and
+-- events inserted, but no row lock or other advisory lock is requested. The net change of a pair follows from its first and its
+-- last pending event; a transaction that only inserts pairs has one event of each. Twins, which have no similarity in pending
+-- events, have similarity 1 under any recipe.
 CREATE FUNCTION nearsim.publish_pair_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
 RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$

@@ -1,5 +1,5 @@
--- Rows are copied beside while others read the table, and take the place of the damaged ones at the commit. The indexes are
--- made here only, also in a new database.
+-- Rows are copied to a second table while others read the damaged one, and replace its rows at the commit. This is the only
+-- place that creates the indexes, also in a new database.
 CREATE FUNCTION nearsim.restore_shared(parent text) RETURNS integer[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -13,7 +13,7 @@ BEGIN
     BEGIN
         EXECUTE format('INSERT INTO kept SELECT * FROM %s', leaf);
     EXCEPTION WHEN data_corrupted OR index_corrupted OR internal_error OR undefined_file OR io_error THEN
-        -- The key finds the rows of each generation without those of others.
+        -- By the key, which finds the rows of a generation without reading others.
         SET LOCAL enable_seqscan = off;
         FOR generation_id IN SELECT generation.generation_id FROM nearsim.generation ORDER BY generation.generation_id LOOP
             BEGIN
@@ -51,7 +51,7 @@ BEGIN
         ALTER TABLE nearsim_index.similar_pair_shared ADD PRIMARY KEY (generation_id, left_id, right_id);
         CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, right_id);
         CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, similarity);
-        -- A random part of the pairs, from which the queue sample of the review desk is drawn.
+        -- A random part of the pairs, for the queue sample of the review desk.
         CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, similarity)
             WHERE hashint8extended(left_id, right_id) & 255 = 0;
     ELSE

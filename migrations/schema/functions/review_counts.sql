@@ -11,4 +11,4 @@ BEGIN ATOMIC
     ORDER BY named.place;
 END;
 COMMENT ON FUNCTION nearsim.review_counts(text, text, text, integer) IS
-    'How many pairs each queue of review_queue has left, counted up to max_pairs, and whether it looks at the whole queue';
+    'How many pairs each queue of review_queue has left, counted up to max_pairs, and whether the whole queue is searched';

@@ -1,5 +1,4 @@
--- A procedure that commits cannot set its search_path: its work is done by functions that do, called by qualified
--- names.
+-- A procedure that commits cannot set its search_path, so it only calls functions that do, by qualified names.
 CREATE PROCEDURE nearsim.similar_to_text(
     body text, INOUT answer jsonb DEFAULT NULL, title text DEFAULT NULL, collection text DEFAULT NULL,
     profile text DEFAULT NULL, min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds',
@@ -10,7 +9,7 @@ DECLARE
     asked bigint;
 BEGIN
     asked := nearsim.ask(body, title, collection, profile, min_similarity, deadline, max_matches);
-    -- The request need not survive a crash, since the caller's session would not either.
+    -- The request need not survive a crash, as the caller's session does not either.
     PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
     CALL nearsim.commit_request(/* requires autocommit: cannot commit inside an open transaction */);
     answer := nearsim.answer_to(asked);

@@ -1,7 +1,8 @@
 -- The table is checked once for all texts. Reads only tables, not computed views, and only columns of built-in types, for
--- which no user-defined cast or operator is found; what an expression calls was checked when the table was attached. The table's own row security is an error, not
--- code that runs. PREPARE locks the definition of the table without planning anything; what is read of it from then on is
--- current, also in a transaction whose snapshot of the catalog is older, but for foreign_code.
+-- which no user-defined cast or operator is found; functions in an expression were checked when the table was attached. Row
+-- security of the table raises an error: none of its code runs. PREPARE locks the definition of the table without planning
+-- anything; later reads of the definition are current, also in a transaction with an older snapshot of the catalog, except in
+-- foreign_code.
 CREATE FUNCTION nearsim.source_texts(attached nearsim_index.attachment, external_ids text[]) RETURNS text[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -53,7 +54,7 @@ BEGIN
             USING HINT = 'For the reason run: nearsim table list';
         RETURN array_fill(CAST(NULL AS text), ARRAY[cardinality(external_ids)]);
     END IF;
-    -- A subquery for each id, so that its row is looked up by the key. The table has an alias that no column refers to.
+    -- A subquery for each id, so that its row is looked up by the key. No column refers to the alias of the table.
     EXECUTE format('SELECT array_agg((SELECT %s FROM %s AS nearsim_source WHERE %I = %s AND %s LIMIT 1) ORDER BY place)
         FROM unnest($1) WITH ORDINALITY AS asked (external_id, place)',
         CASE WHEN is_computed THEN attached.text_column ELSE quote_ident(attached.text_column) END, attached.relation,

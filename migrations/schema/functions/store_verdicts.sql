@@ -4,7 +4,7 @@ LANGUAGE plpgsql ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     made nearsim.verdict[];
 BEGIN
-    -- A verdict may be inserted by hand at the same moment; then that one is replaced.
+    -- Somebody may insert a verdict by hand at the same moment; it is replaced.
     FOR attempt IN 1 .. 3 LOOP
         PERFORM FROM nearsim.undo_current_verdicts(ones, others, why, by);
         WITH inserted AS (

@@ -12,7 +12,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM nearsim.require_reason('a verdict', why, by);
-    -- The lock serialises verdicts with a purge of either document.
+    -- This lock keeps verdicts and a purge of either document apart.
     PERFORM FROM nearsim.document WHERE doc_id = ANY (ones || others) ORDER BY doc_id FOR KEY SHARE;
     SELECT one, other, first.doc_id IS NULL OR second.doc_id IS NULL AS is_unknown,
         least(CASE WHEN first.doc_id IS NULL THEN one END, CASE WHEN second.doc_id IS NULL THEN other END) AS unknown
@@ -28,8 +28,8 @@ BEGIN
         RAISE EXCEPTION 'documents % and % are in different collections, which are never compared', wrong.one, wrong.other
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- Lock VERDICT of nearsim_db.store.driver.locks: serialises verdicts on one pair. In order, so that none waits for
-    -- another in a circle.
+    -- The lock VERDICT of nearsim_db.store.driver.locks: verdicts on one pair are set one after the other. Taken in order, so
+    -- that two sessions cannot deadlock.
     PERFORM pg_advisory_xact_lock(28285, key)
     FROM (
         SELECT DISTINCT hashtext(least(one, other) || ' ' || greatest(one, other)) AS key

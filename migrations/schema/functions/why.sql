@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why(text, text, text, text) IS
-    'The evidence for two documents as a pair, the smaller doc_id on the left: scores, shared bands (from 0), differing numbers (numbers_only_left and numbers_only_right are NULL while a text is newer than the index), verdict and recipe. similarity is NULL beside estimate for documents that are no pair: the command nearsim why computes it from the texts. is_pair says whether they are a pair; if not, why_not() explains it. Name the collection if several have both documents';
+    'The evidence for two documents as a pair, the smaller doc_id on the left: scores, shared bands (from 0), differing numbers (numbers_only_left and numbers_only_right are NULL while a text is newer than the index), verdict and recipe. For documents that are not a pair, similarity is NULL, and estimate the only score: the command nearsim why computes the similarity from the texts. is_pair says whether they are a pair; if not, why_not() explains it. Name the collection if several have both documents';

@@ -1,6 +1,6 @@
--- Planner statistics hold values, and row estimates of EXPLAIN depend on them also for rows that row-level security hides:
--- a role that may name a column in a condition could search for its values. They also outlive what a purge removes. So
--- there are statistics only of numbers that nearsim gave and of states of work. Hashes of bands are hashes of texts.
+-- Planner statistics contain values, also of rows that row-level security hides, and EXPLAIN shows estimates from them: a
+-- role that may name a column in a condition could search for its values. They also outlive a purge. So there are statistics
+-- only of numbers that nearsim assigned and of states of work; not of hashes of bands, which are hashes of texts.
 CREATE FUNCTION nearsim.shown_statistics(relation regclass)
 RETURNS TABLE (place smallint, name name, is_index boolean, has_values boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -27,13 +27,13 @@ BEGIN ATOMIC
         AND (coalesce(attstattarget, -1) <> 0 OR kept.has_values);
 END;
 COMMENT ON FUNCTION nearsim.shown_statistics(regclass) IS
-    'Internal (used by doctor and withhold_statistics): columns and index expressions with data of owners of which ANALYZE would keep values, or has kept some';
+    'Internal (used by doctor and withhold_statistics): columns and index expressions with users'' data of which ANALYZE would keep values, or has kept some';
 
--- Without a statistic a name would be expected in every two-hundredth row. Only the number of distinct values is stored.
--- Of all partitions together one value is stored, so that a join of band rows with band rows, however few or many, goes
--- by index: whatever sorts or hashes all of them is expected to meet each row with each.
--- Before PostgreSQL 18 that takes a superuser, or a table that is empty: ANALYZE of one row leaves it, and later ones, which
--- skip the column, keep it.
+-- Stores only the number of distinct values: without a statistic the planner expects each name in a two-hundredth of the
+-- rows. For all partitions together it is one value, so that a join of band rows with band rows, however few or many, goes by
+-- index: the planner expects a sort or hash of all rows to match every row with every other.
+-- Before PostgreSQL 18 this takes a superuser, or an empty table: ANALYZE of one row leaves the number behind, and later ones,
+-- which skip the column, keep it.
 CREATE FUNCTION nearsim.store_distinctness(relation regclass, distinct_column name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -73,7 +73,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.store_distinctness(regclass, name) IS
-    'Internal (used by withhold_statistics): has the planner expect one row for each value of a column, or one value for all rows of a partitioned table, without keeping any';
+    'Internal (used by withhold_statistics): makes the planner expect one row for each value of a column, or one value in all rows of a partitioned table, without keeping values';
 
 CREATE FUNCTION nearsim.withhold_statistics(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -104,7 +104,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.withhold_statistics(regclass) IS
-    'Internal (used by nearsim): have ANALYZE keep no values of owners'' data in a table, and remove what it kept';
+    'Internal (used by nearsim): lets ANALYZE keep no values of users'' data in a table, and removes the values that it kept';
 
 CREATE FUNCTION nearsim.withhold_all_statistics() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
@@ -116,14 +116,14 @@ END;
 COMMENT ON FUNCTION nearsim.withhold_all_statistics() IS
     'Internal (used by nearsim schema init and access grant): withhold_statistics for all tables and indexes, after a restore for example';
 
--- As store_distinctness does for bands.
+-- Does for names of collections and ids of documents what store_distinctness does for bands.
 INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (1, 'any');
 INSERT INTO nearsim.document (doc_id, collection_id, external_id, revision) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'any', 0);
 ALTER TABLE nearsim.collection ALTER name SET (n_distinct = -1);
 ALTER TABLE nearsim.document ALTER external_id SET (n_distinct = -1);
 ANALYZE nearsim.collection (name), nearsim.document (external_id);
 TRUNCATE nearsim.collection CASCADE;
--- On PostgreSQL 18 the tables would be taken to have one row on each page until they are analyzed.
+-- Without this, PostgreSQL 18 expects one row on each page until the tables are analyzed.
 ANALYZE nearsim.collection (name), nearsim.document (external_id);
 
 SELECT nearsim.withhold_all_statistics();

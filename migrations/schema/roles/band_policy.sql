@@ -1,4 +1,4 @@
--- Apart from the other policies: schema init creates it again where a dump of a Citus cluster was restored.
+-- In a file of its own, as schema init creates it again if a dump of a Citus cluster was restored.
 CREATE POLICY granted ON nearsim.band FOR SELECT
     USING (generation_id = ANY (CAST((SELECT nearsim.granted_generation_ids()) AS integer[])));
 CREATE POLICY granted ON nearsim_index.band_shared FOR SELECT

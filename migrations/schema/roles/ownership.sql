@@ -1,4 +1,4 @@
--- Only objects of the caller, a superuser or nearsim_admin are transferred; any other owner keeps an installation.
+-- Transfers only objects of the caller, a superuser or nearsim_admin; an installation of any other owner stays with it.
 CREATE FUNCTION nearsim.may_transfer_ownership(new_owner text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -51,7 +51,7 @@ $$;
 COMMENT ON FUNCTION nearsim.transfer_ownership(text) IS
     'Internal (used by grant_rights): makes a role the owner of everything in both schemas';
 
--- Only the owner keeps what default privileges gave; nothing of it was visible before the commit.
+-- Takes privileges that default privileges gave from all roles except the owner; nobody could use them before the commit.
 CREATE FUNCTION nearsim.revoke_default_privileges(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -70,7 +70,7 @@ $$;
 COMMENT ON FUNCTION nearsim.revoke_default_privileges(regclass) IS
     'Internal (used by grant_partition_rights and schema init): revokes everybody else''s privileges on a new table, view or sequence, called in the transaction that creates it';
 
--- ENABLE ROW LEVEL SECURITY waits for this lock, and then covers what was granted under it.
+-- ENABLE ROW LEVEL SECURITY waits for this lock, and then covers the tables that were granted under it.
 CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

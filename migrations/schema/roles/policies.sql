@@ -1,6 +1,6 @@
--- ARRAY(...) and (SELECT function()) are evaluated once per query, and = ANY of either is an index condition. The function
--- is for tables that views read many times: its plan is cached, while a subquery is planned for each time. Its CAST
--- distinguishes the array from = ANY (subquery). Partitions get their policies from grant_partition_rights.
+-- ARRAY(...) and (SELECT function()) are evaluated once in a query, and = ANY of either is an index condition. The function is
+-- for tables that views read many times: its plan is cached, while a subquery is planned each time. CAST distinguishes the
+-- array from = ANY (subquery). Partitions get their policies from grant_partition_rights.
 CREATE POLICY own ON nearsim_index.collection_access FOR SELECT
     USING (pg_has_role(to_regrole(quote_ident(role_name)), 'USAGE'));
 CREATE POLICY granted ON nearsim.collection FOR SELECT
@@ -40,7 +40,7 @@ CREATE POLICY granted ON nearsim.event FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY granted ON nearsim_index.attachment FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
--- A verdict names its documents itself, so these must be in its collection, too.
+-- A verdict names its documents, so they must be in its collection too.
 CREATE POLICY granted_insert ON nearsim.verdict FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(
         SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write))
@@ -75,7 +75,7 @@ CREATE POLICY granted ON nearsim_index.checked_insertion FOR SELECT
 CREATE POLICY granted_insert ON nearsim_index.checked_insertion FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(
         SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
--- A collection may be granted to several tenants; a tenant's lookup requests are not visible to the others.
+-- A collection may be granted to several tenants; each sees only its own lookup requests.
 CREATE POLICY own ON nearsim.probe FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access))
         AND pg_has_role(to_regrole(quote_ident(asked_by)), 'USAGE'));

@@ -29,7 +29,7 @@ $$;
 COMMENT ON FUNCTION nearsim.grant_rights() IS
     'Reset owners and privileges of everything in the schemas nearsim and nearsim_index; run it after a restore or a change of the schema';
 
--- Under isolation readers read tables with a policy. Tables without one are hidden, also from roles with other
+-- Under isolation readers read tables that have a policy. Tables without a policy are hidden, also from roles with other
 -- privileges, such as pg_read_all_data: work, change, lease, build_slice and pending_event.
 CREATE FUNCTION nearsim.grant_read_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -63,8 +63,7 @@ $$;
 COMMENT ON FUNCTION nearsim.grant_read_rights() IS
     'Internal (used by grant_rights): grants what readers and writers may read, and functions without side effects';
 
--- Under isolation writers choose neither ids nor revisions, which would reveal other tenants' activity, and create no
--- collections.
+-- Under isolation writers may not choose ids or revisions, which would reveal other tenants' activity, or create collections.
 CREATE FUNCTION nearsim.grant_write_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

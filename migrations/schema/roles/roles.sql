@@ -1,4 +1,4 @@
--- Roles are shared by all databases of the server, so another database may have created them, or be creating them now.
+-- All databases of the server share roles, so the roles may exist already, or another database may be creating them now.
 CREATE FUNCTION nearsim.create_roles() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -25,8 +25,8 @@ $$;
 COMMENT ON FUNCTION nearsim.create_roles() IS
     'Internal (used by nearsim access grant): creates the missing ones of the roles nearsim_reader, nearsim_writer and nearsim_admin';
 
--- Writers may read, and administrators may write. Skipped without error if another user created the roles and this one
--- may not grant them.
+-- Makes writers readers, and administrators writers. Does nothing if another user created the roles and the current user may
+-- not grant them.
 CREATE FUNCTION nearsim.grant_memberships() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -44,7 +44,7 @@ BEGIN
     LOOP
         BEGIN
             EXECUTE format('GRANT %I TO %I%s', given.inner_role, given.outer_role, given.how);
-        -- internal_error: a session of another database granted it a moment before.
+        -- internal_error: a session of another database granted it at the same time.
         EXCEPTION WHEN insufficient_privilege OR unique_violation OR internal_error THEN
             CONTINUE;
         END;

@@ -1,5 +1,5 @@
--- A process holds the row lock of a slice while it works on it, in one transaction with what it stores, so that a slice
--- whose process dies is free again and leaves nothing behind.
+-- A process holds the row lock of a slice while it works on it, in the transaction that stores its results: if the process
+-- dies, the slice is free again and has stored nothing.
 CREATE TABLE nearsim_index.build_slice (
     generation_id integer NOT NULL CONSTRAINT build_slice_generation_fkey
         REFERENCES nearsim.generation ON DELETE CASCADE,

@@ -1,4 +1,4 @@
--- Changes have no order and therefore no key; without one a COPY into document is about 10 % faster.
+-- Changes have no order and therefore need no key; without a key a COPY into document is about 10 % faster.
 CREATE TABLE nearsim.change (
     doc_id bigint,
     revision bigint,

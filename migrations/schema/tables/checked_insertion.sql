@@ -1,5 +1,5 @@
--- A text that is about to be inserted if it has no near-duplicates: the trigger lock_buckets takes the locks of its buckets,
--- and the next who takes one of these reads here which document may not be signed yet. A row is visible once the
+-- Texts that are inserted if they have no near-duplicates. The trigger lock_buckets takes the locks of a text's buckets; the
+-- next transaction that takes one of these locks finds here the document that may not be signed yet. A row is visible once the
 -- transaction that holds the locks has committed.
 CREATE TABLE nearsim_index.checked_insertion (
     insertion_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT checked_insertion_pkey PRIMARY KEY,
@@ -8,14 +8,14 @@ CREATE TABLE nearsim_index.checked_insertion (
     generation_id integer,
     external_id text COLLATE "C",
     bucket_hashes bigint[] NOT NULL,
-    -- The type is text because SQLAlchemy does not know xid8, and warns when models are compared with the database.
+    -- text, as SQLAlchemy does not know xid8 and warns when models are compared with the database.
     transaction_id text NOT NULL DEFAULT CAST(pg_current_xact_id() AS text)
 );
 CREATE INDEX checked_insertion_generation ON nearsim_index.checked_insertion (collection_id, generation_id);
 CREATE INDEX checked_insertion_buckets ON nearsim_index.checked_insertion USING gin (bucket_hashes);
 
 COMMENT ON TABLE nearsim_index.checked_insertion IS
-    'Insertions after a check for near-duplicates (on_duplicate, check_insert), until the documents are signed; a row of another transaction is that of a document whose text may be newer than its signature';
+    'Insertions after a check for near-duplicates (on_duplicate, check_insert), until the documents are signed; the text of such a document may be newer than its signature';
 COMMENT ON COLUMN nearsim_index.checked_insertion.insertion_id IS 'Number of the row';
 COMMENT ON COLUMN nearsim_index.checked_insertion.collection_id IS 'The collection of the document';
 COMMENT ON COLUMN nearsim_index.checked_insertion.generation_id IS 'The generation that was searched; NULL if the collection had no index';

@@ -20,13 +20,13 @@ CREATE TABLE nearsim.document (
     body_length integer,
     CONSTRAINT document_external_id_key UNIQUE (collection_id, external_id),
     CONSTRAINT document_external_id_length CHECK (octet_length(external_id) BETWEEN 1 AND 1024),
-    -- 0 stands for a whole generation, and for a text that is not indexed.
+    -- In work 0 stands for a whole generation, in look-ups for a text that is not indexed.
     CONSTRAINT document_doc_id_positive CHECK (doc_id > 0),
     CONSTRAINT document_body_stored_or_attached CHECK (body IS NULL OR body_digest IS NULL),
-    -- Parsers of JSON end at some depth.
+    -- Parsers of JSON have a maximum depth.
     CONSTRAINT document_attributes_at_most_100_levels CHECK (NOT jsonb_path_exists(attributes, 'strict $.**{101}'))
 )
--- Rows up to half a page are not compressed, which takes longer than all else that storing them does.
+-- Rows up to half a page are not compressed: compression would take longer than everything else in storing them.
 WITH (toast_tuple_target = 4080);
 CREATE INDEX document_collection_doc ON nearsim.document (collection_id, doc_id);
 CREATE INDEX document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)));

@@ -1,5 +1,5 @@
--- Events in commit order: event_id is drawn under a lock that is held until the transaction ends, so a session that
--- has seen an event has seen all with smaller numbers. No foreign keys: an event outlives its objects.
+-- Events in commit order: event_id is drawn under a lock that is held until the transaction ends, so a session that sees an
+-- event sees all events with smaller numbers. No foreign keys: an event outlives its objects.
 CREATE TABLE nearsim.event (
     event_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT event_pkey PRIMARY KEY,
     left_id bigint,
@@ -43,11 +43,11 @@ COMMENT ON COLUMN nearsim.event.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim.event.profile_id IS 'The profile';
 COMMENT ON COLUMN nearsim.event.generation_id IS 'The generation that was live';
 COMMENT ON COLUMN nearsim.event.verified IS
-    'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events';
+    'Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events';
 COMMENT ON COLUMN nearsim.event.pruned IS
     'True if this event and all earlier ones of its kind and profile were deleted; else NULL, which takes no space';
 COMMENT ON COLUMN nearsim.event.kind IS
     'pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone';
 COMMENT ON COLUMN nearsim.event.other_ids IS
-    'Other clusters: those that were merged, those that resulted from a split, or the former number';
+    'Other clusters: merged into this one, split off it, or its former number';
 COMMENT ON COLUMN nearsim.event.other_survivor_ids IS 'Survivors of those clusters, in the same order';

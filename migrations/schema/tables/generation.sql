@@ -34,7 +34,7 @@ CREATE INDEX generation_dropping ON nearsim.generation (generation_id) WHERE dro
 
 COMMENT ON TABLE nearsim.generation IS 'One build of a profile''s index, with its complete recipe and its fingerprint';
 COMMENT ON COLUMN nearsim.generation.generation_id IS
-    'Number of the generation; from 100,000,000 on that of a large collection, and suffix of its own tables, as in nearsim_index.band_100000007. Others share tables, as nearsim_index.band_shared';
+    'Number of the generation. Numbers from 100,000,000 on are of large collections, and suffixes of their own tables, as in nearsim_index.band_100000007; others share tables, as nearsim_index.band_shared';
 COMMENT ON COLUMN nearsim.generation.profile_id IS 'The profile';
 COMMENT ON COLUMN nearsim.generation.state IS
     'building, catching_up, ready, live (answers queries), retired, paused or abandoned';
@@ -55,6 +55,6 @@ COMMENT ON COLUMN nearsim.generation.dropping IS
     'Whether its tables are being dropped, which waits for sessions that read them';
 COMMENT ON COLUMN nearsim.generation.ready_at IS 'When it became ready';
 COMMENT ON COLUMN nearsim.generation.common_shingles IS
-    'Ids of the shingles that it leaves out as they are in too many documents (match.ignore_common), eight bytes each; NULL if there are none';
+    'Ids of the shingles that it ignores because too many documents have them (match.ignore_common), eight bytes each; NULL if there are none';
 COMMENT ON COLUMN nearsim.generation.frequencies IS
     'In how many texts each frequent shingle is, by which shingles are weighted (sketch.weights = idf): entries of an id of eight bytes and a count of four, the first with the number of texts; NULL for other weights';

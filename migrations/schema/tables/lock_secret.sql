@@ -1,5 +1,5 @@
--- Advisory locks are visible to every session of the server. Without the secret, which only the owner reads, those of a text
--- do not tell which text it is.
+-- Every session of the server sees advisory locks. Their numbers depend on this secret, which only the owner can read, so that
+-- nobody can find out which text they are of.
 CREATE TABLE nearsim_index.lock_secret (
     generation_id integer CONSTRAINT lock_secret_pkey PRIMARY KEY CONSTRAINT lock_secret_generation_fkey
         REFERENCES nearsim.generation ON DELETE CASCADE,

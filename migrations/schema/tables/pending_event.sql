@@ -1,4 +1,4 @@
--- Other transactions see it empty, so a crash loses nothing.
+-- Unlogged: rows exist only within a transaction, so a crash loses nothing.
 CREATE UNLOGGED TABLE nearsim_index.pending_event (
     pending_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pending_event_pkey PRIMARY KEY,
     generation_id integer NOT NULL,

@@ -1,5 +1,5 @@
--- Lookup requests and answers. Documents are stored by number, so an answer does not contain what the reader may not
--- see or what was purged.
+-- Lookup requests and answers. Answers have doc_ids, so they do not show documents that the reader may not see or that were
+-- purged.
 CREATE TABLE nearsim.probe (
     probe_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT probe_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT probe_collection_fkey
@@ -47,7 +47,7 @@ COMMENT ON COLUMN nearsim.probe.answered_at IS 'When a worker answered; NULL unt
 COMMENT ON COLUMN nearsim.probe.error IS 'Why the request failed; NULL if it did not';
 COMMENT ON COLUMN nearsim.probe.external_id IS 'Id of the document that the text is of, which the answer leaves out';
 COMMENT ON COLUMN nearsim.probe.purpose IS
-    'lock: the answer has bucket_hashes; insert, and locked for those who hold the locks: it also knows all documents that were committed before; NULL: neither';
+    'lock: the answer has bucket_hashes; insert, and locked if the caller holds the locks: it also knows all documents that were committed before; NULL: neither';
 COMMENT ON COLUMN nearsim.probe.generation_id IS
     'With a purpose: the generation of bucket_hashes; NULL if the collection has no index';
 COMMENT ON COLUMN nearsim.probe.bucket_hashes IS

@@ -23,4 +23,4 @@ COMMENT ON COLUMN nearsim.probe_match.union_size IS
 COMMENT ON COLUMN nearsim.probe_match.distance IS
     'Distance, an estimate if verified is false; NULL if the metric is not a distance';
 COMMENT ON COLUMN nearsim.probe_match.verified IS
-    'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says';
+    'Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says';

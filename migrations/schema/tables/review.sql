@@ -1,6 +1,6 @@
--- What reviewers were shown at the review desk, and what they decided. Rows belong to documents, not to an index: no
--- foreign key to either. Writers fill in what they like, so the keys let a row name only verdicts and choices about its
--- own documents, which undo relies on.
+-- Pairs that reviewers were shown at the review desk, and their answers. Rows belong to documents, not to an index, and outlive
+-- both: no foreign keys to them. Writers can insert any values, so the foreign keys let a row name only verdicts and choices
+-- about its documents, which undo relies on.
 CREATE TABLE nearsim.review (
     review_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT review_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT review_collection_fkey
@@ -50,7 +50,7 @@ COMMENT ON COLUMN nearsim.review.reviewer IS 'The database user that was shown i
 COMMENT ON COLUMN nearsim.review.by IS 'Who was shown it, as stated; the author of the verdict';
 COMMENT ON COLUMN nearsim.review.queue IS 'The queue that it was taken from, an argument of review_queue';
 COMMENT ON COLUMN nearsim.review.right_id IS
-    'doc_id of the later document; that of the left one for a choice of a document to keep';
+    'doc_id of the later document; for a choice of a document to keep, left_id again';
 COMMENT ON COLUMN nearsim.review.leased_until IS
     'Nobody else is shown it until then; NULL once it is decided or given back';
 COMMENT ON COLUMN nearsim.review.seen_at IS 'When it was shown';
@@ -62,6 +62,6 @@ COMMENT ON COLUMN nearsim.review.decision_id IS
 COMMENT ON COLUMN nearsim.review.verdict_id IS 'The verdict that it set; NULL if none';
 COMMENT ON COLUMN nearsim.review.replaced_id IS 'The verdict that was replaced, which undo sets again; NULL if none';
 COMMENT ON COLUMN nearsim.review.pin_id IS 'The choice of a document to keep that it made; NULL if none';
-COMMENT ON COLUMN nearsim.review.undone_at IS 'When the decision was undone; NULL while it is in force';
+COMMENT ON COLUMN nearsim.review.undone_at IS 'When the decision was undone; NULL while it is active';
 COMMENT ON COLUMN nearsim.review.probability IS
     'Probability with which the queue sample draws this pair; NULL in other queues';

@@ -1,5 +1,5 @@
--- Compatibility of code and schema. A migration that only adds does not raise the floor, so processes of the previous version
--- continue; a migration that removes what these use raises it.
+-- Compatibility of code and schema. A migration that only adds objects does not raise the floor, so processes of the previous
+-- version continue; a migration that removes objects that they use raises it.
 CREATE TABLE nearsim_index.schema_floor (
     single boolean NOT NULL DEFAULT true CONSTRAINT schema_floor_pkey PRIMARY KEY,
     oldest_revision text NOT NULL,

@@ -1,5 +1,5 @@
--- What views need of the signatures of large collections, which are in many tables; small ones share theirs. In this order
--- the columns of a row have no padding between them. Its indexes are those of restore_copies.
+-- Columns of the signatures of large collections that views need, as the signatures are in many tables; small collections share
+-- a table. The order of the columns leaves no padding between them. restore_copies creates the indexes.
 CREATE TABLE nearsim_index.signed_document (
     generation_id integer NOT NULL,
     feature_count integer NOT NULL,

@@ -1,4 +1,4 @@
--- In this order the columns of a row have no padding between them.
+-- The order of the columns leaves no padding between them.
 CREATE TABLE nearsim.similar_pair (
     left_id bigint NOT NULL,
     right_id bigint NOT NULL,
@@ -24,7 +24,7 @@ COMMENT ON TABLE nearsim.similar_pair IS
 COMMENT ON COLUMN nearsim.similar_pair.left_id IS 'The head with the smaller doc_id';
 COMMENT ON COLUMN nearsim.similar_pair.right_id IS 'The head with the larger doc_id';
 COMMENT ON COLUMN nearsim.similar_pair.similarity IS
-    'Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), those by_passage and those in_review';
+    'Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), by_passage and in_review';
 COMMENT ON COLUMN nearsim.similar_pair.intersection_size IS 'Number of features in both; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_pair.union_size IS 'Number of features in either; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_pair.verified_at IS 'When the similarity was computed';
@@ -32,6 +32,6 @@ COMMENT ON COLUMN nearsim.similar_pair.distance IS 'Distance; NULL if the metric
 COMMENT ON COLUMN nearsim.similar_pair.in_review IS
     'Whether the similarity is below the threshold (match.review): to be looked at by a person, and no pair otherwise';
 COMMENT ON COLUMN nearsim.similar_pair.longest_passage IS
-    'Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified';
+    'Words of the longest run of equal words in both, without words that the recipe leaves out; NULL unless the metric is containment and the similarity verified';
 COMMENT ON COLUMN nearsim.similar_pair.by_passage IS
     'Whether the similarity is below the threshold, and the two are a pair for a run of match.passage_words equal words: in no cluster, and no reason to remove one of them';

@@ -1,4 +1,4 @@
--- Documents that a person chose to keep. They belong to documents, not to an index: no foreign key.
+-- Documents that a person chose to keep. Rows belong to documents, not to an index, and outlive both: no foreign keys.
 CREATE TABLE nearsim.survivor_pin (
     pin_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT survivor_pin_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT survivor_pin_collection_fkey
@@ -23,6 +23,6 @@ COMMENT ON COLUMN nearsim.survivor_pin.pin_id IS 'Number of the choice, ascendin
 COMMENT ON COLUMN nearsim.survivor_pin.collection_id IS 'The collection of the document';
 COMMENT ON COLUMN nearsim.survivor_pin.doc_id IS 'The document to keep';
 COMMENT ON COLUMN nearsim.survivor_pin.at IS 'When it was chosen';
-COMMENT ON COLUMN nearsim.survivor_pin.undone_by IS 'Who undid it; NULL while it is in force';
-COMMENT ON COLUMN nearsim.survivor_pin.undone_why IS 'Why it was undone; NULL while it is in force';
-COMMENT ON COLUMN nearsim.survivor_pin.undone_at IS 'When it was undone; NULL while it is in force';
+COMMENT ON COLUMN nearsim.survivor_pin.undone_by IS 'Who undid it; NULL while it is active';
+COMMENT ON COLUMN nearsim.survivor_pin.undone_why IS 'Why it was undone; NULL while it is active';
+COMMENT ON COLUMN nearsim.survivor_pin.undone_at IS 'When it was undone; NULL while it is active';

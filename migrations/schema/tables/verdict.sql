@@ -1,4 +1,4 @@
--- Manual verdicts on pairs. They belong to documents, not to an index: no foreign key.
+-- Verdicts of persons on pairs. They belong to documents, not to an index, and outlive both: no foreign keys.
 CREATE TABLE nearsim.verdict (
     verdict_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT verdict_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT verdict_collection_fkey

@@ -1,6 +1,5 @@
--- Work that waits is a row for each document, work under a lease a row for each batch: to update and delete a row for
--- each document would cost some 500 bytes of write-ahead log. If a batch fails or its lease ends, each document becomes a
--- row again.
+-- Waiting work has a row for each document, work under a lease a row for each batch: to update and delete a row of each document
+-- would cost some 500 bytes of write-ahead log. If a batch fails or its lease ends, each document gets a row again.
 CREATE TABLE nearsim.work (
     generation_id integer NOT NULL CONSTRAINT work_generation_fkey
         REFERENCES nearsim.generation ON DELETE CASCADE,
@@ -20,7 +19,7 @@ CREATE TABLE nearsim.work (
     CONSTRAINT work_batch_leased CHECK (doc_id >= 0 AND doc_ids IS NULL AND lease_id IS NULL
         OR doc_id < 0 AND doc_ids IS NOT NULL AND lease_id IS NOT NULL)
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
--- Work that is put under a lease as it is queued is never in this index.
+-- Work that is put under a lease when it is queued never enters this index.
 CREATE INDEX work_free ON nearsim.work (generation_id, stage, doc_id) WHERE attempts = 0 AND lease_id IS NULL;
 CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, doc_id)
     WHERE attempts > 0 AND set_aside_at IS NULL;

@@ -1,4 +1,4 @@
--- With a collection its documents are deleted, and its generations are dropped: nothing is left to update.
+-- Captures no documents that are deleted with their collection: its generations are dropped too, so there is nothing to update.
 CREATE FUNCTION nearsim.capture_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Instead of foreign keys to signatures, which are partitions: one statement checks all of its pairs, by the keys. Writers of
--- pairs lock the signatures of both documents before, and follow_signatures deletes the pairs of deleted ones.
+-- Checks all pairs of a statement, by the keys, in place of foreign keys, which cannot refer to partitions. Writers of pairs
+-- lock the signatures of both documents before, and follow_signatures deletes the pairs of deleted signatures.
 CREATE FUNCTION nearsim.capture_pairs_after() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN

@@ -1,4 +1,4 @@
--- If a collection is deleted, the profile is deleted before its generation, so the profile's trigger captures it.
+-- A collection's profiles are deleted before their generations, so the trigger of profiles captures these deletions.
 CREATE FUNCTION nearsim.capture_promotion() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

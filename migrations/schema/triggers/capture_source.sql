@@ -1,8 +1,8 @@
--- Fires for every row that an application writes, so it only appends: it waits for no lock and rejects nothing. It
--- captures only ids to be compared; a trigger that another user makes with it can only cause comparisons. It runs with
--- its owner's rights, so nothing of the table's owner may run in it. Columns are named without a qualifier: a qualified
--- name that is no column is a function call on the row. Values become text by format() alone, which calls output
--- functions: a cast could be user-defined. Only the attached columns are compared; others may be large.
+-- Fires for every row that an application writes, so it only appends: it waits for no lock and rejects nothing. It captures
+-- only ids to be compared, so that a trigger that another user creates with it can only cause comparisons. It runs with its
+-- owner's rights, so no code of the table's owner may run in it: columns are named without a qualifier, as a qualified name
+-- that is no column is a function call on the row; values become text only by format(), which calls output functions, as a
+-- cast could be user-defined. Only the attached columns are compared, as others may be large.
 CREATE FUNCTION nearsim.capture_source() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -50,4 +50,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_source() IS
-    'Trigger on attached tables: captures the ids of written rows; its arguments are the collection, the id, the field whose values have a collection each or nothing, and the other columns';
+    'Trigger on attached tables: captures the ids of written rows; its arguments are the collection, the id, the field whose values have a collection each or an empty string, and the other columns';

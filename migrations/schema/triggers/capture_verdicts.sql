@@ -1,5 +1,4 @@
--- A generation may exist when this transaction commits that it does not see now, so the dispatcher finds the
--- generations.
+-- Leaves it to the dispatcher to find the generations: some may exist when this transaction commits that it does not see.
 CREATE FUNCTION nearsim.capture_verdicts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -10,7 +9,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_verdicts() IS
-    'Trigger on verdict: captures that the clusters of both documents of each must be updated';
+    'Trigger on verdict: captures that the clusters of both documents must be updated';
 
 CREATE TRIGGER verdict_capture_inserted AFTER INSERT ON nearsim.verdict
     REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_verdicts();

@@ -1,4 +1,5 @@
--- Writers insert such rows themselves, too. Runs as the writer, to whom hidden documents do not exist.
+-- Writers may insert such rows without nearsim's functions. Runs as the writer, so documents that row-level security hides do
+-- not exist.
 CREATE FUNCTION nearsim.check_documents() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
--- Pairs of a deleted signature go with it: their tables are not those of a foreign key to signatures, which are partitions.
--- Writers of pairs lock the signatures of both documents before. Relies on the keys and on the index on right_id. By arrays: a join
--- with the rows would scan them once for each pair where statistics know of none.
+-- Deletes the pairs of deleted signatures, in place of a foreign key, which cannot refer to partitions. Writers of pairs lock
+-- the signatures of both documents before. Deletes by arrays: if statistics have no rows, a join would scan the deleted rows
+-- once for each pair. Relies on the keys and on the index on right_id.
 CREATE FUNCTION nearsim.follow_signatures() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off AS $$

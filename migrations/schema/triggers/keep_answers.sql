@@ -1,4 +1,4 @@
--- Of another user's row a writer may only end an expired lease.
+-- The only change that a writer may make to another user's row is to end an expired lease.
 CREATE FUNCTION nearsim.keep_answers() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,10 +1,10 @@
--- Row-level security of checked_insertion has refused other collections than the writer's before this runs. All callers
--- lock in the same order. Near-duplicates share a bucket, hence one of the 1,024 locks of a generation (lock striping: more
--- would admit more callers at once, but take more of the server's locks).
+-- Before this runs, row-level security of checked_insertion has refused collections that the writer may not write. All callers
+-- lock in the same order. Near-duplicates share a bucket, hence one of the 1,024 locks of a generation: more locks would admit
+-- more callers at once, but take more of the server's lock table.
 CREATE FUNCTION nearsim.lock_buckets() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Below it are 48 bits; it keeps advisory locks apart from those of other applications.
+    -- The upper 16 bits of the number keep these advisory locks apart from other applications' locks.
     space constant bigint := CAST(28281 AS bigint) << 48;
     own_secret bytea;
 BEGIN

@@ -1,7 +1,7 @@
--- The first pending event publishes for the whole transaction; later ones find nothing left. Changes to a live generation
--- whose partitions are detached are not published: it is about to be dropped. Whether a generation is live cannot change
--- before the transaction ends: a transaction that changes it takes the advisory lock PUBLISH_OR_PROMOTE (28289) of the generation
--- exclusively, others share it, always before EVENT.
+-- Runs for each pending event: the first run publishes all events of the transaction, later ones find none. Changes of a live
+-- generation whose partitions are detached are not published, as it is about to be dropped. No generation becomes live or
+-- stops being live before the transaction ends: a transaction that does so takes the generation's advisory lock
+-- PUBLISH_OR_PROMOTE (28289) exclusively, others share it, always before EVENT.
 CREATE FUNCTION nearsim.publish_events() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE

@@ -1,4 +1,5 @@
--- Only rows that the caller may see are in OLD, which the view makes; NEW could have any. On another table OLD could, too.
+-- Reads only OLD, which the view makes of rows that the caller may see. NEW could have any rows, and so could OLD if somebody
+-- created this trigger on another table.
 CREATE FUNCTION nearsim.read_attached_texts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

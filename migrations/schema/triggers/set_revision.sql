@@ -1,6 +1,6 @@
--- A document that leaves its collection or changes its doc_id is captured here row by row; the statement trigger captures
--- everything else. A revision that was copied from another database may be ahead of the sequence. A body that is copied
--- from an attached table unchanged does not get a new revision: everything computed from it remains valid.
+-- Captures documents that leave their collection or change their doc_id; the statement trigger captures all other changes. A
+-- revision that was copied from another database may be ahead of the sequence. A body that is copied from an attached table
+-- unchanged gets no new revision, as everything computed from it remains valid.
 CREATE FUNCTION nearsim.set_revision() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -53,4 +53,4 @@ COMMENT ON COLUMN nearsim.pair_evidence.same_cluster IS 'Whether both are in the
 COMMENT ON COLUMN nearsim.pair_evidence.distance IS
     'Distance, an estimate if verified is false; NULL if they are not a pair or the metric is not a distance';
 COMMENT ON COLUMN nearsim.pair_evidence.verified IS
-    'Whether the similarity is that of the features; false for an estimate from the sketches, NULL if they are not a pair';
+    'Whether the similarity was computed from the features; false for an estimate from the sketches, NULL if they are not a pair';

@@ -23,4 +23,4 @@ COMMENT ON COLUMN nearsim.text_match.union_size IS
     'Number of features in either text; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.text_match.distance IS 'Distance; NULL if the metric is not a distance';
 COMMENT ON COLUMN nearsim.text_match.verified IS
-    'Whether the similarity is that of the features; false for an estimate, as match.verify of the recipe says';
+    'Whether the similarity was computed from the features; false for an estimate, as match.verify of the recipe says';

@@ -1,6 +1,6 @@
--- Documents whose texts are in an attached table, of those asked for in the setting nearsim.asked_documents: a row for each
--- collection. Row-level security of document applies to the caller; read_attached_texts reads the texts of a row that is
--- updated. Relies on document_pkey.
+-- A row for each collection, with those documents of the setting nearsim.asked_documents whose texts are in an attached table.
+-- Row-level security of document applies to the caller; an UPDATE of a row runs read_attached_texts, which reads the texts.
+-- Relies on document_pkey.
 CREATE VIEW nearsim_index.attached_texts WITH (security_invoker = true, security_barrier = true) AS
 SELECT document.collection_id, array_agg(document.doc_id) AS doc_ids, array_agg(document.external_id) AS external_ids,
     CAST(NULL AS text[]) AS bodies

@@ -1,5 +1,5 @@
--- Queued work counted by generation and stage, and captured changes that are not yet work. Reads the whole queue.
--- Work of a generation that is being built or paused is waiting but not due.
+-- Queued work by generation and stage, and captured changes that are not dispatched. Work of a generation that is being built or
+-- paused waits, but is not due. Reads the whole queue.
 CREATE VIEW nearsim.backlog WITH (security_invoker = true) AS
 SELECT collection.name AS collection, profile.name AS profile, collection.collection_id, generation.generation_id,
     generation.state, queued.stage, queued.waiting,

@@ -9,7 +9,7 @@ FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL nearsim.count_buckets(live.generation_id) AS bucket;
 
 COMMENT ON VIEW nearsim.buckets IS
-    'Buckets with two or more members, counted from all band rows; those over the bucket limit are hot';
+    'Buckets with two or more members, counted from all band rows; buckets over the bucket limit are hot';
 COMMENT ON COLUMN nearsim.buckets.generation_id IS 'The live generation of the profile';
 COMMENT ON COLUMN nearsim.buckets.band_no IS 'Number of the band, the top byte of bucket_hash';
 COMMENT ON COLUMN nearsim.buckets.bucket_hash IS 'Hash of the band, equal for all members';

@@ -1,5 +1,5 @@
--- Clusters of two or more existing documents. If the survivor was deleted since the last link, the first member
--- replaces it. Relies on the partition's index on cluster_id and on document_pkey.
+-- Clusters of two or more existing documents. If the survivor was deleted since the last link, the first member takes its
+-- place. Relies on the partition's index on cluster_id and on document_pkey.
 CREATE VIEW nearsim.clusters WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
 FROM nearsim.live_generations AS live

@@ -1,5 +1,5 @@
--- Pairs of all live profiles of a collection. Everything that a condition may name is grouped by, so that conditions
--- are applied before grouping; the view pairs selects live generations and describes the indexes used.
+-- Pairs of all live profiles of a collection. Groups by everything that a condition may name, so that conditions are applied
+-- before grouping. The view pairs selects live generations and describes the indexes.
 CREATE VIEW nearsim.combined_pairs WITH (security_invoker = true) AS
 SELECT pair.collection, pair.collection_id, pair.left_id, pair.right_id, pair.left_external_id, pair.right_external_id,
     pair.left_title, pair.right_title, pair.verdict,
@@ -12,7 +12,7 @@ GROUP BY pair.collection_id, pair.left_id, pair.right_id, pair.collection, pair.
     pair.left_title, pair.right_title, pair.verdict;
 
 COMMENT ON VIEW nearsim.combined_pairs IS
-    'Pairs of all live profiles of a collection, each once with the profiles that have it: profiles && ARRAY[''headline'', ''body''] selects pairs under either, profiles @> ARRAY[''headline'', ''body''] under both, and NOT profiles && ARRAY[''headline''] those that are no pair under that profile';
+    'Pairs of all live profiles of a collection, each once with the profiles that have it: profiles && ARRAY[''headline'', ''body''] selects pairs under either, profiles @> ARRAY[''headline'', ''body''] under both, and NOT profiles && ARRAY[''headline''] pairs that are not a pair under that profile';
 COMMENT ON COLUMN nearsim.combined_pairs.left_id IS 'The smaller doc_id';
 COMMENT ON COLUMN nearsim.combined_pairs.right_id IS 'The larger doc_id';
 COMMENT ON COLUMN nearsim.combined_pairs.profiles IS 'Names of the profiles under which they are a pair, sorted';

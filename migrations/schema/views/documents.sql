@@ -1,7 +1,6 @@
--- Every document once per live profile of its collection, with its state. All is joined in one SELECT, so that a join by
--- external_id goes by index (document_external_id_key, then the partitions' keys), while the whole view is hash joins.
--- The generation is a parameter to the partitions, which live_generations describes: a subquery that is not pulled up
--- (OFFSET 0) has it.
+-- Every document once for each live profile of its collection, with its state. One SELECT joins all tables, so that a join by
+-- external_id goes by index (document_external_id_key, then the partitions' keys), while the whole view is hash joins. The
+-- generation is a parameter of the partitions, as live_generations describes, by a subquery that is not pulled up (OFFSET 0).
 CREATE VIEW nearsim.documents WITH (security_invoker = true) AS
 SELECT collection.name AS collection, profile.name AS profile, collection.collection_id, generation.generation_id,
     document.doc_id, document.external_id, document.title, document.source, document.url, document.published_at,

@@ -1,7 +1,7 @@
--- Every document of a cluster except the one to keep, with that one: the survivor, or the first existing member if the
--- survivor was deleted or moved since the last link. Joined as the view documents describes; the outer joins, and the
--- condition that does not make them inner ones, leave few orders to plan. The survivor is found by its keys however many
--- documents the planner expects, through the partition's index on (cluster_id, is_survivor, doc_id).
+-- Every document of a cluster except the document to keep, with that: the survivor, or the first existing member if the survivor
+-- was deleted or moved since the last link. Joined as the view documents describes. Outer joins, and a condition that does not
+-- make them inner joins, leave few orders to plan. The survivor is found by keys however many documents the planner expects,
+-- through the partition's index on (cluster_id, is_survivor, doc_id).
 CREATE VIEW nearsim.duplicates WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, member.cluster_id, document.doc_id,
     document.external_id, document.title, document.source, document.url, document.published_at,
@@ -34,7 +34,7 @@ LEFT JOIN LATERAL (
             AND first.cluster_id = member.cluster_id AND NOT first.is_survivor
         ORDER BY first.doc_id LIMIT 1
     ) AS successor ON true
-    -- Under row-level security a key is looked up through CASE, but not through coalesce().
+    -- CASE, as under row-level security a key that is the result of coalesce() is not looked up.
     JOIN nearsim.document AS named
         ON named.doc_id = CASE WHEN kept.doc_id IS NULL THEN successor.doc_id ELSE kept.doc_id END
     OFFSET 0

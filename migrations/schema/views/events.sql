@@ -1,5 +1,5 @@
--- In the order of event_id, from any number on, by event_pkey; names are looked up by primary keys and are NULL for
--- deleted objects.
+-- Read in the order of event_id, from any number on, by event_pkey. Names are looked up by primary keys, and are NULL for deleted
+-- objects.
 CREATE VIEW nearsim.events WITH (security_invoker = true) AS
 SELECT event.event_id, event.at, event.kind, collection.name AS collection, profile.name AS profile,
     l.external_id AS left_external_id, r.external_id AS right_external_id, event.similarity,
@@ -41,4 +41,4 @@ COMMENT ON COLUMN nearsim.events.generation_id IS 'The generation that was live'
 COMMENT ON COLUMN nearsim.events.pruned IS
     'Whether this event and all earlier ones of its kind and profile were deleted; only its number remains';
 COMMENT ON COLUMN nearsim.events.verified IS
-    'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events';
+    'Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events';

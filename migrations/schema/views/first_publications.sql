@@ -1,6 +1,6 @@
--- Documents of clusters with the one published first. One pass over the members and their documents and one sort, without
--- the columns that are not requested; a condition on cluster_id is evaluated before the sort, through the partition's
--- index on (cluster_id, is_survivor, doc_id). Infinite dates count as none: they have no difference.
+-- Documents of clusters with the document that was published first. One pass over the members and their documents and one
+-- sort, without columns that are not requested; a condition on cluster_id is evaluated before the sort, through the
+-- partition's index on (cluster_id, is_survivor, doc_id). Infinite dates count as missing: they have no difference.
 CREATE VIEW nearsim.first_publications WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
 FROM nearsim.live_generations AS live

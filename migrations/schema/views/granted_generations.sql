@@ -1,5 +1,5 @@
--- Runs with its owner's rights, and its condition asks for current_user: a function that PostgreSQL runs as the owner of
--- a table sees what that owner may see, not the user of the command. Relies on the primary keys.
+-- Runs with its owner's rights, with a condition on current_user: in a function that PostgreSQL runs as the owner of a table it
+-- shows the rows of that owner, not of the user of the command. Relies on the primary keys.
 CREATE VIEW nearsim_index.granted_generations WITH (security_barrier = true) AS
 SELECT generation.generation_id, access.collection_id
 FROM nearsim.generation

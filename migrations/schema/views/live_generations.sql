@@ -1,6 +1,6 @@
--- Live generations with the parts of their recipes that other views need. Those views read partitions in a LATERAL
--- subquery that is not pulled up (it has a constant ORDER BY, a GROUP BY or several SELECTs), so that generation_id is
--- a parameter there and partitions of other generations are never executed.
+-- Live generations with the parts of their recipes that other views need. Other views read partitions in a LATERAL subquery that
+-- is not pulled up (it has a constant ORDER BY, a GROUP BY or several SELECTs), so that generation_id is a parameter there and
+-- partitions of other generations are never read.
 CREATE VIEW nearsim.live_generations WITH (security_invoker = true) AS
 SELECT generation.generation_id, profile.profile_id, profile.name AS profile,
     collection.collection_id, collection.name AS collection,

@@ -1,8 +1,8 @@
--- All stored pairs with twins expanded; the document with the smaller doc_id is on the left. So the documents of a pair of
--- heads are in its order or, if the one on the right is a twin, in the other, and twins of one head make pairs. The indexes of
--- signatures on (head_id, doc_id) find all documents of a head. What a condition names (a document on one side, by number or
--- by name) is looked up first, then its signature, pairs and the other documents by keys and indexes; without a condition they
--- are hash joins. The recipe is read in subqueries of their own, which run once per generation instead of once per row.
+-- All stored pairs with twins expanded, the document with the smaller doc_id on the left. So the documents of a pair of heads
+-- are in the order of the heads or, if a twin of the right head is earlier, in the other order; and twins of one head make pairs.
+-- The indexes of signatures on (head_id, doc_id) find all documents of a head. A document that a condition names, on one side,
+-- by number or by name, is looked up first, then its signature, pairs and the other documents by keys and indexes; without a
+-- condition these are hash joins. Separate subqueries read the recipe, once for each generation instead of for each row.
 CREATE VIEW nearsim.stored_pairs WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.left_id, found.right_id,
     found.left_external_id, found.right_external_id, found.left_title, found.right_title, found.left_source, found.right_source,
@@ -18,7 +18,7 @@ CROSS JOIN LATERAL (
         b.external_id AS right_external_id, a.title AS left_title, b.title AS right_title, a.source AS left_source,
         b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false AS are_twins,
-        -- Within CASE, the planner does not expect that hardly any are.
+        -- In CASE, as the planner would else expect very few rows.
         CASE WHEN l.doc_id = l.head_id THEN r.doc_id = r.head_id ELSE false END AS are_heads,
         l.numbers_digest <> r.numbers_digest AS numbers_differ, pair.verified_at, pair.distance,
         (SELECT nearsim.is_exact(live.recipe)) AS verified, pair.in_review,
@@ -68,7 +68,7 @@ CROSS JOIN LATERAL (
 ) AS found
 WHERE found.generation_id = live.generation_id;
 
--- A condition on left_id alone selects the document first, so that of all collections only its own is looked into.
+-- A condition on left_id alone selects the document first, so that only its collection is searched.
 CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
 SELECT stored.collection, stored.profile, stored.collection_id, stored.generation_id, stored.left_id, stored.right_id,
     stored.left_external_id, stored.right_external_id, stored.left_title, stored.right_title, stored.left_source,
@@ -114,11 +114,11 @@ COMMENT ON COLUMN nearsim.pairs.verified_at IS
 COMMENT ON COLUMN nearsim.pairs.distance IS
     'Distance, an estimate if verified is false; NULL if the metric is not a distance';
 COMMENT ON COLUMN nearsim.pairs.verified IS
-    'Whether the similarity is that of the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified';
+    'Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified';
 COMMENT ON COLUMN nearsim.pairs.left_in_right IS
     'Share of the left document''s features that the right one has; NULL unless the metric is containment and the similarity verified';
 COMMENT ON COLUMN nearsim.pairs.longest_passage IS
-    'Words of the longest run of equal words in both, without those that are left out; NULL unless the metric is containment and the similarity verified, and for documents with the same features';
+    'Words of the longest run of equal words in both, without words that the recipe leaves out; NULL unless the metric is containment and the similarity verified, and for documents with the same features';
 COMMENT ON COLUMN nearsim.pairs.right_in_left IS
     'Share of the right document''s features that the left one has; NULL unless the metric is containment and the similarity verified';
 COMMENT ON COLUMN nearsim.stored_pairs.in_review IS 'Whether it is for a person to look at, below the threshold';

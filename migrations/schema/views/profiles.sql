@@ -1,4 +1,4 @@
--- Every profile with its live generation, or with its newest. Counts are computed only if requested.
+-- Every profile with its live generation or, without one, its newest. Counts are computed only if they are selected.
 CREATE VIEW nearsim.profiles WITH (security_invoker = true) AS
 SELECT collection.name AS collection, profile.name AS profile, collection.collection_id, profile.profile_id,
     generation.generation_id, generation.state, generation.stage,

@@ -1,5 +1,5 @@
--- The documents of a batch, each as a row: for what counts or looks up work by document. Runs with its owner's rights, as
--- granted_generations does: readers may not read work. Relies on work_pkey.
+-- Work with a row for each document of a batch, for queries that count work or look it up by document. Runs with its owner's
+-- rights, as granted_generations does, as readers may not read the table work. Relies on work_pkey.
 CREATE VIEW nearsim_index.queued_work WITH (security_barrier = true) AS
 SELECT work.generation_id, work.stage, work.doc_id, work.queued_at, work.due_at, work.lease_id, work.attempts, work.error,
     work.set_aside_at

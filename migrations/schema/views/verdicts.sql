@@ -1,4 +1,4 @@
--- All verdicts, whether or not their documents are a pair or still exist. Relies on verdict_pair_key, verdict_right and
+-- All verdicts, also of documents that are not a pair or were deleted. Relies on verdict_pair_key, verdict_right and
 -- document_pkey.
 CREATE VIEW nearsim.verdicts WITH (security_invoker = true) AS
 SELECT collection.name AS collection, verdict.collection_id, verdict.verdict_id, verdict.left_id, verdict.right_id,

@@ -1,4 +1,4 @@
--- Runs with its owner's rights, as granted_generations does: one check of the grants instead of the policies of two tables.
+-- Runs with its owner's rights, as granted_generations does, and checks the grants once in place of the policies of two tables.
 -- Relies on profile_name_key and generation_one_live.
 CREATE VIEW nearsim_index.visible_profiles WITH (security_barrier = true) AS
 SELECT profile.collection_id, profile.name AS profile, live.generation_id, live.bands, live.rows, live.recipe

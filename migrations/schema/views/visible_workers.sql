@@ -1,5 +1,5 @@
--- Runs with its owner's rights, as granted_generations does. Under isolation a reader learns that workers run and respond,
--- but not where they run nor when a batch of another tenant ended. Reads one row for each worker.
+-- Runs with its owner's rights, as granted_generations does. Under isolation a reader learns that workers run and respond, but
+-- not where they run or when a batch of another tenant ended. Reads one row for each worker.
 CREATE VIEW nearsim_index.visible_workers WITH (security_barrier = true) AS
 SELECT lease.lease_id, CASE WHEN caller.is_limited THEN 'worker' ELSE lease.worker END AS worker,
     CASE WHEN caller.is_limited THEN 30 * trunc(silence.seconds / 30) ELSE silence.seconds END AS silent_seconds

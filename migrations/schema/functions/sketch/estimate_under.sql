@@ -1,4 +1,4 @@
--- For every family: from the share of equal positions to the similarity with that probability of agreement.
+-- For every family: the similarity at which the probability of agreement is the share of equal positions.
 CREATE FUNCTION nearsim.estimate_under(recipe jsonb, a bytea, b bytea) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- The groups of a step are consecutive; bands and groups are numbered from 0. Documents without a shared band are no
+-- Groups of a step are consecutive bands or groups; both are numbered from 0. Documents without a shared band are no
 -- candidates.
 CREATE FUNCTION nearsim.is_candidate(recipe jsonb, shared smallint[]) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -40,7 +40,7 @@ BEGIN
         END IF;
     END LOOP;
     term := 1;
-    -- Whole steps, as largest + 1 may not be an integer.
+    -- From the largest term in steps of 1, as `largest + 1` may exceed the type integer.
     FOR step IN 1 .. bands - largest LOOP
         term := term * (bands - largest - step + 1) / (largest + step) * shared / (1 - shared);
         EXIT WHEN term < 1e-150;

@@ -1,5 +1,5 @@
--- An amplification is written from the outside in, one step inside the other. Steps are (least, count) from the
--- outermost on, without the innermost "and", which is a band of that many rows.
+-- An amplification is written from the outside in. Its steps are (least, count), the outermost first; the innermost "and" is
+-- no step, but the number of rows of a band.
 CREATE FUNCTION nearsim.parse_amplification(amplification text, OUT steps integer[], OUT rows integer)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- SplitMix64 with a state made from seed and purpose. 64-bit products use numeric.
+-- SplitMix64 with a state from seed and purpose. Products of 64 bits use numeric.
 CREATE FUNCTION nearsim.random_word(seed bigint, purpose text, place integer) RETURNS numeric
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

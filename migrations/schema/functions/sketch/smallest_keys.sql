@@ -1,5 +1,5 @@
--- Sketches of bottom_k, and of rare the rarest ones: the smallest ids of a document, ascending as unsigned numbers. A document with fewer ids
--- repeats the last one.
+-- A sketch of bottom_k has the smallest ids of a document, a sketch of rare the rarest ones, ascending as unsigned numbers. A
+-- document with fewer ids repeats the last one.
 CREATE FUNCTION nearsim.smallest_keys(ids bigint[], bands integer, seed bigint) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
