@@ -74,7 +74,7 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
     if _compares_twins(records, labels):
         twins = twins.apart()
     records.discard_digests()
-    heads = Nodes(labels, twins.head_of)
+    heads = Nodes(labels, twins.head_of, records.field_labels)
     pairs, in_review, full = find_pairs(records, twins, heads, progress)
 
     progress("clusters", 0, len(records))
@@ -139,7 +139,7 @@ def alike(records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: SortedPair
     edges, derived, ties = _of_same_numbers(edges, twins, records.numbers)
     node_of = np.where(twins.head_of >= 0, np.arange(len(records)), -1)
     node_of[ties[:, 1]] = ties[:, 0]
-    return Nodes(nodes.labels, node_of), lambda: [(edges, similarities[derived])]
+    return Nodes(nodes.labels, node_of, nodes.field_labels), lambda: [(edges, similarities[derived])]
 
 
 def _joined(ties: _Ties) -> tuple[Ints, Floats]:

@@ -4,12 +4,16 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.readers.values import value_digest
 from nearsim_db.similarity.arrays import Ints, Mask, are_fresh
+from nearsim_db.similarity.field_rules import FieldRules
+from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe.sections import NOWHERE
 
 _MISSING = 0
 
@@ -19,12 +23,19 @@ class Comparison:
     """What is compared with what.
 
     Fields: the field whose values must differ in a pair, where None is a valid value; whether there is another corpus;
-    whether records are compared with that one only.
+    whether records are compared with that one only; the other rules about fields, which hold in both corpora.
     """
 
     across: str | None = None
     against: bool = False
     only_against: bool = False
+    field_rules: FieldRules | None = None
+
+    @classmethod
+    def of(cls, recipe: Recipe, across: str | None, *, against: bool, only_against: bool) -> Self:
+        """Return what a recipe compares; `across` takes the place of its own."""
+        field = across or (None if recipe.match.across == NOWHERE else recipe.match.across)
+        return cls(field, against, only_against, FieldRules.of_records(recipe))
 
 
 _ByValue = dict[int, dict[int, tuple[int, int]]]  # numbers of new and old records by node and value
@@ -86,9 +97,11 @@ class Nodes:
     `node_of` is int64 of n, the number of one of the records, -1 for records without pairs; `records` are the others.
     """
 
-    def __init__(self, labels: Labels, node_of: Ints) -> None:
+    def __init__(self, labels: Labels, node_of: Ints, field_labels: NDArray[np.uint8]) -> None:
+        """`field_labels` are those of all records under the comparison's rules; equal in one node."""
         self.labels: Labels = labels
         self.node_of: Ints = node_of
+        self.field_labels: NDArray[np.uint8] = field_labels
         self.records: Ints = np.flatnonzero(node_of >= 0)
         nodes, count, is_old = node_of[self.records], len(node_of), labels.is_against[self.records]
         self._old = np.bincount(nodes[is_old], minlength=count)
@@ -105,7 +118,8 @@ class Nodes:
     @property
     def counts_all(self) -> bool:
         """Whether all pairs count."""
-        return not self.labels.comparison.against and self.labels.values is None
+        comparison = self.labels.comparison
+        return not comparison.against and self.labels.values is None and comparison.field_rules is None
 
     def may_count(self, left: Ints, right: Ints) -> Mask:
         """Return for which pairs of nodes some pairs of their records may count; do, if there is no other corpus."""
@@ -113,6 +127,8 @@ class Nodes:
         may: Mask = np.asarray((old[left] & new[right]) | (new[left] & old[right]))
         if not self.labels.comparison.only_against:
             may |= new[left] & new[right]
+        if (rules := self.labels.comparison.field_rules) is not None:
+            may &= rules.may_pair(self.field_labels[left], self.field_labels[right])
         if self._values is None:
             return may
 

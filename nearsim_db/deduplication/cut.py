@@ -54,7 +54,12 @@ class CutRecords:
     def __len__(self) -> int:
         return len(self.ranks)
 
-    def add(self, documents: Sequence[Document], values: Sequence[object] = ()) -> None:
+    def add(
+        self,
+        documents: Sequence[Document],
+        values: Sequence[object] = (),
+        field_labels: Sequence[bytes] = (),
+    ) -> None:
         """Cut the texts of documents, without their titles."""
         for number, document in enumerate(documents, len(self)):
             cuts, left = self._cutter.cut(document.body or "", number)

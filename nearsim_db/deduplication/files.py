@@ -22,7 +22,7 @@ from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.records import IngestSummary, Progress, silent
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.profile import Profile
-from nearsim_db.similarity.recipe import Recipe, field_across, without_review
+from nearsim_db.similarity.recipe import Recipe, without_review
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def dedupe(
         # Read and encode.
         beside.check(source)
         by_line = [(part.path, part.is_by_line) for part in parts]
-        comparison = Comparison(across or field_across(recipe), bool(against), only_against)
+        comparison = Comparison.of(recipe, across, against=bool(against), only_against=only_against)
         reader = RecordReader(source, by_line, beside, against, comparison)
         with RejectWriter(outputs.rejects) as rejects:
             reader.read(records, places, rejects, progress, strict=strict)

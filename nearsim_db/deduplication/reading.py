@@ -17,11 +17,12 @@ from nearsim_db.readers import Fields, RejectWriter
 from nearsim_db.readers.contract import ID
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.rejects import RejectReasons, stopped, with_refusals
-from nearsim_db.readers.values import column_of
+from nearsim_db.readers.values import column_of, label_of
 from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.readers.vectors import VectorLengths
 from nearsim_db.records import Document, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.arrays import Ints, Mask
+from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.recipe import refuse_unusable_keep
 
 REPORT_EVERY = 1_000
@@ -48,7 +49,13 @@ class Added(Protocol):
     @property
     def ranks(self) -> Ranks: ...
     def refusal(self, document: Document, /) -> str | None: ...
-    def add(self, documents: Sequence[Document], values: Sequence[object] = (), /) -> None: ...
+    def add(
+        self,
+        documents: Sequence[Document],
+        values: Sequence[object] = (),
+        field_labels: Sequence[bytes] = (),
+        /,
+    ) -> None: ...
     def finish(self) -> None: ...
 
 
@@ -98,6 +105,7 @@ class RecordReader:
         self._others = _Part(source.fields)
         self._origins: list[_Origin] = []  # of the records that were read last
         self._vectors = VectorLengths()
+        self._has_field_value = False
 
     def read(
         self,
@@ -194,6 +202,7 @@ class RecordReader:
             if places is not None:
                 places.add(one, origin.ordinal)
         across, column = self.labels.comparison.across, records.ranks.column
+        rules = self.labels.comparison.field_rules
         self.labels.add(
             len(kept),
             [] if across is None else [column_of(one, across, origin.part.fields) for one, origin in kept],
@@ -202,7 +211,13 @@ class RecordReader:
         records.add(
             [one.document for one, _ in kept],
             () if column is None else [column_of(one, column, origin.part.fields) for one, origin in kept],
+            () if rules is None else [self._field_label(rules, one, origin) for one, origin in kept],
         )
+
+    def _field_label(self, rules: FieldRules, one: ReadDocument, origin: _Origin) -> bytes:
+        values = [column_of(one, name, origin.part.fields) for name in rules.within]
+        self._has_field_value |= any(value is not None for value in values)
+        return label_of(rules, values, one.document.published_at)
 
     def _refuse_unused(self, records: Added) -> None:
         """Raise InputError if no document has what records are compared across, or what the keep policy ranks by."""
@@ -212,6 +227,9 @@ class RecordReader:
                 f"no record has '{across}', across which pairs count; name another field with "
                 f"{self._source.fields.arguments.across}"
             )
+        rules = self.labels.comparison.field_rules
+        if rules is not None and self.labels.count:
+            self._refuse_unused_rules(rules)
         if self.labels.count:
             names = self._source.fields.arguments
             remedies = {
@@ -220,6 +238,20 @@ class RecordReader:
                 "highest": "name another column",
             }
             refuse_unusable_keep(records.keep, partial(self._has, records.ranks), remedies)
+
+    def _refuse_unused_rules(self, rules: FieldRules) -> None:
+        """Raise InputError if no document has what the rules are about."""
+        names = self._source.fields.arguments
+        if rules.within and not self._has_field_value:
+            raise InputError(
+                f"no record has '{', '.join(rules.within)}', within which pairs count; name another field with "
+                f"{names.within}"
+            )
+        if rules.days and not self.reasons.fields.has_date:
+            raise InputError(
+                f"match.within_days is {rules.days}, but no record has a date; name the field that holds it with "
+                f"{names.published_at}"
+            )
 
     def _has(self, ranks: Ranks, policy: str) -> bool:
         """Whether any document has what a keep policy ranks by."""

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from math import inf, isnan, nan
@@ -27,6 +28,7 @@ from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Sketches
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
+from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, keep_policy
@@ -153,7 +155,8 @@ class EncodedRecords:
     """Documents numbered from 0, each with its digest, sketch and features, and what the keep policy ranks it by.
 
     Use it in a `with` block; after `finish` the arrays are complete: `counts` of features int32, `digests` void of 16
-    bytes, `numbers` uint64. `pool` is there for further work.
+    bytes, `numbers` uint64, `field_labels` uint8 (n, bytes). Records of other labels are no twins. `pool` is there for
+    further work.
     """
 
     def __init__(self, encoder: Encoder, threads: int) -> None:
@@ -173,6 +176,8 @@ class EncodedRecords:
         self._temporary = ExitStack()
         self._file = FeatureFile(encoder)
         self._counts, self._digests, self._numbers = array("i"), bytearray(), array("Q")
+        self._field_rules = FieldRules.of_records(encoder.profile.recipe)
+        self._field_labels = bytearray()
 
     @classmethod
     def under(cls, recipe: Recipe, threads: int | None, *, exact: bool, plain_characters: int = 0) -> Self:
@@ -205,12 +210,19 @@ class EncodedRecords:
         """Return a temporary file that is closed with the records."""
         return self._temporary.enter_context(TemporaryFile(prefix="nearsim-"))
 
-    def add(self, documents: Sequence[Document], values: Sequence[object] = ()) -> None:
+    def add(
+        self,
+        documents: Sequence[Document],
+        values: Sequence[object] = (),
+        field_labels: Sequence[bytes] = (),
+    ) -> None:
         """Add a batch of documents; waits while too many are in memory. Raises NearsimError if the disk is full.
 
-        `values` are those of the column that the keep policy ranks by, if there is one.
+        `values` are those of the column that the keep policy ranks by, if there is one; `field_labels` are there if the
+        recipe has rules about fields.
         """
         first = len(self)
+        self._field_labels += b"".join(field_labels)
         self.ranks.add(documents, values)
         contents: list[Content] = self.encoder.contents_of(documents)
         is_older = [False] * len(documents)
@@ -237,7 +249,7 @@ class EncodedRecords:
 
     def _write(self, first: int, contents: Sequence[Content], waiting: Future[Encoded]) -> None:
         """Write a batch; called in one thread, in the order of the batches."""
-        encoded = waiting.result()
+        encoded = self._labelled(first, waiting.result())
         with full_disk():
             self._file.add(encoded.sketches, encoded.items, encoded.sizes)
         self._counts.frombytes(encoded.counts.tobytes())
@@ -257,6 +269,18 @@ class EncodedRecords:
         )
         self.heads.add(rows, lambda row: str(contents[chosen[row]]))
 
+    def _labelled(self, first: int, encoded: Encoded) -> Encoded:
+        """Return encoded records, from the number `first` on, with digests and sketches under their labels."""
+        if (rules := self._field_rules) is None or not len(encoded.counts):
+            return encoded
+        size = rules.label_bytes
+        packed = bytes(self._field_labels[first * size : (first + len(encoded.counts)) * size])
+        labels = np.frombuffer(packed, np.uint8).reshape(-1, size)
+        sketches = encoded.sketches
+        if self.encoder.has_sketches:
+            sketches = rules.salted(sketches, labels, self.encoder.family)
+        return replace(encoded, digests=rules.digests(encoded.digests, labels), sketches=sketches)
+
     def finish(self) -> None:
         """Complete the arrays."""
         while self._waiting:
@@ -264,6 +288,8 @@ class EncodedRecords:
         self.counts: NDArray[np.int32] = np.frombuffer(self._counts, np.int32)
         self.digests: NDArray[np.void] = np.frombuffer(self._digests, "V16")
         self.numbers: Hashes = np.frombuffer(self._numbers, np.uint64)
+        size = 0 if self._field_rules is None else self._field_rules.label_bytes
+        self.field_labels = np.frombuffer(self._field_labels, np.uint8).reshape(len(self), size)
         self.common: CommonShingles | None = None
         self._file.finish()
         if self._count_features():
@@ -293,7 +319,7 @@ class EncodedRecords:
             rows = slice(at, min(at + _DOCUMENTS_AT_ONCE, len(self)))
             items, offsets = before.read_flat_features(np.arange(rows.start, rows.stop))
             features = self.encoder.features_again(items, offsets, self.numbers[rows])
-            encoded = self.encoder.encode_features(features, keep_features=True)
+            encoded = self._labelled(rows.start, self.encoder.encode_features(features, keep_features=True))
             self.counts[rows], self.digests[rows] = encoded.counts, encoded.digests
             with full_disk():
                 self._file.add(encoded.sketches, encoded.items, encoded.sizes)

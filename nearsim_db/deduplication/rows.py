@@ -17,11 +17,11 @@ from nearsim_db.readers import Fields, RejectWriter, from_documents, open_vector
 from nearsim_db.readers.contract import ArgumentNames
 from nearsim_db.readers.frames import Rows
 from nearsim_db.records import Document, ReadDocument, Reject, silent
-from nearsim_db.similarity.recipe import Recipe, field_across, override, without_review
+from nearsim_db.similarity.recipe import Recipe, override, within_fields, without_review
 
 _ROWS = Path("rows")
 _PARAMETERS = ArgumentNames(
-    "id=", "title=", "text=", "across=", "source=", "published_at=", dates="", records=""
+    "id=", "title=", "text=", "across=", "within=", "source=", "published_at=", dates="", records=""
 )
 
 
@@ -92,6 +92,7 @@ def dedupe(
     against: Rows | None = None,
     only_against: bool = False,
     across: str | None = None,
+    within: str | Sequence[str] | None = None,
     threshold: float | None = None,
     exact: bool = False,
     keep: str | None = None,
@@ -109,7 +110,8 @@ def dedupe(
     `rows` are texts, mappings, tuples of id and text or of id, title and text, documents, or a data frame (pandas,
     polars, pyarrow). `id` to `vector` name the keys or columns, "a,b" as the text two of them; the text is 'text', or
     else 'body'. A row needs no id.
-    `against`, `only_against`, `across`, `threshold` and `exact` are those of nearsim dedupe, `keep` is `cluster.keep`.
+    `against`, `only_against`, `across`, `within`, `threshold` and `exact` are those of nearsim dedupe, `keep` is
+    `cluster.keep`.
     A row that cannot be used is rejected with the reason. Raises RecipeError for an impossible value, InputError for
     arguments that contradict each other, a data frame that cannot be read, or rows of which none can be used.
     """
@@ -121,9 +123,9 @@ def dedupe(
         id, title, text, source, "url", published_at, vector, ids="optional", arguments=_PARAMETERS
     )
     held = _held(rows)
-    chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep)
+    chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep, within)
     others = [] if against is None else [_Source(against, fields, "against")]
-    comparison = Comparison(across or field_across(chosen), against is not None, only_against)
+    comparison = Comparison.of(chosen, across, against=against is not None, only_against=only_against)
 
     with (
         EncodedRecords.under(chosen, threads, exact=exact) as records,
@@ -163,7 +165,11 @@ def _held(rows: Rows) -> Any:
     return pyarrow.table(rows)
 
 
-def _recipe(recipe: Recipe, threshold: float | None, keep: str | None) -> Recipe:
+def _recipe(
+    recipe: Recipe, threshold: float | None, keep: str | None, within: str | Sequence[str] | None
+) -> Recipe:
+    if within is not None:
+        recipe = within_fields(recipe, within)
     if threshold is not None:
         recipe = override(recipe, [f"match.threshold={threshold}"])
     return without_review(recipe if keep is None else override(recipe, [f"cluster.keep={keep}"]))

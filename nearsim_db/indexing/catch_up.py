@@ -183,5 +183,5 @@ def _signs_from_texts(context: Context) -> bool:
         and context.generation.stage == "sign"
         and context.retained_seconds is None
         and not context.encoder.takes_vectors
-        and context.encoder.across is None
+        and context.encoder.field_rules is None
     )

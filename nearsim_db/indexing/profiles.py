@@ -13,7 +13,15 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve, restore
-from nearsim_db.similarity.recipe import Recipe, keep_policy, refuse_unusable_keep, to_mapping
+from nearsim_db.similarity.recipe import (
+    MatchRules,
+    Recipe,
+    from_mapping,
+    keep_policy,
+    refuse_unusable_keep,
+    to_mapping,
+    with_earlier_values,
+)
 from nearsim_db.similarity.recipe.conversion import differing_keys
 from nearsim_db.similarity.recipe.sections import NOWHERE
 from nearsim_db.store import query_rows
@@ -50,18 +58,14 @@ def refuse_unusable(
 ) -> None:
     """Refuse a recipe that cannot be used for the documents of a collection.
 
-    Raises InputError if there are documents, but none has the field of `match.across` or of the keep policy;
+    Raises InputError if there are documents, but none has a field of `match` or of the keep policy;
     RecipeError for a keep policy that an index with this linkage does not have; ConflictError if the texts are lost.
     `adds`: a dry run would add documents without a source.
     """
     refuse_lost_texts(connection, collection_id)
 
-    keep, across = recipe["cluster"]["keep"], recipe["match"].get("across", NOWHERE)
-    if across != NOWHERE and documents.lacks_values(connection, collection_id, across):
-        raise InputError(
-            f"match.across is {across!r}, but no document has a value of it, so there are no pairs; name source or an "
-            "attribute that documents have"
-        )
+    _refuse_absent_fields(connection, collection_id, from_mapping(with_earlier_values(recipe)).match)
+    keep = recipe["cluster"]["keep"]
     if keep == "central" and recipe["cluster"]["linkage"] == "representative":
         raise RecipeError(
             "cluster.keep is 'central', but representatives are kept, which are chosen before a document is in a "
@@ -76,6 +80,19 @@ def refuse_unusable(
         return policy != "source" or not query_rows.lacks_sources(connection, collection_id, adds=adds)
 
     refuse_unusable_keep(keep, has_field, _KEEP_REMEDIES)
+
+
+def _refuse_absent_fields(connection: Connection, collection_id: CollectionId, match: MatchRules) -> None:
+    """Raise InputError if no document has a field that decides which pairs count."""
+    given = [("within", name) for name in match.fields_within]
+    given += [("across", match.across)] if match.across != NOWHERE else []
+    for key, name in given:
+        if documents.lacks_values(connection, collection_id, name):
+            missing = "there are no pairs" if key == "across" else "all documents would agree in it"
+            raise InputError(
+                f"match.{key} is {name!r}, but no document has a value of it, so {missing}; name source or an "
+                "attribute that documents have"
+            )
 
 
 def refuse_unusable_recipes(

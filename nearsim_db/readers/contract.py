@@ -21,6 +21,7 @@ class ArgumentNames:
     title: str = "--title-field"
     body: str = "--body-field"
     across: str = "--across"
+    within: str = "--within"
     source: str = "--source-field"
     published_at: str = "--published-field"
     dates: str = "--date-format"

@@ -138,7 +138,10 @@ def checked_query(document: Document) -> Document:
             clean_attributes(_mapping(document.attributes))[0],
         )
         vector = checked_vector(document.vector, "the vector")
-        return Document(external_id, title, body, source, attributes=attributes, vector=vector)
+        published_at = _instant(document.published_at)
+        return Document(
+            external_id, title, body, source, None, published_at, attributes=attributes, vector=vector
+        )
     except InputError as error:
         name = _known_id(document)
         raise InputError(f"document {shown(name)}: {error}" if name else str(error)) from None

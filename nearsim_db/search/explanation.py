@@ -1,18 +1,19 @@
 """Explain why two documents are a pair, or are not: reasons and exact figures, the deciding reason first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+import numpy as np
+
 from nearsim_db.errors import InputError, count_of
-from nearsim_db.readers.values import field_of
+from nearsim_db.readers.values import field_of, label_of
 from nearsim_db.search.answers import find_documents, metric_of, profile_of
 from nearsim_db.search.pair_figures import (
     PairFigures,
     Remedy,
     find_remedy,
-    of_same_value,
     read_contents,
     required_bands,
     separated,
@@ -22,9 +23,10 @@ from nearsim_db.search.pair_figures import (
 )
 from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.encoder import Content, Encoder
+from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.passages import Passage
 from nearsim_db.similarity.profile import Profile
-from nearsim_db.similarity.recipe import Recipe, field_across
+from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store import query_rows
@@ -43,6 +45,8 @@ ReasonKind = Literal[
     "too_few_shared_bands",
     "bucket_limit",
     "same_value",
+    "other_value",
+    "distant_dates",
     "unexplained",
     "unknown",
 ]
@@ -147,9 +151,7 @@ def explain(
     contents, figures = _measure(connection, generation, encoder, ids)
     names = left["external_id"], right["external_id"]
     needed = _needed_limit(evidence, buckets)
-    across = field_across(profile.recipe)
-    values = [] if across is None else [field_of(across, one["source"], one["attributes"]) for one in found]
-    is_excluded = across is not None and values[0] == values[1]
+    excluded = _exclusion(profile.recipe, found)
     numbers = {ids[0]: evidence.left_numbers, ids[1]: evidence.right_numbers}
     sides = [_side(document, profile.recipe, numbers[document["doc_id"]]) for document in found]
     return Explanation(
@@ -169,9 +171,9 @@ def explain(
         rows=profile.rows,
         bucket_limit=profile.recipe.match.bucket_limit,
         buckets=buckets,
-        reasons=tuple(_reasons(names, profile, evidence, needed, figures, is_excluded=is_excluded)),
+        reasons=tuple(_reasons(names, profile, evidence, needed, figures, excluded=excluded)),
         remedy=find_remedy(figures, contents, needed)
-        if figures and not evidence.is_pair and not is_excluded
+        if figures and not evidence.is_pair and excluded is None
         else None,
         passages=tuple(passages_if_contained(connection, generation, *(side.text for side in sides))),
     )
@@ -207,6 +209,20 @@ def _measure(
     return contents, PairFigures.of(encoder, encoder.sketch(features), sets)
 
 
+def _exclusion(recipe: Recipe, found: Sequence[Mapping[str, Any]]) -> Reason | None:
+    """Return which field keeps two documents from being a pair, None if none does."""
+    rules = FieldRules.of(recipe)
+    if rules is None:
+        return None
+    labels = []
+    for document in found:
+        values = [field_of(name, document["source"], document["attributes"]) for name in rules.fields]
+        label = label_of(rules, values, document["published_at"])
+        labels.append(np.frombuffer(label, np.uint8).reshape(1, -1))
+    excluded = rules.exclusion(*labels)
+    return None if excluded is None else Reason(*excluded)
+
+
 def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDocument:
     text = shown_text(document, recipe.fields, html=recipe.normalise.html)
     return ExplainedDocument(document["external_id"], document["title"], text, numbers)
@@ -240,7 +256,7 @@ def _reasons(
     needed_limit: int | None,
     figures: PairFigures | None,
     *,
-    is_excluded: bool,
+    excluded: Reason | None,
 ) -> Iterator[Reason]:
     """Yield the reasons: a verdict, then what makes the two a pair, or all that keeps them from being one."""
     by = f"{evidence.verdict_by}: {evidence.verdict_why}"
@@ -259,8 +275,8 @@ def _reasons(
         for name, state in waiting:
             kind: ReasonKind = "no_features" if state == _NO_FEATURES else "not_indexed"
             yield Reason(kind, f"document {name!r} {state}")
-    elif is_excluded:
-        yield Reason("same_value", of_same_value(profile.recipe.match.across))
+    elif excluded is not None:
+        yield excluded
     else:
         yield from _missing(profile, evidence, needed_limit, figures)
 

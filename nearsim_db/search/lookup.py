@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.search import Features, current_features, read_features
-from nearsim_db.readers.values import field_of, value_digest
+from nearsim_db.readers.values import field_of, label_of
 from nearsim_db.records import Direction, DocId, Document, Match, Matches
 from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced
 from nearsim_db.similarity.arrays import Ints, Keys, Mask
-from nearsim_db.similarity.batches import LABEL_BYTES, PackedDigests, Signatures, labels_of
+from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.field_rules import Labels
 from nearsim_db.similarity.screening import Screened, evidence_values, screen, verify
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents.documents import StoredDocument
@@ -60,7 +61,8 @@ class Query:
     digest: UUID
     signature: Signatures  # one row
     keys: Keys  # one row
-    label: bytes | None  # of its value of the field `match.across`: documents that have it, too, do not match
+    label: Labels | None  # one row, if fields decide which documents match
+    is_document: bool  # whether dates and values that have to differ count, too
 
 
 class Lookups:
@@ -112,12 +114,15 @@ def encode(encoder: Encoder, document: Document) -> Query | None:
         return None
 
     features, sketch = batch.of(0), encoder.sketch(batch)
-    digest = digest_uuid(encoder.digest(features))
-    signature = Signatures(np.array([_QUERY_ID], np.int64), sketch, [digest])
-    label = None
-    if encoder.across is not None and document.external_id:
-        label = value_digest(field_of(encoder.across, document.source, document.attributes), LABEL_BYTES)
-    return Query(features, len(batch.ids), digest, signature, encoder.band_keys(sketch), label)
+    digest, label = encoder.digest(features), None
+    if (rules := encoder.field_rules) is not None:
+        values = [field_of(name, document.source, document.attributes) for name in rules.fields]
+        own = label_of(rules, values, document.published_at)
+        label = np.frombuffer(own, np.uint8).reshape(1, -1)
+        sketch, digest = rules.salted(sketch, label, encoder.family), rules.digest(digest, _QUERY_ID, own)
+    signature = Signatures(np.array([_QUERY_ID], np.int64), sketch, [digest_uuid(digest)])
+    keys, is_document = encoder.band_keys(sketch), bool(document.external_id)
+    return Query(features, len(batch.ids), digest_uuid(digest), signature, keys, label, is_document)
 
 
 def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Wanted) -> Matches:
@@ -157,9 +162,11 @@ def screen_heads(encoder: Encoder, query: Query, heads: Signatures) -> tuple[Sig
     """Leave out heads whose sketches rule out a pair; the query becomes row 0 of the signatures."""
     signed = query.signature.joined(heads)
     rows = np.arange(1, len(signed.doc_ids))
-    if query.label is not None:
-        labels = labels_of(heads.digests)
-        rows = rows[(labels != np.frombuffer(query.label, np.uint8)).any(axis=1)]
+    if query.label is not None and encoder.field_rules is not None:
+        rules, labels = encoder.field_rules, encoder.field_rules.labels_of(heads.digests)
+        # A text is looked up among all dates and values across which pairs count.
+        counts = rules.may_pair if query.is_document else rules.agree
+        rows = rows[counts(labels, query.label)]
     return signed, screen(encoder, signed, np.zeros_like(rows), rows)
 
 

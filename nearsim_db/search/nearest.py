@@ -1,6 +1,6 @@
 """The k most similar documents of every document, or of every record that is given, whatever the threshold."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -9,11 +9,12 @@ import numpy as np
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields
-from nearsim_db.readers.values import column_of
+from nearsim_db.readers.values import column_of, field_of, value_digest
 from nearsim_db.records import Nearest, ReadDocument
 from nearsim_db.similarity import presets
-from nearsim_db.similarity.arrays import Ragged
+from nearsim_db.similarity.arrays import Ints, Ragged
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.mixing import fmix64
 from nearsim_db.similarity.nearest import LINKS, NearestJoin, Neighbours, Weights
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
@@ -21,6 +22,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation
 
 _RECORDS_AT_ONCE = 2_000
+_VALUE_BYTES = 16
 DEFAULT_PRESET = "records"
 _WORDS = from_mapping({"shingle": {"scheme": "bag"}})  # often rarer than the features of a recipe
 
@@ -30,7 +32,8 @@ class NearestQuery:
     """What is asked for: the `most` nearest that are at least so similar, with the features of a recipe.
 
     With `mutual` only those of which each is among the nearest of the other; `across` is a field whose values must
-    differ. `margin` is the share of its similarity by which each must be more similar than the one after the `most`.
+    differ, `within` are fields whose values must be equal, where None is a value. `margin` is the share of its
+    similarity by which each must be more similar than the one after the `most`.
     """
 
     most: int = 5
@@ -40,6 +43,12 @@ class NearestQuery:
     weights: Weights = "idf"
     recipe: Recipe | None = None
     margin: float = 0.0
+    within: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields whose values are read: those of `within`, then the one of `across`."""
+        return self.within if self.across is None else (*self.within, self.across)
 
     def __post_init__(self) -> None:
         if self.most < 1:
@@ -51,27 +60,27 @@ class NearestQuery:
 
 
 class Record(NamedTuple):
-    """A document or a record; `label` is its value of the field `across`."""
+    """A document or a record; `values` are those of the query's fields."""
 
     id: str
     title: str | None
     body: str | None
-    label: object
+    values: tuple[object, ...]
 
 
-def of_collection(connection: Connection, live: Generation, across: str | None) -> Iterator[Record]:
-    """Yield the documents of a collection."""
-    columns = ["text"] if across in (None, "source") else ["text", "attributes"]
+def of_collection(connection: Connection, live: Generation, names: Sequence[str]) -> Iterator[Record]:
+    """Yield the documents of a collection, with their values of fields."""
+    columns = ["text"] if set(names) <= {"source"} else ["text", "attributes"]
     for row in live.tables(connection).exports.stream_documents(live.collection_id, columns, duplicates=None):
-        label = row.source if across == "source" else (row.attributes or {}).get(across or "")
-        yield Record(row.external_id, row.title, row.body, label)
+        values = tuple(field_of(name, row.source, row.attributes) for name in names)
+        yield Record(row.external_id, row.title, row.body, values)
 
 
-def of_records(given: Iterable[ReadDocument], across: str | None, fields: Fields) -> Iterator[Record]:
-    """Yield records that were read."""
+def of_records(given: Iterable[ReadDocument], names: Sequence[str], fields: Fields) -> Iterator[Record]:
+    """Yield records that were read, with their values of fields."""
     for one in given:
-        label = None if across is None else column_of(one, across, fields)
-        yield Record(one.document.external_id, one.document.title, one.document.body, label)
+        values = tuple(column_of(one, name, fields) for name in names)
+        yield Record(one.document.external_id, one.document.title, one.document.body, values)
 
 
 class NearestSearch:
@@ -84,13 +93,14 @@ class NearestSearch:
         self._words = Encoder(resolve(_WORDS), backend)
         if self._encoder.takes_vectors:
             raise InputError("nearest compares texts, but sketch.input of the recipe is vector")
-        self._labels: dict[object, int] = {}
+        self._across: dict[bytes, int] = {}
+        self._within: dict[bytes, int] = {}
 
     def find(self, records: Iterable[Record], targets: Iterable[Record] | None) -> Iterator[Nearest]:
         """Yield the nearest of `targets` for each record, in order; None: of the other records."""
         left = self._encoded(records)
         right = left if targets is None else self._encoded(targets)
-        if self.query.across is not None and len(self._labels) < 2:
+        if self.query.across is not None and len(self._across) < 2:
             raise InputError(
                 f"no two documents differ in '{self.query.across}', across which they are compared; name another field"
             )
@@ -104,10 +114,11 @@ class NearestSearch:
                 yield Nearest(left.ids[one], rank, right.ids[other], round(similarity, 6), *titles)
 
     def _encoded(self, records: Iterable[Record]) -> "_Records":
-        """Read and encode records; values of the field `across` are numbered, None is one of its own."""
+        """Read and encode records; values of fields are numbered, None is one of its own."""
         ids: list[str] = []
         titles: list[str | None] = []
-        labels: list[int] = []
+        across: list[int] = []
+        within: list[int] = []
         parts, words = [Ragged.of([])], [Ragged.of([])]
         rest = iter(records)
         while batch := list(islice(rest, _RECORDS_AT_ONCE)):
@@ -117,9 +128,20 @@ class NearestSearch:
                 kept.append(Ragged(features.ids, features.offsets))
             ids += [one.id for one in batch]
             titles += [one.title for one in batch]
-            labels += [self._labels.setdefault(one.label, len(self._labels)) for one in batch]
+            agreeing = len(self.query.within)
+            for one in batch:
+                for numbers, known, values in (
+                    (within, self._within, one.values[:agreeing]),
+                    (across, self._across, one.values[agreeing:]),
+                ):
+                    numbers.append(known.setdefault(value_digest(values, _VALUE_BYTES), len(known)))
         own = Ragged.joined(parts)
-        return _Records(ids, titles, np.array(labels, np.int64), own, own.united(Ragged.joined(words)))
+        keys = own.united(Ragged.joined(words))
+        if self.query.within:
+            # A key of other values is another key, so that the documents of one value do not fill the limit of links.
+            salts = np.repeat(fmix64(np.array(within, np.uint64)), np.diff(keys.offsets))
+            keys = Ragged(keys.values ^ salts, keys.offsets)
+        return _Records(ids, titles, np.array(across, np.int64), np.array(within, np.int64), own, keys)
 
     def _blocks(self, left: "_Records", right: "_Records") -> Iterator[Neighbours]:
         found = self._search(left, right)
@@ -131,13 +153,15 @@ class NearestSearch:
         yield both.mutual(others)
 
     def _search(self, left: "_Records", right: "_Records") -> Iterator[Neighbours]:
-        labels = None if self.query.across is None else (left.labels, right.labels)
+        differing = None if self.query.across is None else (left.across, right.across)
+        agreeing = (left.within, right.within) if self.query.within else None
         join = NearestJoin(
             left.features,
             None if left is right else right.features,
             weights=self.query.weights,
             keys=(left.keys, None if left is right else right.keys),
-            labels=labels,
+            differing=differing,
+            agreeing=agreeing,
             backend=self._encoder.backend,
         )
         if join.left_out:
@@ -158,7 +182,8 @@ class NearestSearch:
 class _Records:
     ids: list[str]
     titles: list[str | None]
-    labels: np.ndarray[tuple[int], np.dtype[np.int64]]
+    across: Ints
+    within: Ints
     features: Ragged
     keys: Ragged
 

@@ -167,11 +167,6 @@ def shared_too_few(profile: Profile, shared: int) -> str:
     return f"they share {count_of(shared, 'band')}, and not those that {required} requires"
 
 
-def of_same_value(across: str) -> str:
-    """Say that two documents are of one value of a field across which pairs count."""
-    return f"their values of {across} are equal, across which pairs count (match.across)"
-
-
 def separated(profile: Profile) -> str:
     """Say that the bucket limit keeps two documents from being compared."""
     limit = profile.recipe.match.bucket_limit

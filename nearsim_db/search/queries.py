@@ -131,22 +131,24 @@ class Queries(Answers):
         weights: Weights = "idf",
         recipe: Recipe | None = None,
         margin: float = 0.0,
+        within_fields: Sequence[str] = (),
     ) -> Results[Nearest]:
         """Stream the k most similar documents of every document, whatever the threshold, in the order of the documents.
 
         They are those of the collection `within`, by default of its own. `rows`, as for `Index.add`, are looked up
         instead of the documents. With `mutual` each must be among the k nearest of the other; `across` is a field, such
-        as source, whose values must differ. With a `margin`, a share, those are left out that are not more similar than
-        the next one after the k by it. Texts are compared as the recipe, by default the preset records, splits
-        them, under the weights idf by the cosine of inverse document frequencies, otherwise by their Jaccard
-        similarity; candidates share a rare feature. All features are in memory. Rejected rows are warnings; close the
-        generator when leaving it early. Raises InputError for values out of range.
+        as source, whose values must differ, `within_fields` are fields whose values must be equal. With a `margin`, a
+        share, those are left out that are not more similar than the next one after the k by it. Texts are compared as
+        the recipe, by default the preset records, splits them, under the weights idf by the cosine of inverse document
+        frequencies, otherwise by their Jaccard similarity; candidates share a rare feature. All features are in memory.
+        Rejected rows are warnings; close the generator when leaving it early. Raises InputError for values out of
+        range.
         """
         from nearsim_db.readers import Fields
         from nearsim_db.readers.memory import from_documents
         from nearsim_db.search.nearest import NearestQuery
 
-        query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin)
+        query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin, tuple(within_fields))
         given = None if rows is None else self._usable(from_documents(rows))
         return Results(self.search_nearest(query, given, Fields(), within), Nearest)
 
@@ -169,9 +171,9 @@ class Queries(Answers):
                     live = live_generation.find_live(connection, collection, None)
                 except EmptyIndexError:
                     return
-                yield from of_collection(connection, live, query.across)
+                yield from of_collection(connection, live, query.fields)
 
-        own = documents(self.collection) if given is None else of_records(given, query.across, fields)
+        own = documents(self.collection) if given is None else of_records(given, query.fields, fields)
         targets = None if given is None and target == self.collection else documents(target)
         yield from search.find(own, targets)
         self.warnings.extend(search.warnings)

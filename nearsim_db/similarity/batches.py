@@ -1,9 +1,8 @@
 """Batches as arrays, passed between encoding, the store and verification."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from itertools import chain, compress
 from typing import Any, Self, overload
 from uuid import UUID
@@ -160,27 +159,3 @@ class Signatures:
         if isinstance(self.digests, PackedDigests):
             return PackedDigests(self.digests.array[rows])
         return [self.digests[row] for row in rows]
-
-
-# Digests of documents of which only pairs with different values of a field count (`match.across`): a hash of the
-# features and the doc_id (11 bytes), then a label, a hash of the value (5 bytes). They are distinct, so no two
-# documents are twins, which would be pairs, and a digest shows which value a document has.
-LABEL_BYTES = 5
-_OWN_BYTES = 16 - LABEL_BYTES
-
-
-def with_labels(rows: SignatureRows, labels: Iterable[bytes]) -> SignatureRows:
-    """Return signatures with the digests that these documents have under labels, one for each."""
-    columns = zip(rows.digests, rows.doc_ids.tolist(), labels, strict=True)
-    digests = b"".join([own_digest(digest.tobytes(), doc_id, label) for digest, doc_id, label in columns])
-    return replace(rows, digests=np.frombuffer(digests, "V16"))
-
-
-def own_digest(features: bytes, doc_id: int, label: bytes) -> bytes:
-    """Return the digest of a document, from that of its features."""
-    return blake2b(features + doc_id.to_bytes(8, "little"), digest_size=_OWN_BYTES).digest() + label
-
-
-def labels_of(digests: Sequence[UUID]) -> NDArray[np.uint8]:
-    """Return the labels of digests: (n, 5)."""
-    return PackedDigests.of(digests).array.view(np.uint8).reshape(-1, 16)[:, _OWN_BYTES:]

@@ -24,7 +24,7 @@ from nearsim_db.similarity.arrays import (
     offsets_of,
 )
 from nearsim_db.similarity.backend import sketch_kernels, text_kernels
-from nearsim_db.similarity.batches import LABEL_BYTES, Columns, own_digest
+from nearsim_db.similarity.batches import Columns
 from nearsim_db.similarity.common_shingles import (
     NOTHING_COUNTED,
     CommonShingles,
@@ -33,9 +33,9 @@ from nearsim_db.similarity.common_shingles import (
     ignored_ids,
     without,
 )
+from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores
 from nearsim_db.similarity.profile import Profile, make_family
-from nearsim_db.similarity.recipe import field_across
 from nearsim_db.similarity.runs import longest_runs, share_runs
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
 from nearsim_db.similarity.text import Shingler
@@ -138,7 +138,7 @@ class Encoder:
             profile.recipe.match.verify == "exact"
         )  # pairs are decided on features, not on sketches
         self._places = [("title", "body").index(name) for name in profile.recipe.fields]
-        self.across: str | None = field_across(profile.recipe)
+        self.field_rules: FieldRules | None = FieldRules.of(profile.recipe)
         self._between = "\n\n" if profile.recipe.shingle.scheme == "sentence" else "\n"
         has_words = not self.takes_vectors and profile.recipe.shingle.scheme != "char"
         self._chunk_size = _CHUNK_IDS * (_CHARACTERS_PER_WORD if has_words else 1)
@@ -339,9 +339,9 @@ class Encoder:
     def is_digest(self, digest: UUID, features: NDArray[Any], doc_id: int) -> bool:
         """Whether a stored digest is of these features of a document."""
         found = self.digest(features)
-        return digest.bytes == (
-            own_digest(found, doc_id, digest.bytes[-LABEL_BYTES:]) if self.across else found
-        )
+        if self.field_rules is None:
+            return digest.bytes == found
+        return self.field_rules.is_digest(digest, found, doc_id)
 
     def digest_bytes(self, content: memoryview) -> bytes:
         """Return a 128-bit digest of any content of one document under this profile."""

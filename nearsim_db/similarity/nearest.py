@@ -54,8 +54,8 @@ class NearestJoin:
     With the weights idf the similarity is the cosine of the angle between the vectors of ln(1 + n / df), for the df of
     the n documents that have a feature; else it is the Jaccard similarity. Documents are compared that share one of the
     `KEYS` rarest keys of the query, of which at most `LINKS` documents in all; `left_out` counts queries whose rarest
-    key alone has more. `keys` are rows of ids of queries and targets; None: the features. `labels`, int64 of queries
-    and targets: only others than one's own count.
+    key alone has more. `keys` are rows of ids of queries and targets; None: the features. `differing` and
+    `agreeing` are numbers, int64 of queries and targets, that must differ or be equal in a pair.
     """
 
     def __init__(
@@ -65,14 +65,15 @@ class NearestJoin:
         *,
         weights: Weights = "idf",
         keys: tuple[Ragged, Ragged | None] | None = None,
-        labels: tuple[Ints, Ints] | None = None,
+        differing: tuple[Ints, Ints] | None = None,
+        agreeing: tuple[Ints, Ints] | None = None,
         backend: str | None = None,
     ) -> None:
         self._own = targets is None
         self._first = 0 if targets is None else len(queries)
         all_sets = queries if targets is None else Ragged.joined([queries, targets])
         _, terms, frequency = np.unique(all_sets.values, return_inverse=True, return_counts=True)
-        self._labels, self._is_idf = labels, weights == "idf"
+        self._differing, self._agreeing, self._is_idf = differing, agreeing, weights == "idf"
         weight = np.log1p(len(all_sets) / frequency) if self._is_idf else np.ones(len(frequency))
         self._offsets, self._terms, self._weights = all_sets.offsets, terms.view(np.uint64), weight[terms]
         squares = np.concatenate((np.zeros(1), np.cumsum(self._weights**2)))[all_sets.offsets]
@@ -139,8 +140,10 @@ class NearestJoin:
         target = self._targets[starts + np.arange(len(starts))].astype(np.int64)
         query = np.repeat(self._owners[part], amounts)
         counted = query != target if self._own else np.ones(len(query), bool)
-        if self._labels is not None:
-            counted &= self._labels[0][query] != self._labels[1][target]
+        if self._differing is not None:
+            counted &= self._differing[0][query] != self._differing[1][target]
+        if self._agreeing is not None:
+            counted &= self._agreeing[0][query] == self._agreeing[1][target]
         span = len(self._offsets)
         pairs, place = np.unique(query[counted] * span + target[counted], return_inverse=True)
         gain: Floats = np.bincount(place, np.repeat(self._gain[keys], amounts)[counted], len(pairs)).astype(

@@ -270,6 +270,18 @@ def test_only_pairs_across_the_values_of_a_column_count(
     assert "no record has 'lang'" in nearsim.fail("dedupe", one, other, "-o", unique, "--across", "lang")
 
 
+def test_only_pairs_within_the_values_of_columns_count(
+    nearsim: CommandLine, tmp_path: Path, unique: Path
+) -> None:
+    one = write_jsonl(tmp_path / "1.jsonl", [{"meta": {"lang": "en"}, "source": "a", "text": STORM}] * 2)
+    other = write_jsonl(tmp_path / "2.jsonl", [{"meta": {"lang": 1}, "source": "a", "text": STORM}])
+    for fields, kept in ((["file"], 2), (["source"], 1), (["source", "meta.lang"], 2)):
+        options = [part for field in fields for part in ("--within", field)]
+        done = nearsim.succeed("dedupe", one, other, "-o", unique, *options, "--json").document()
+        assert done["unique"] == kept
+    assert "no record has 'lang'" in nearsim.fail("dedupe", one, other, "-o", unique, "--within", "lang")
+
+
 def test_equal_texts_after_normalisation(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
     texts = [
         "ddd eee ddd eee",

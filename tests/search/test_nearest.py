@@ -46,6 +46,13 @@ def test_each_record_of_a_source_finds_its_match_in_the_other(index: Index) -> N
     assert found[0].title == SHOP["a1"] and found[0].nearest_title == OTHER["b1"]
 
 
+def test_records_are_compared_within_the_values_of_a_field(index: Index) -> None:
+    index.add([Document("a5", title=SHOP["a3"] + " new", source="shop")])
+    found = list(index.nearest(1, within_fields=["source"]))
+    assert {tuple(sorted((one.id, one.nearest))) for one in found} >= {("a3", "a5")}
+    assert all(one.id[0] == one.nearest[0] for one in found)
+
+
 def test_every_document_has_at_most_k_most_similar_first(index: Index) -> None:
     found = list(index.nearest(3, min_similarity=0.0))
     for id in SHOP | OTHER:
@@ -92,5 +99,9 @@ def test_command_line(index: Index, database_url: str, tmp_path: Path) -> None:
     )
     assert [row["nearest"] for row in outcome.rows()] == ["a3", "b3"]
     assert len(rejects.read_text().splitlines()) == 1
+    within = nearsim.succeed(
+        "nearest", "--min-similarity", 0, "--within", "source", "--format", "jsonl"
+    ).rows()
+    assert all(row["id"][0] == row["nearest"][0] for row in within)
     bags = nearsim.succeed("nearest", "--weights", "none", "--set", "shingle.scheme=bag", "--json").document()
     assert {"a1", "b1"} <= {row["id"] for row in bags}

@@ -35,6 +35,7 @@ def brute_force(
     least: float,
     weights: Weights,
     labels: tuple[list[int], list[int]] | None,
+    rule: str | None,
 ) -> list[tuple[int, int, float]]:
     others = queries if targets is None else targets
     documents = queries if targets is None else queries + targets
@@ -46,7 +47,7 @@ def brute_force(
             for target, other in enumerate(others)
             if one & other
             and not (targets is None and target == query)
-            and (labels is None or labels[0][query] != labels[1][target])
+            and (labels is None or (labels[0][query] == labels[1][target]) == (rule == "agreeing"))
         ]
         found += [(query, target, -alike) for alike, target in sorted(near)[:most] if -alike >= least]
     return found
@@ -59,14 +60,14 @@ def random_sets(rng: random.Random, count: int, vocabulary: int = 60) -> Sets:
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("weights", ["idf", "none"])
 @pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("rule", [None, "differing", "agreeing"])
 def test_the_nearest_are_those_of_brute_force(
-    backend: str, weights: Weights, own: bool, labelled: bool
+    backend: str, weights: Weights, own: bool, rule: str | None
 ) -> None:
-    rng = random.Random(f"{weights}{own}{labelled}")
+    rng = random.Random(f"{weights}{own}{rule}")
     queries, targets = random_sets(rng, 80), None if own else random_sets(rng, 50)
     others = queries if targets is None else targets
-    labels = ([rng.randrange(3) for _ in queries], [rng.randrange(3) for _ in others]) if labelled else None
+    labels = ([rng.randrange(3) for _ in queries], [rng.randrange(3) for _ in others]) if rule else None
     if labels is not None and own:
         labels = labels[0], labels[0]
     given = None if labels is None else (np.array(labels[0]), np.array(labels[1]))
@@ -74,12 +75,13 @@ def test_the_nearest_are_those_of_brute_force(
         ragged(queries),
         None if targets is None else ragged(targets),
         weights=weights,
-        labels=given,
+        differing=given if rule == "differing" else None,
+        agreeing=given if rule == "agreeing" else None,
         backend=backend,
     )
     found = Neighbours.joined(list(join.search(4, 0.1)))
     rows = list(zip(found.query.tolist(), found.target.tolist(), strict=True))
-    expected = brute_force(queries, targets, 4, 0.1, weights, labels)
+    expected = brute_force(queries, targets, 4, 0.1, weights, labels, rule)
     by_query = {query: [one for one in expected if one[0] == query] for query, _, _ in expected}
     assert len(rows) == len(expected) > 50
     # Equally similar ones may come in another order where sums differ in their last bits.

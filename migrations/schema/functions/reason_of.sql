@@ -21,8 +21,8 @@ DECLARE
                 || (pair.recipe #>> '{match,amplification}') || ' requires',
             format('they share %s of the %s buckets that the recipe requires', pair.shared_bands,
                 pair.recipe #>> '{match,min_shared_bands}')) END;
-    may_pair constant boolean := (
-        SELECT nearsim.may_pair(pair.recipe, l.feature_digest, r.feature_digest)
+    exclusion constant text := (
+        SELECT nearsim.exclusion_of(pair.recipe, l.feature_digest, r.feature_digest)
         FROM nearsim.signature AS l JOIN nearsim.signature AS r ON r.generation_id = l.generation_id
         WHERE l.generation_id = pair.generation_id AND l.doc_id = pair.left_id AND r.doc_id = pair.right_id);
     certain constant integer := CAST(pair.recipe #>> '{match,certain_shared_bands}' AS integer);
@@ -33,8 +33,7 @@ BEGIN
         WHEN pair.are_twins THEN 'they are a pair: twins with the same features'
         WHEN pair.is_pair THEN format('they are a pair of %s %s', measure, round(scored, 4))
         WHEN waiting IS NOT NULL THEN waiting
-        WHEN NOT may_pair THEN format('their values of %s are equal, across which pairs count (match.across)',
-            pair.recipe #>> '{match,across}')
+        WHEN exclusion IS NOT NULL THEN exclusion
         WHEN estimate < nearsim.least_similarity(pair.recipe) AND NOT are_certain THEN concat_ws('; ',
             format('%s, %s', said, missed), CASE WHEN are_too_few THEN sharing
                 WHEN certain > 0 THEN format('they share %s of the %s buckets that suffice', pair.shared_bands, certain) END)

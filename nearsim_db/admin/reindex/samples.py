@@ -11,12 +11,10 @@ from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing.context import make_encoder
 from nearsim_db.search.pair_figures import (
     PairFigures,
-    of_same_value,
     read_contents,
     separated,
     shared_too_few,
 )
-from nearsim_db.similarity.batches import labels_of
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.text.markup import shown_text
 from nearsim_db.store.driver import Connection
@@ -214,9 +212,10 @@ class _MissingPairs:
 
         similarity = float(figures.decisive.similarity[0])
         evidence = PairInGeneration(False, False, similarity, figures.shared_bands, self._encoder.is_exact)
-        left, right = labels_of([document.digest for document in both if document.digest is not None])
-        if self._encoder.across is not None and (left == right).all():
-            return evidence, of_same_value(self._encoder.across)
+        if (rules := self._encoder.field_rules) is not None:
+            labels = rules.labels_of([document.digest for document in both if document.digest is not None])
+            if (excluded := rules.exclusion(labels[:1], labels[1:])) is not None:
+                return evidence, excluded[1]
         return evidence, _reason(figures)
 
     def _why_in_no_pair(self, document: DiffDocument) -> str | None:

@@ -18,6 +18,7 @@ from nearsim_db.readers.writers.file_format import file_type
 
 if TYPE_CHECKING:
     from nearsim_db.readers import Source
+    from nearsim_db.similarity.recipe import Recipe
 
 
 @dataclass(eq=False, repr=False)
@@ -52,6 +53,14 @@ class _Comparison:
         typer.Option(
             metavar="KEY",
             help="Only count pairs whose values of this field differ: source, file, or any column.",
+            rich_help_panel=options.MATCHING,
+        ),
+    ] = None
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Only count pairs whose values of this field are equal: source, file, or any column (repeatable).",
             rich_help_panel=options.MATCHING,
         ),
     ] = None
@@ -99,10 +108,16 @@ class _Comparison:
 
     def refuse_with_cut(self, **others: object) -> None:
         """Raise UsageError for options of pairs of records, which --cut does not compare."""
-        own = ("against", "only_against", "across", "earlier_later", "exact")
+        own = ("against", "only_against", "across", "within", "earlier_later", "exact")
         for name, value in {**others, **{name: getattr(self, name) for name in own}}.items():
             if value:
                 raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --cut")
+
+    def within_fields(self, recipe: "Recipe") -> "Recipe":
+        """Return a recipe with the fields of --within, if there are any."""
+        from nearsim_db.similarity.recipe import within_fields
+
+        return within_fields(recipe, self.within) if self.within else recipe
 
     def sources(self, source: "Source", folder: Path, *, with_vectors: bool) -> "list[Source]":
         """Return what a source is compared with; collections are written to the folder."""
@@ -234,6 +249,7 @@ def dedupe(
     lists = [path for path in (pairs, clusters, review) if path is not None]
     to.check(lists, rejects, recipe_options, file_options)
     recipe = recipe_options.chosen(1.0 if comparison.exact else threshold)
+    recipe = comparison.within_fields(recipe)
     allowed = 0 if max_rejected is None and rejects is None else max_rejected
 
     from nearsim_db.deduplication.files import dedupe as run

@@ -29,7 +29,7 @@ def nearest(
     *,
     files: _Files = None,
     collection: options.Collection = None,
-    within: Annotated[
+    target: Annotated[
         str | None,
         typer.Option(
             "--in",
@@ -64,6 +64,13 @@ def nearest(
             metavar="KEY", help="Only documents whose values of this field differ: source, or any column."
         ),
     ] = None,
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Only documents whose values of this field are equal: source, or any column (repeatable).",
+        ),
+    ] = None,
     weights: Annotated[
         Literal["idf", "none"],
         typer.Option(
@@ -89,7 +96,7 @@ def nearest(
     from nearsim_db.search.nearest import DEFAULT_PRESET, NearestQuery
 
     recipe = recipe_options.chosen(preset=DEFAULT_PRESET)
-    query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin)
+    query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin, tuple(within or ()))
     fields = file_options.fields()
     source = Source(files, fields, reading=file_options.reading()) if files else None
     refuse_overwriting_inputs([rejects, rows.output], source.files if source else ())
@@ -97,7 +104,7 @@ def nearest(
     with RejectWriter(rejects) as writer, options.Scope(collection).queries() as queries:
         given = None if source is None else _usable(source, writer)
         try:
-            rows.write(layouts.NEAREST, queries.search_nearest(query, given, fields, within))
+            rows.write(layouts.NEAREST, queries.search_nearest(query, given, fields, target))
         except MissingCollectionError as error:
             if not files:
                 raise

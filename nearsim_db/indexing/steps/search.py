@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nearsim_db.errors import DatabaseError, count_of
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.arrays import Ints, are_fresh
-from nearsim_db.similarity.batches import Signatures, labels_of
+from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.screening import VerifiedPairs, are_pairs, screen, verify
 from nearsim_db.store.documents import documents
@@ -100,9 +100,9 @@ def verify_candidates(connection: Connection, context: Context, candidates: Ints
 
     # Leave out what can be no pair by its digests.
     rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
-    if encoder.across is not None:
-        labels = labels_of(signed.digests)
-        rows = rows[(labels[rows[:, 0]] != labels[rows[:, 1]]).any(axis=1)]
+    if (rules := encoder.field_rules) is not None:
+        labels = rules.labels_of(signed.digests)
+        rows = rows[rules.may_pair(labels[rows[:, 0]], labels[rows[:, 1]])]
 
     # Screen by sketches, which is cheap, then compare features.
     screened = screen(encoder, signed, rows[:, 0], rows[:, 1], review=True, count_late=True)

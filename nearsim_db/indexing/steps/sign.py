@@ -13,10 +13,10 @@ from uuid import UUID
 import numpy as np
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.readers.values import value_digest
+from nearsim_db.readers.values import label_of
 from nearsim_db.records import Document
 from nearsim_db.similarity.arrays import FeatureSets, Ints, Mask
-from nearsim_db.similarity.batches import LABEL_BYTES, SignatureRows, Signatures, with_labels
+from nearsim_db.similarity.batches import SignatureRows, Signatures
 from nearsim_db.similarity.encoder import Encoded
 from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
@@ -76,21 +76,22 @@ def sign_documents(
 
 
 def labelled(connection: Connection, context: Context, rows: SignatureRows) -> SignatureRows:
-    """Return signatures with the digests to store.
+    """Return signatures as they are stored.
 
-    With `match.across` a digest contains the document's value of that field, too. The values are read now: if they are
-    newer than the texts, the documents are signed again later.
+    Where fields decide which pairs count, digests contain the documents' labels, and sketches are altered by them. The
+    values are read now: if they are newer than the texts, the documents are signed again later.
     """
-    if (field := context.encoder.across) is None:
+    if (rules := context.encoder.field_rules) is None or not len(rows.doc_ids):
         return rows
-    values = documents.read_values(connection, rows.doc_ids, field)
-    return with_labels(
-        rows, (value_digest(values.get(doc_id), LABEL_BYTES) for doc_id in rows.doc_ids.tolist())
-    )
+    values = documents.read_values(connection, rows.doc_ids, rules.fields)
+    nothing = [None] * len(rules.fields), None
+    labels = [label_of(rules, *values.get(doc_id, nothing)) for doc_id in rows.doc_ids.tolist()]
+    packed = np.frombuffer(b"".join(labels), np.uint8).reshape(-1, rules.label_bytes)
+    return rules.labelled(rows, packed, context.encoder.family)
 
 
 def _keep(context: Context, rows: SignatureRows, features: FeatureSets) -> None:
-    if context.encoder.across is not None:  # their digests are not known yet
+    if context.encoder.field_rules is not None:  # their digests are not known yet
         return
     if context.build.spool is not None and context.build.spool.add(rows, features):
         return

@@ -8,6 +8,7 @@ from nearsim_db.similarity.recipe.conversion import (
     to_mapping,
     to_toml,
     with_earlier_values,
+    within_fields,
     without_later_keys,
 )
 from nearsim_db.similarity.recipe.sections import (
@@ -21,7 +22,6 @@ from nearsim_db.similarity.recipe.sections import (
     Retain,
     Shingle,
     Sketch,
-    field_across,
     without_review,
 )
 from nearsim_db.similarity.recipe.validation import keep_policy, refuse_unusable_keep, retained_seconds
@@ -37,7 +37,6 @@ __all__ = [
     "Retain",
     "Shingle",
     "Sketch",
-    "field_across",
     "from_mapping",
     "keep_policy",
     "load",
@@ -48,6 +47,7 @@ __all__ = [
     "to_mapping",
     "to_toml",
     "with_earlier_values",
+    "within_fields",
     "without_later_keys",
     "without_review",
 ]

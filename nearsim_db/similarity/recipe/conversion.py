@@ -6,7 +6,7 @@ A message has the key first, then the value or the choices, and the remedy.
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -121,6 +121,11 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     return from_mapping(data)
 
 
+def within_fields(recipe: Recipe, names: str | Sequence[str]) -> Recipe:
+    """Return a recipe of which only pairs with equal values of some fields count."""
+    return override(recipe, [f"match.within={toml_value(names)}"])
+
+
 def _excluded(changes: dict[str, Any], data: dict[str, Any]) -> list[str]:
     """Return the keys of a recipe that settings replace."""
     family = data["sketch"]["family"]
@@ -231,8 +236,8 @@ def _choices(kind: Any) -> list[str]:
 
 
 def to_mapping(recipe: Recipe) -> dict[str, Any]:
-    """Return the whole recipe as nested dictionaries, including defaults."""
-    mapping = msgspec.to_builtins(recipe)
+    """Return the whole recipe as nested dictionaries, including defaults, with lists as they are stored."""
+    mapping = msgspec.json.decode(msgspec.json.encode(recipe))
     assert isinstance(mapping, dict)
     return {
         section: {key: value for key, value in values.items() if value is not None}
@@ -285,10 +290,10 @@ def flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
 # Keys that recipes of earlier versions lack, each with the value that acts as its absence did: such a recipe keeps
 # its fingerprint, so existing indexes can be written to.
 _EARLIER: Mapping[str, Mapping[str, Any]] = {
-    "normalise": {"invisible": "keep", "mask": (), "confusables": "keep"},
+    "normalise": {"invisible": "keep", "mask": [], "confusables": "keep"},
     "shingle": {"order": "kept"},
     "retain": {"delete": False},
-    "match": {"certain_shared_bands": 0, "review": 0.0, "across": "none"},
+    "match": {"certain_shared_bands": 0, "review": 0.0, "across": "none", "within": "none", "within_days": 0},
     "cluster": {"allow_chains": False},
 }
 

@@ -123,7 +123,9 @@ class MatchRules(_Section, frozen=True):
     Candidates from `review` to the threshold are stored to be looked at by a person, outside clusters, removal and
     counts; 0: none. By default 0.5 for exact Jaccard similarities, if the threshold is higher, otherwise 0.
 
-    With `across`, source or the name of an attribute, only pairs of different values count, where none is a value.
+    With `across`, source or the name of an attribute, only pairs of different values count, where none is a value;
+    with `within`, one or several of these, only pairs of equal values; with `within_days` only pairs whose dates lie so
+    close, and documents without a date are paired with each other.
 
     `threshold` is the least similarity, for projection the largest distance. `amplification`, such as "or(40,
     and(3))", replaces bands and the minimum. `passage`, `min_fingerprints` and `passage_gap` are for winnow: runs of
@@ -143,12 +145,25 @@ class MatchRules(_Section, frozen=True):
     bucket_limit: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 128
     review: Annotated[float, Meta(ge=0, le=1)] | None = None
     across: str = NOWHERE
+    within: str | tuple[str, ...] = NOWHERE
+    within_days: Annotated[int, Meta(ge=0, le=100_000)] = 0
     passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     min_fingerprints: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     passage_gap: Annotated[int, Meta(ge=0, le=1_000)] | None = None
     passage_words: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     ignore_common: Annotated[float, Meta(ge=0, le=100)] | None = None
     ignore: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.within, tuple) and len(self.within) < 2:
+            force_setattr(self, "within", "".join(self.within) if self.within else NOWHERE)
+
+    @property
+    def fields_within(self) -> tuple[str, ...]:
+        """The fields whose values are equal in a pair; none if pairs of any values count."""
+        if isinstance(self.within, tuple):
+            return self.within
+        return () if self.within == NOWHERE else (self.within,)
 
 
 class ClusterRules(_Section, frozen=True):
@@ -233,11 +248,6 @@ class Recipe(_Section, frozen=True):
     def words_around(self) -> int:
         """The words that a run of shingles has more than it has shingles."""
         return 0 if self.shingle.scheme == "bag" else self.shingle.k - 1
-
-
-def field_across(recipe: Recipe) -> str | None:
-    """Return the field across which pairs count, None if all do."""
-    return None if recipe.match.across == NOWHERE else recipe.match.across
 
 
 def default_passage(match: MatchRules) -> int:

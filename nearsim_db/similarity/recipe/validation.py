@@ -89,9 +89,7 @@ def check(recipe: "Recipe") -> None:
     _check_characters(
         (*recipe.shingle.stopwords, recipe.shingle.stem, recipe.shingle.language or "", recipe.cluster.keep)
     )
-    _check_characters((recipe.match.across,))
-    if not recipe.match.across.strip():
-        raise RecipeError("match.across is empty; name a field, such as source, or give none")
+    _check_pair_fields(recipe.match)
     keep_policy(recipe.cluster.keep)
     if retained_seconds(recipe.retain.age) is None and recipe.retain.delete:
         raise RecipeError(
@@ -154,6 +152,24 @@ def retained_seconds(age: str) -> int | None:
 def _check_fields(fields: tuple[str, ...]) -> None:
     if not fields or len(set(fields)) != len(fields):
         raise RecipeError(f"fields is {list(fields)}; give title, body or both, each once")
+
+
+def _check_pair_fields(match: "MatchRules") -> None:
+    """Check the fields that decide which pairs count."""
+    within = match.fields_within
+    _check_characters((match.across, *within))
+    if not match.across.strip():
+        raise RecipeError("match.across is empty; name a field, such as source, or give none")
+    if not all(name.strip() for name in within):
+        raise RecipeError("match.within has an empty name; name fields, such as source, or give none")
+    if len(set(within)) < len(within) or match.across in within:
+        raise RecipeError(
+            f"match.within is {list(within)} and match.across {match.across}, which name a field twice; name each once"
+        )
+    if within and match.within_days and match.across != "none":
+        raise RecipeError(
+            "match.within, match.within_days and match.across are given together; give at most two of them"
+        )
 
 
 def _check_options(sketch: "Sketch") -> None:

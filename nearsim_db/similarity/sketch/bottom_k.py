@@ -55,6 +55,10 @@ class BottomK(Family):
             return points
         return fmix32(points ^ self._mask) if self.dtype == np.uint32 else fmix64(points ^ self._mask)
 
+    def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
+        """Return sketches as they are: the order of the ids, which decides what is compared, must remain."""
+        return sketches
+
     def agreements(self, left: Sketches, right: Sketches) -> tuple[Ints, Ints]:
         """Return |S ∩ A ∩ B| and |S|; see `Family.agreements`."""
         merged = self._kernels.merged(left, right, self.k)

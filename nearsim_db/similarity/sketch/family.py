@@ -13,6 +13,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Mask, Sketches
 from nearsim_db.similarity.backend import sketch_kernels
+from nearsim_db.similarity.mixing import GOLDEN, fmix64
 from nearsim_db.similarity.sketch import bands as cut
 from nearsim_db.similarity.sketch.bands import Banding
 from nearsim_db.similarity.sketch.kernels import KnownPairs
@@ -86,6 +87,23 @@ class Family(ABC):
         are sorted and distinct in each document; without them each id has weight 1. A document without ids has no
         sketch: its row is all zeros and must be ignored.
         """
+
+    def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
+        """Alter sketches, (n, k), by the salt of each document, uint64 of n.
+
+        Two with the same salt are as alike as before, with other salts as those of unrelated documents; a salt of 0
+        changes nothing.
+        """
+        places = np.arange(1, sketches.shape[1] + 1, dtype=np.uint64)
+        steps: Hashes = places * np.uint64(GOLDEN)
+        words = fmix64(salts[:, None] + steps)
+        words[salts == 0] = 0
+        if sketches.dtype.itemsize == 8:
+            words &= np.uint64(0xFFFFFFFF)  # values may have to stay below 2^33
+        elif self.dtype == np.uint8:
+            words &= np.uint64(1)
+        altered: Sketches = sketches ^ words.astype(sketches.dtype)
+        return altered
 
     def estimate(self, left: Sketches, right: Sketches) -> Floats:
         """Return the estimated similarity, row by row: (m, k) and (m, k) to float64 of m, each at most 1."""

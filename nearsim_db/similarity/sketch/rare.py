@@ -56,6 +56,14 @@ class Rare(BottomK):
         kept = offsets_of(are_kept)[bounds]
         return self._kernels.smallest(points[order[are_kept]], kept, self.k)
 
+    def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
+        """Alter the ids of each document, and sort them anew; see `Family.salted`."""
+        altered = np.sort(sketches ^ salts[:, None].astype(sketches.dtype), axis=1)
+        # The largest id fills the rest, as in sketches of `bottom_k`.
+        repeats = np.zeros(altered.shape, bool)
+        repeats[:, 1:] = altered[:, 1:] == altered[:, :-1]
+        return np.sort(np.where(repeats, altered[:, -1:], altered), axis=1)
+
     def first_similar(
         self, sketches: Sketches, present: Mask, threshold: Fraction, decided: KnownPairs
     ) -> Ints:

@@ -27,6 +27,7 @@ from nearsim_db.similarity.sketch.family import Family, RowAgreements
 from nearsim_db.similarity.sketch.kernels import KnownPairs
 
 _VALUE = np.dtype("<u8")
+_FINGERPRINT_MASK = np.uint64((1 << 56) - 1)
 # The column has signed integers of 16 bits.
 _MAX_SHARED_BANDS = 2**15 - 1
 
@@ -78,6 +79,14 @@ class Winnow(Family):
         windows = window_lengths(np.diff(offsets), self.window, self.min_fingerprints)
         values, ends = self._kernels.window_minima(points, offsets - offsets[0], windows)
         return _packed(windows, [values[begin:end] for begin, end in pairwise(ends.tolist())])
+
+    def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
+        """Alter the fingerprints of each document; see `Family.salted`."""
+        own = fingerprints(sketches)
+        words = fmix64(salts) & _FINGERPRINT_MASK
+        values = own.values ^ np.repeat(words, np.diff(own.offsets))
+        rows = [np.sort(values[begin:end]) for begin, end in pairwise(own.offsets.tolist())]
+        return _packed(windows_of(sketches), rows)
 
     def band_keys(self, sketches: Sketches, banding: Banding) -> Keys:
         """Return the fingerprints, which are the band keys."""

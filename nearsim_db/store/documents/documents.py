@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from typing import cast
 
 import numpy as np
@@ -217,9 +218,12 @@ def sample_documents(connection: Connection, collection_id: CollectionId, size: 
     return sorted(run(connection, "sample_documents", **parameters).values())
 
 
-def read_values(connection: Connection, doc_ids: Ints, field: str) -> dict[int, object]:
-    """Return the values of a field by doc_id, for those documents that exist; None if a document has no value."""
-    return dict(run(connection, "read_values", doc_ids=packed_ids(doc_ids), field=field).rows())
+def read_values(
+    connection: Connection, doc_ids: Ints, fields: Sequence[str]
+) -> dict[int, tuple[list[object], datetime | None]]:
+    """Return the values of fields, None for none, and the date by doc_id, for those documents that exist."""
+    rows = run(connection, "read_values", doc_ids=packed_ids(doc_ids), fields=list(fields)).rows()
+    return {doc_id: (values, published_at) for doc_id, values, published_at in rows}
 
 
 def lacks_values(

@@ -198,8 +198,13 @@ WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_id
 RETURNING external_id, doc_id
 
 -- name: read_values
--- The values of a field of documents, NULL for none. Relies on document_pkey.
-SELECT doc_id, nearsim.value_of(%(field)s, source, attributes)
+-- The values of fields of documents in their order, null for none, and dates in years that Python has. Relies on
+-- document_pkey.
+SELECT doc_id,
+    coalesce((SELECT jsonb_agg(nearsim.value_of(given.name, source, attributes) ORDER BY given.place)
+        FROM unnest(CAST(%(fields)s AS text[])) WITH ORDINALITY AS given (name, place)), '[]'),
+    CASE WHEN published_at IS NOT NULL THEN
+        least(greatest(published_at, TIMESTAMPTZ '0002-01-01'), TIMESTAMPTZ '9998-01-01') END
 FROM nearsim.document WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: lacks_values
