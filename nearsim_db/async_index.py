@@ -1,4 +1,4 @@
-"""An index for asyncio: its methods as coroutines, which run in threads, and streams as asynchronous iterators."""
+"""An index for asyncio: its methods as coroutines, which run in a thread, and its streams as asynchronous iterators."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from nearsim_db.store.driver.borrowed import OwnConnection
 
-Given = ParamSpec("Given")
-Found = TypeVar("Found")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 Row = TypeVar("Row")
 
-_ROWS_AT_ONCE = 100
+_ROWS_PER_BATCH = 100
 
 
 class Thread:
@@ -31,17 +31,17 @@ class Thread:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nearsim-async")
 
-    async def run(self, action: Callable[[], Found]) -> Found:
-        """Return what an action returns. It is not interrupted when the task is cancelled.
+    async def run(self, action: Callable[[], Result]) -> Result:
+        """Return the result of an action, which goes on if the task is cancelled.
 
         Raises ConflictError once the thread has ended.
         """
         loop = asyncio.get_running_loop()
         try:
-            found = loop.run_in_executor(self._pool, action)
+            future = loop.run_in_executor(self._pool, action)
         except RuntimeError as error:
             raise ConflictError("this AsyncIndex is closed; open another one") from error
-        return await found
+        return await future
 
     def end(self) -> None:
         """End once what was begun is done."""
@@ -51,12 +51,12 @@ class Thread:
 class AsyncResults(AsyncIterator[Row], Generic[Row]):
     """Records that are read in a thread of their own as they are used; call `aclose` when leaving them early."""
 
-    def __init__(self, ask: Callable[[], Generator[Row, None, None]], rows_at_once: int) -> None:
-        self._ask, self._most = ask, rows_at_once
+    def __init__(self, open_records: Callable[[], Generator[Row, None, None]], rows_per_batch: int) -> None:
+        self._open_records, self._rows_per_batch = open_records, rows_per_batch
         self._records: Generator[Row, None, None] | None = None
         self._thread: Thread | None = None
         self._reading: asyncio.Future[list[Row]] | None = None
-        self._read: list[Row] = []
+        self._read: list[Row] = []  # the next one is the last
         self._is_closing = False
 
     async def __anext__(self) -> Row:
@@ -84,13 +84,13 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
             self._thread = None
 
     async def to_arrow(self) -> "pyarrow.Table":
-        """Return the records as a table, as those of an `Index` do; before any was read."""
+        """Return all records as a table, like `Results.to_arrow`; call it before any record is read."""
         return await self._whole("to_arrow")
 
     async def rows(self) -> list[dict[str, Any]]:
-        """Return the records as dictionaries, as those of an `Index` do; before any was read."""
-        found: list[dict[str, Any]] = await self._whole("rows")
-        return found
+        """Return all records as dictionaries, like `Results.rows`; call it before any record is read."""
+        rows: list[dict[str, Any]] = await self._whole("rows")
+        return rows
 
     async def _whole(self, name: str) -> Any:
         try:
@@ -100,38 +100,39 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
 
     def _next_rows(self) -> list[Row]:
         records = self._opened()
-        return [] if self._is_closing else list(islice(records, self._most))
+        return [] if self._is_closing else list(islice(records, self._rows_per_batch))
 
     def _opened(self) -> Generator[Row, None, None]:
         if self._records is None:
-            self._records = self._ask()
+            self._records = self._open_records()
         return self._records
 
-    async def _run(self, action: Callable[[], Found]) -> Found:
+    async def _run(self, action: Callable[[], Result]) -> Result:
         self._thread = self._thread or Thread()
         return await self._thread.run(action)
 
 
 def awaited(
-    method: Callable[Concatenate[Any, Given], Found],
-) -> Callable[Concatenate[Any, Given], Coroutine[Any, Any, Found]]:
-    """Return a method as a coroutine, of an object that has the original's as `sync` and a `thread`."""
+    method: Callable[Concatenate[Any, Parameters], Result],
+) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]]:
+    """Return a method as a coroutine method of an object that has the original object as `sync`, and a `thread`."""
 
     @wraps(method)
-    async def run(self: Any, /, *args: Given.args, **named: Given.kwargs) -> Found:
+    async def run(self: Any, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
         return await self.thread.run(partial(method, self.sync, *args, **named))  # type: ignore[no-any-return]
 
     return run
 
 
 def streamed(
-    method: Callable[Concatenate[Any, Given], Generator[Row, None, None]], rows_at_once: int = _ROWS_AT_ONCE
-) -> Callable[Concatenate[Any, Given], AsyncResults[Row]]:
-    """Return a method that streams as one that streams asynchronously."""
+    method: Callable[Concatenate[Any, Parameters], Generator[Row, None, None]],
+    rows_per_batch: int = _ROWS_PER_BATCH,
+) -> Callable[Concatenate[Any, Parameters], AsyncResults[Row]]:
+    """Return a streaming method as one that streams asynchronously."""
 
     @wraps(method)
-    def stream(self: Any, /, *args: Given.args, **named: Given.kwargs) -> AsyncResults[Row]:
-        return AsyncResults(partial(method, self.sync, *args, **named), rows_at_once)
+    def stream(self: Any, /, *args: Parameters.args, **named: Parameters.kwargs) -> AsyncResults[Row]:
+        return AsyncResults(partial(method, self.sync, *args, **named), rows_per_batch)
 
     return stream
 
@@ -140,8 +141,8 @@ class AsyncIndex:
     """The methods of an `Index` for asyncio: coroutines, and asynchronous iterators where an `Index` streams.
 
     `await AsyncIndex.connect()` opens it; use it in an `async with` block, or call `close()`. Calls run in a thread of
-    the index, one after the other, and each stream in one of its own; for concurrent calls open several. A call whose
-    task is cancelled runs to its end. `sync` is the index itself, with its `warnings`.
+    the index, one after the other, and each stream runs in a thread of its own; for concurrent calls open several. A
+    call whose task is cancelled runs to its end. `sync` is the `Index`, with its `warnings`.
     """
 
     def __init__(self, index: Index) -> None:
@@ -160,7 +161,7 @@ class AsyncIndex:
     ) -> Self:
         """Open the index of a collection as `Index.connect` does; `progress` is called in the index's thread.
 
-        A `connection` is one for threads, not one of asyncio, and is left alone while a call runs.
+        A `connection` must be one for threads, not for asyncio, and must not be used while a call runs.
         """
         opening = partial(
             Index.connect,
@@ -211,7 +212,6 @@ class AsyncIndex:
     explain: Final = awaited(Index.explain)
     why: Final = awaited(Index.why)
     passages: Final = awaited(Index.passages)
-    passages_in: Final = awaited(Index.passages_in)
     spread: Final = awaited(Index.spread)
     look_up_pairs: Final = awaited(Index.look_up_pairs)
     common_fingerprints: Final = awaited(Index.common_fingerprints)
@@ -221,5 +221,5 @@ class AsyncIndex:
     cluster: Final = streamed(Index.cluster)
     nearest: Final = streamed(Index.nearest)
     verdicts: Final = streamed(Index.verdicts)
-    check_many: Final = streamed(Index.check_many, rows_at_once=1)
-    events: Final = streamed(Index.events, rows_at_once=1)
+    check_many: Final = streamed(Index.check_many, rows_per_batch=1)
+    events: Final = streamed(Index.events, rows_per_batch=1)

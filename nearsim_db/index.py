@@ -1,9 +1,9 @@
 """The index of one collection, as the command line and applications use it.
 
 The road from text to cluster is `Index.ingest`: it writes documents, in a first index signs them meanwhile (text to
-sketch), and calls `_index`, which does the rest: load their band rows; find pairs (buckets in common to candidates,
-verified by their features); cluster. `Index.pairs`, `similar` and `clusters` read the result; `check` looks a document
-up without adding it.
+sketch), and calls `_index`, which does the rest: load their band rows, find candidates in shared buckets, verify them
+by their features, and cluster the pairs. `Index.pairs`, `similar` and `clusters` read the result; `check` looks a
+document up without adding it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,13 +57,16 @@ from nearsim_db.store.pairs.verdicts import Decision, ImportedLabels
 if TYPE_CHECKING:
     from nearsim_db.store.driver.borrowed import OwnConnection
 
+# No collection has this id; a dry run into a collection that does not exist uses it.
+_NO_COLLECTION = CollectionId(0)
+
 
 class Index(Queries):
     """Near-duplicates of one collection, in PostgreSQL.
 
-    `Index.connect()` opens it; use it in a `with` block, or call `close()`. Where a collection has several profiles and
-    none is named default, name the one to query. Methods raise the errors of `nearsim_db.errors` and append warnings to
-    `warnings`.
+    `Index.connect()` opens it; use it in a `with` block, or call `close()`. If a collection has several profiles and
+    none is named default, name the profile to query. Methods raise the errors of `nearsim_db.errors` and append
+    warnings to `warnings`.
     """
 
     _lookups: LockedLookups
@@ -90,9 +93,9 @@ class Index(Queries):
 
         The collection is created when it is first written to.
 
-        `connection` is the application's instead: a connection of psycopg, SQLAlchemy or Django, or a session of
-        SQLAlchemy, whose transaction the calls take part in and never end; a worker indexes what is written once it is
-        committed. Methods that need transactions of their own, such as `build`, then raise ConflictError. With an
+        Instead of a URL, `connection` may be a connection of the application: of psycopg, SQLAlchemy or Django, or a
+        session of SQLAlchemy. Calls then take part in its transaction and never end it; a worker indexes documents once
+        they are committed. Methods that need transactions of their own, such as `build`, raise ConflictError. With an
         engine of SQLAlchemy the index opens connections of its own, as the engine does.
         """
         if connection is None:
@@ -101,20 +104,42 @@ class Index(Queries):
             raise InputError("give a URL or a connection, not both")
         return cls(Database.borrow(connection), collection, profile, progress)
 
-    def add(self, given: Rows, on_duplicate: OnDuplicate | None = None) -> IngestSummary:
+    def add(self, documents: Rows, on_duplicate: OnDuplicate | None = None) -> IngestSummary:
         """Insert or replace documents by external_id, and bring every profile up to date.
 
-        They are documents, or rows with an id: mappings, tuples of id and text or of id, title and text, or those of a
-        data frame (pandas, polars, pyarrow), whose columns are named as in files: id, title, text, source and so on.
-        With `on_duplicate` each document is looked up and then added, one after the other; one that has near-duplicates
-        is added and listed ("flag"), left out ("skip"), or raises DuplicateError ("raise"). Documents that cannot be
-        stored, such as one whose body is bytes or NaN, are counted in the summary, with the first reasons.
+        `documents` are `Document` objects, or rows with an id: mappings, tuples of id and text or of id, title and
+        text, or a data frame (pandas, polars, pyarrow), whose columns are named as in files: id, title, text, source
+        and so on. With `on_duplicate` each document is looked up and then added, one after the other; a document that
+        has near-duplicates is added and listed ("flag"), left out ("skip"), or raises DuplicateError ("raise").
+        Documents that cannot be stored, for example because a body is bytes or NaN, are counted in the summary, with
+        the first reasons.
         """
-        return self.ingest(from_documents(given), on_duplicate=on_duplicate)
+        return self.ingest(from_documents(documents), on_duplicate=on_duplicate)
 
     def ingest(
         self,
-        records: Iterable[ReadDocument | Reject],
+        documents: Iterable[ReadDocument | Reject],
+        *,
+        rejects: Path | None = None,
+        strict: bool = False,
+        dry_run: bool = False,
+        on_duplicate: OnDuplicate | None = None,
+    ) -> IngestSummary:
+        """Write documents as readers yield them, then build or update the index of every profile.
+
+        A collection without a profile gets one with the default recipe. Rejects are written to the file `rejects`; with
+        `strict` the first reject raises InputError; with `dry_run` nothing is written or looked up. `on_duplicate` is
+        as for `add`. If an error or an interruption ends this, the documents before are indexed, too. So are changes
+        that other applications made in plain SQL. Raises InputError, when this is done, if documents are kept by source
+        (`cluster.keep`) and none has a source.
+        """
+        return self._ingest(
+            documents, rejects=rejects, strict=strict, dry_run=dry_run, on_duplicate=on_duplicate
+        )
+
+    def _ingest(
+        self,
+        documents: Iterable[ReadDocument | Reject],
         *,
         rejects: Path | None = None,
         strict: bool = False,
@@ -124,32 +149,26 @@ class Index(Queries):
         resumable: bool = False,
         planned: Recipe | None = None,
     ) -> IngestSummary:
-        """Write records, then build or update the index of every profile.
+        """Write and index documents for `ingest`, and for commands, which know more of them.
 
-        What was stored is indexed, too, if an error ends this; with `resumable` an interruption (KeyboardInterrupt)
-        leaves that to the next call.
-
-        A collection without a profile gets one with the default recipe. Rejects are written to `rejects`; with `strict`
-        the first raises InputError; with `dry_run` nothing is written or looked up, and `planned` is the recipe of a
-        profile that would be created. Changes that other applications made in plain SQL are indexed too. `on_duplicate`
-        is as for `add`. `expected_bytes` is about the size of the texts, if it is known: with few of them compiled code
-        does not pay for its start. Raises InputError, when this is done, if documents are kept by source
-        (`cluster.keep`) and none has one.
+        expected_bytes: about the size of the texts; compiled code does not pay for its start if they are few.
+        resumable: leave indexing to the next call after an interruption. planned: the recipe of a profile that would be
+        created, for a dry run.
         """
         if on_duplicate not in (None, *get_args(OnDuplicate)):
             raise InputError(f"on_duplicate is {on_duplicate!r}; choose {', '.join(get_args(OnDuplicate))}")
         with translate_errors():
             if dry_run:
-                return self._count_only(records, rejects, planned, strict=strict)
+                return self._count_only(documents, rejects, planned, strict=strict)
             if on_duplicate is not None or self.database.engine.is_borrowed:
                 return self._add_one_by_one(
-                    records, rejects, on_duplicate, strict=strict, resumable=resumable
+                    documents, rejects, on_duplicate, strict=strict, resumable=resumable
                 )
-            return self._add_in_bulk(records, rejects, expected_bytes, strict=strict, resumable=resumable)
+            return self._add_in_bulk(documents, rejects, expected_bytes, strict=strict, resumable=resumable)
 
     def _count_only(
         self,
-        records: Iterable[ReadDocument | Reject],
+        documents: Iterable[ReadDocument | Reject],
         rejects: Path | None,
         planned: Recipe | None,
         *,
@@ -162,7 +181,7 @@ class Index(Queries):
         recipes = [generation.recipe for generation in existing]
 
         with RejectWriter(rejects) as writer:
-            checked = VectorLengthCheck(refuse_slow_code(records, recipes, planned))
+            checked = VectorLengthCheck(refuse_slow_code(documents, recipes, planned))
             run = DryRun(self.database, collection_id, writer, strict=strict)
             with run.adding_summary():
                 run.write(checked, self._progress)
@@ -172,26 +191,25 @@ class Index(Queries):
 
     def _add_one_by_one(
         self,
-        records: Iterable[ReadDocument | Reject],
+        documents: Iterable[ReadDocument | Reject],
         rejects: Path | None,
         on_duplicate: OnDuplicate | None,
         *,
         strict: bool,
         resumable: bool,
     ) -> IngestSummary:
-        """Look each record up and add it, or only write it, in the transaction of an application; then index all."""
+        """Look each document up and add it, then index all; in an application's transaction, only write them."""
         may_index = self.database.may_index
         if on_duplicate is not None and (self.database.engine.is_borrowed or not may_index):
             self._require_lookups()
         collection_id = self._open_for_writing("write", create=True)
         if may_index:
-            self._index(collection_id)  # for the look-ups
+            self._index(collection_id)  # for the lookups
         existing = self._catch_up.generations(collection_id)
-
         recipes = [generation.recipe for generation in existing]
 
         with RejectWriter(rejects) as writer:
-            checked = VectorLengthCheck(refuse_slow_code(records, recipes))
+            checked = VectorLengthCheck(refuse_slow_code(documents, recipes))
             find = self._lookups.find_locked
             run = CheckedIngest(self.database, collection_id, writer, find, on_duplicate, strict=strict)
             with run.adding_summary():
@@ -208,24 +226,25 @@ class Index(Queries):
 
     def _add_in_bulk(
         self,
-        records: Iterable[ReadDocument | Reject],
+        documents: Iterable[ReadDocument | Reject],
         rejects: Path | None,
         expected_bytes: int | None,
         *,
         strict: bool,
         resumable: bool,
     ) -> IngestSummary:
-        """Write records in batches, sign those of a first index meanwhile, and build or update every index."""
+        """Write documents in batches, sign them meanwhile for first indexes, and build or update every index."""
         collection_id = self._open_for_writing("write", create=True)
         existing = self._catch_up.generations(collection_id)
-        if expected_bytes is None:
-            records, expected_bytes = measure(records)
-        is_few = isinstance(records, list) and len(records) <= MAX_SMALL_BUILD_DOCUMENTS
-
         recipes = [generation.recipe for generation in existing]
 
+        # A few documents that are all at hand are built in one transaction.
+        if expected_bytes is None:
+            documents, expected_bytes = measure(documents)
+        is_few = isinstance(documents, list) and len(documents) <= MAX_SMALL_BUILD_DOCUMENTS
+
         with RejectWriter(rejects) as writer:
-            checked = VectorLengthCheck(refuse_slow_code(records, recipes))
+            checked = VectorLengthCheck(refuse_slow_code(documents, recipes))
             signed = list[Context]()
             run = BulkIngest(self.database, collection_id, writer, strict=strict)
             with run.adding_summary():
@@ -249,7 +268,8 @@ class Index(Queries):
     ) -> None:
         """Warn of vectors of several lengths, and of HTML in live indexes; a build warns of HTML by itself."""
         self.warnings.extend(checked.warnings())
-        self.warnings.extend(run.markup_warnings([one for one in existing if one.state == "live"]))
+        live = [generation for generation in existing if generation.state == "live"]
+        self.warnings.extend(run.markup_warnings(live))
 
     def _index(
         self,
@@ -261,15 +281,16 @@ class Index(Queries):
     ) -> list[Generation] | None:
         """Index what was written, here and by others; return all generations of the collection, None if left undone.
 
-        `signed` are contexts of first indexes in which documents were signed as they were written. With `may_leave` a
-        user who may not index leaves it to a worker. With `is_attached` the collection may have an attached table.
+        signed: contexts of first indexes in which documents were signed as they were written. may_leave: a user who may
+        not index leaves it to a worker. is_attached: the collection may have an attached table.
 
-        A reindex that another process began is left to it. What is not committed yet waits for a worker.
+        Documents that are not committed yet are left to a worker, and a reindex to the process that began it.
         """
         if self.database.engine.is_borrowed:
             return None
         if may_leave and self._leaves_to_worker():
             return None
+
         engine, indexes = self.database.engine, self._catch_up
         with translate_errors():
             # Add what an attached table has and the documents lack.
@@ -277,8 +298,10 @@ class Index(Queries):
                 trouble := attached_table.catch_up_collection(engine, collection_id, self._progress)
             ):
                 self._contexts.warn(trouble)
+
             # Build a first index whole: sign, load bands, find pairs, cluster. It has the changes until then.
             existing = indexes.ensure_built(collection_id, signed)
+
             # Update an index in use by the queue of changes: sign and load bands, find pairs, cluster.
             dispatch_changes(engine)
             self._work_off(existing)
@@ -310,10 +333,10 @@ class Index(Queries):
             self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: {command}")
 
     def create_collection(self) -> None:
-        """Create the collection if it does not exist, and index what it has, so that it answers while it is empty.
+        """Create the collection if it does not exist, and build its index, so that it answers while it is empty.
 
-        It gets a profile with the default recipe, unless `create_profile` made one before. This is what `on_duplicate`
-        needs in an application's transaction before there are documents.
+        It gets a profile with the default recipe, unless `create_profile` made one before. `on_duplicate` in an
+        application's transaction needs this before there are documents.
         """
         self.database.refuse_borrowed("create_collection")
         with self.database.transaction() as connection:
@@ -323,7 +346,7 @@ class Index(Queries):
     def build(self) -> None:
         """Finish interrupted builds, and index what other applications wrote.
 
-        Raises InputError if a new profile keeps documents by source (`cluster.keep`) and none has one.
+        Raises InputError if a new profile keeps documents by source (`cluster.keep`) and none has a source.
         """
         self.database.refuse_borrowed("a build")
         collection_id = self._collection_id()
@@ -341,11 +364,13 @@ class Index(Queries):
         with translate_errors(), self._catch_up.delay_first_build(collection_id):
             swept = attached_sweep.sweep(self.database.engine, collection_id, self._progress)
         assert swept is not None
+
         with self.database.transaction() as connection:
             of_values = attachments.list_of_values(connection, collection_id)
         if self._leaves_to_worker():
             return swept
-        collection_ids = [collection_id, *(one.collection_id for one in of_values)]
+
+        collection_ids = [collection_id, *(value.collection_id for value in of_values)]
         with translate_errors():
             # Before the builds, each of which finds its changes by an index once they are work.
             dispatch_changes(self.database.engine)
@@ -357,10 +382,11 @@ class Index(Queries):
     ) -> list[str]:
         """Delete documents from the collection and every index of it; return the ids that existed.
 
-        With `purge` they are purged, as `purge` does it.
+        With `purge` they are deleted as by the method `purge`, also from the files `rejects`.
         """
         if purge:
             return self.purge(external_ids, rejects).deleted
+
         ids = checked_ids(external_ids)
         with self.database.transaction() as connection:
             collection_id = collection_rows.get_collection(connection, self.collection).collection_id
@@ -370,7 +396,7 @@ class Index(Queries):
         return deleted
 
     def purge(self, external_ids: Iterable[str], rejects: Sequence[Path] = ()) -> Purged:
-        """Delete documents at once from every generation, queue and cache, and from these reject files.
+        """Delete documents at once from every generation, queue and cache, and from the reject files `rejects`.
 
         Waits for indexes that are being built. Raises InputError, before anything is done, for a file that is not a
         reject file.
@@ -396,23 +422,25 @@ class Index(Queries):
         self.database.refuse_borrowed("create_profile")
         if not name.strip():
             raise ConflictError("a profile needs a name")
+
         profile = resolve(recipe)
         self.warnings.extend(recipe_warnings.of_profile(profile))
         with self.database.transaction() as connection:
             collection_id = collection_rows.ensure_collection(connection, self.collection).collection_id
+
         with self.database.transaction() as connection:
             profiles.create(connection, collection_id, name, profile)
             has_documents = query_rows.has_documents(connection, collection_id)
             # A build in this process warns by itself, except of HTML.
             if has_documents and (recipe.normalise.html or not self.database.may_index):
-                short = profiles.warn_of_collection(connection, collection_id, profile)
-                self.warnings.extend([short] if short is not None else [])
+                warning = profiles.warn_of_collection(connection, collection_id, profile)
+                self.warnings.extend([warning] if warning is not None else [])
         if has_documents:
             self._index(collection_id)
         return profile
 
     def has_profile(self, name: str, recipe: Recipe | None) -> bool:
-        """Whether the profile exists. Raises RecipeConflictError if it does, with another recipe than one given."""
+        """Whether the profile exists. Raises RecipeConflictError if it exists with another recipe than `recipe`."""
         newest = list_newest(self.database, self.collection) if self.has_collection() else []
         generations = {generation.profile: generation for generation in newest}
         if name in generations and recipe is not None:
@@ -469,10 +497,10 @@ class Index(Queries):
         """
         collection_id = self._collection_id()
         with self.database.transaction() as connection:
-            found = verdicts.import_labels(connection, collection_id, labels, why, by, dry_run=dry_run)
+            imported = verdicts.import_labels(connection, collection_id, labels, why, by, dry_run=dry_run)
         if not dry_run:
             self._index(collection_id)
-        return found
+        return imported
 
     def _judge(self, decision: Decision, left: str, right: str, why: str, by: str | None) -> Verdict:
         collection = self._get_collection()
@@ -482,7 +510,7 @@ class Index(Queries):
         return verdict
 
     def _require_lookups(self) -> None:
-        """Raise ConflictError if the application's transaction cannot see what others add, or there is no index yet."""
+        """Raise ConflictError if there is no index yet, or the application's transaction cannot see new documents."""
         self.database.refuse_snapshot("on_duplicate")
         try:
             self._lookups.live()
@@ -511,6 +539,3 @@ class Index(Queries):
 
     def _collection_id(self) -> CollectionId:
         return self._get_collection().collection_id
-
-
-_NO_COLLECTION = CollectionId(0)  # no collection has this id: for a dry run into one that does not exist

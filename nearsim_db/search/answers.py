@@ -130,11 +130,6 @@ class Answers:
             return profile, threshold, 0.0
         return profile, threshold, 1 / (1 + threshold) if is_distance else threshold
 
-    def least_reviewed(self) -> tuple[str, float]:
-        """The profile, and the least similarity of the pairs that it stores to be reviewed, 0 if it has none."""
-        profile, recipe = self._recipe()
-        return profile, float(recipe["match"].get("review", 0))
-
     def get(self, external_id: str) -> dict[str, Any]:
         """Return a document as it is stored. Raises NotFoundError."""
         with self.database.transaction() as connection:
@@ -335,6 +330,12 @@ class Answers:
                 return
             yield from first
             yield from rest
+
+
+def least_reviewed(answers: Answers) -> tuple[str, float]:
+    """Return the profile, and the least similarity of the pairs that it stores to be reviewed, 0 if it has none."""
+    profile, recipe = answers._recipe()
+    return profile, float(recipe["match"].get("review", 0))
 
 
 def _continued(first: Sequence[Answer], rest: Generator[Answer, None, None]) -> Generator[Answer, None, None]:

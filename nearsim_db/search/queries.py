@@ -1,4 +1,7 @@
-"""The read-only half of the Python API: what is stored, lookups of texts, explanations, exports and events."""
+"""The read-only half of the Python API: what is stored, lookups of texts, explanations, exports and events.
+
+`Queries` has the methods of an `Index`. The functions after it do what only commands need.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,7 +35,8 @@ if TYPE_CHECKING:
     from nearsim_db.readers.contract import Fields
     from nearsim_db.search.nearest import NearestQuery, Record
 
-_UNNAMED = ""  # no document has this external_id: for a text without a document
+# The external_id of a text without a document; no document has it.
+_UNNAMED = ""
 
 
 class Queries(Answers):
@@ -48,16 +52,17 @@ class Queries(Answers):
     def events(
         self, after: int | None = None, *, follow: bool = False, new: bool = False
     ) -> Generator[Event, None, None]:
-        """Stream the events of pairs and clusters in commit order: those after event `after`, or all that are kept.
+        """Stream the events of pairs and clusters in commit order: all that are kept, or the events after `after`.
 
         With `follow` the stream waits for more until the index is closed; with `new` as well it starts with the next
         event. Raises MissedEventsError if events were removed before they were read.
         """
-        wanted = choose(self.database, self.collection, self.profile)
+        chosen = choose(self.database, self.collection, self.profile)
         if not follow:
-            return read(self.database, wanted, after)
+            return read(self.database, chosen, after)
+
         self.database.refuse_borrowed("following events")
-        following = Following(self.database, wanted, after, new=new)
+        following = Following(self.database, chosen, after, new=new)
         self._resources.callback(following.stop)
         return following
 
@@ -71,8 +76,8 @@ class Queries(Answers):
     ) -> Matches:
         """Return the documents that a text would be paired with, the most similar first; nothing is written.
 
-        `limit` is that of `check`: the matches with the best estimates; `direction` is that of `similar`. Raises
-        InputError if the profile compares none of the fields given.
+        `limit` is as for `check`: the matches with the best estimates. `direction` is as for `similar`. Raises
+        InputError if the profile compares neither a body nor a title that the text has.
         """
         return self.check(Document(_UNNAMED, title, body), min_similarity, limit, direction)
 
@@ -83,14 +88,15 @@ class Queries(Answers):
         limit: int | None = None,
         direction: Direction | None = None,
     ) -> Matches:
-        """Return the documents that one would be paired with if it were added, the most similar first.
+        """Return the documents that a document would be paired with if it were added, the most similar first.
 
-        The document of the same external_id, which it would replace, is left out. With a limit candidates are verified
-        in the order of their estimates until so many match: the answer has the matches with the best estimates, which
-        need not be the most similar, and `has_more` says whether there are others. Nothing is written. Threads may
-        share an index for this. `direction` is that of `similar`: with "contained_in" the documents that hold this one.
-        Raises InputError for a value that cannot be stored, for a text if vectors are compared, for a document that has
-        only a field that the profile does not compare, and for a direction under another metric than containment.
+        The document of the same external_id, which it would replace, is left out. With a `limit` candidates are
+        verified in the order of their estimates until so many match: the answer has the matches with the best
+        estimates, which need not be the most similar, and `has_more` says whether there are others. `direction` is as
+        for `similar`: "contained_in" returns the documents that hold this one. Nothing is written. Threads may share an
+        index for this. Raises InputError for a value that cannot be stored, for a text if vectors are compared, for a
+        document that has only a field that the profile does not compare, and for a direction under another metric than
+        containment.
         """
         from nearsim_db.readers.memory import checked_query
 
@@ -110,13 +116,13 @@ class Queries(Answers):
 
     def check_many(
         self,
-        given: Iterable[Document],
+        documents: Iterable[Document],
         min_similarity: float = 0.0,
         limit: int | None = None,
         direction: Direction | None = None,
     ) -> Generator[tuple[Document, Matches], None, None]:
         """Run `check` for each document; they are not compared with each other."""
-        for document in given:
+        for document in documents:
             yield document, self.check(document, min_similarity, limit, direction)
 
     def nearest(
@@ -196,10 +202,10 @@ class Queries(Answers):
     ) -> int:
         """Write the documents to keep, the duplicates or all to a file, each with its cluster; return their number.
 
-        The suffix of `output` is the format, otherwise `format`. Columns are those of nearsim export, by default id to
-        published_at, the attributes, cluster and survivor. The file is complete or absent, and a CSV file marks text
-        that a spreadsheet would run as a formula, except as `FileFormat.CSV_EXACT`. Raises InputError for an unknown
-        suffix or column.
+        The suffix of `output` decides the format, otherwise `format`. `columns` are named as in nearsim export, by
+        default id to published_at, the attributes, cluster and survivor. The file is complete or absent, and a CSV file
+        marks text that a spreadsheet would run as a formula, except as `FileFormat.CSV_EXACT`. Raises InputError for an
+        unknown suffix or column.
         """
         from nearsim_db.search.exports import Target, parse_columns, write_export
 
@@ -229,19 +235,19 @@ class Queries(Answers):
     def passages(self, one: str, other: str) -> list[Passage]:
         """Return the passages that two documents share, from their present texts, the rarest first.
 
-        Under containment passages that fewer indexed texts have come first, otherwise the longest. Their places are
-        those in the fields that the profile compares, with an empty line between them and without tags if it strips
-        HTML: the texts of `why`. The documents need not be a pair. Raises NotFoundError for a missing document, and
-        InputError if both are the same or if the profile compares vectors.
+        Under containment, passages that fewer indexed texts have come first, otherwise the longest. Their places count
+        the characters of the texts of `why`: the fields that the profile compares, with an empty line between them, and
+        without tags if it strips HTML. The documents need not be a pair. Raises NotFoundError for a missing document,
+        and InputError if both are the same or if the profile compares vectors.
         """
         return self._passages(lambda connection, live: find_two(connection, live, one, other))
 
     def spread(self, external_id: str) -> list[SpreadPassage]:
         """Return the passages of a document that others have too, in the order of its text, each with its documents.
 
-        The others are those paired with it. Documents of a passage are by `published_at`. Raises NotFoundError, with
-        the reason, for a document that is not in the index, and InputError if the profile compares vectors. An answer
-        for an older text of the document is a warning.
+        Only documents that are paired with it are compared. The documents of a passage are in the order of
+        `published_at`. Raises NotFoundError, with the reason, for a document that is not in the index, and InputError
+        if the profile compares vectors. An answer for an older text of the document is a warning.
         """
 
         def read(connection: Connection) -> tuple[list[SpreadPassage], str | None]:
@@ -249,13 +255,14 @@ class Queries(Answers):
             recipe, asked = profile_of(live).recipe, find_document(connection, live, external_id)
             finder = PassageFinder(recipe, backend.resolve(), live.common)
             warning = live_generation.refuse_unindexed(connection, live, asked["doc_id"], external_id)
-            found = live.tables(connection).shown.read_similar(asked["doc_id"], 0.0, None)
-            others = iterate_documents(connection, live, [one.external_id for one in found])
+
+            matches = live.tables(connection).shown.read_similar(asked["doc_id"], 0.0, None)
+            others = iterate_documents(connection, live, [match.external_id for match in matches])
             return spread_of(asked, others, recipe, finder), warning
 
-        found, warning = self._ask(read)
+        passages, warning = self._ask(read)
         self.warnings.extend([] if warning is None else [warning])
-        return found
+        return passages
 
     def common_fingerprints(self) -> list[CommonFingerprints]:
         """Return the shingles that the live index leaves out as too common (match.ignore_common), with examples.
@@ -264,21 +271,15 @@ class Queries(Answers):
         """
         return self._ask(lambda connection: read_common(connection, self._live(connection)))
 
-    def passages_in(self, document: Document, other: str) -> list[Passage]:
-        """Return the passages of a document that need not be stored, on the left, and of a stored one."""
-        from nearsim_db.readers.memory import checked_query
-
-        query = checked_query(document)
-        given = {"title": query.title, "body": query.body}
-        return self._passages(lambda connection, live: (given, find_document(connection, live, other)))
-
     def _passages(
         self, find: Callable[[Connection, Generation], tuple[Mapping[str, Any], ...]]
     ) -> list[Passage]:
+        """Return the passages that two documents share, which `find` returns."""
+
         def read(connection: Connection) -> list[Passage]:
             live = self._live(connection)
             recipe = profile_of(live).recipe
-            left, right = [compared_text(each, recipe) for each in find(connection, live)]
+            left, right = [compared_text(document, recipe) for document in find(connection, live)]
             return passages_of(connection, live, left, right)
 
         return self._ask(read)
@@ -291,3 +292,12 @@ class Queries(Answers):
         """
         with self.database.transaction() as connection:
             return open_live(connection, self._contexts, self.collection, self.profile)
+
+
+def passages_in(queries: Queries, document: Document, other: str) -> list[Passage]:
+    """Return the passages that a document, which need not be stored, on the left, shares with a stored one."""
+    from nearsim_db.readers.memory import checked_query
+
+    query = checked_query(document)
+    left = {"title": query.title, "body": query.body}
+    return queries._passages(lambda connection, live: (left, find_document(connection, live, other)))

@@ -14,6 +14,7 @@ from nearsim_db.admin.reindex import Reindex
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import InputError
 from nearsim_db.records import Direction
+from nearsim_db.search.queries import passages_in
 from nearsim_db.similarity.recipe import from_mapping
 from tests.builders.plain_runs import longest_run
 
@@ -301,5 +302,5 @@ def test_where_a_checked_document_occurs(index: Index, texts: dict[str, str]) ->
     item = Document("item", "Question", " ".join(texts["longer4"].split()[300:340]))
     [(_, found)] = index.check_many([item], direction="contained_in")
     assert [one.external_id for one in found] == ["longer4"]
-    [passage] = index.passages_in(item, "longer4")
+    [passage] = passages_in(index, item, "longer4")
     assert (passage.left.first_word, passage.right.first_word, passage.equal) == (1, 300, 40)

@@ -130,7 +130,7 @@ def test_an_ingest_that_ended_early_is_continued(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        index.ingest(records(stories(COUNT), database_url, {27: end}), resumable=True)
+        index._ingest(records(stories(COUNT), database_url, {27: end}), resumable=True)
     with psycopg.connect(database_url) as connection:
         connection.execute(sql.SQL("DELETE FROM {} WHERE doc_id % 5 = 0").format(signature_of(database_url)))
     with Index.connect(database_url) as other:

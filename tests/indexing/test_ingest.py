@@ -221,7 +221,7 @@ def test_whatever_ends_an_ingest_what_was_stored_is_indexed(
             (cluster,) = index.clusters()
             assert len(cluster.members) == documents
         with pytest.raises(KeyboardInterrupt):
-            index.ingest(_interrupted(), resumable=True)
+            index._ingest(_interrupted(), resumable=True)
         assert index.stats()["changes_waiting"] == 2
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -30,8 +30,13 @@ def test_every_method_of_an_index_is_there() -> None:
     methods = {
         name for name, one in inspect.getmembers(Index, inspect.isfunction) if not name.startswith("_")
     }
-    for_commands = {"least_reviewed", "most_similar_pairs", "search_nearest", "incomparable_reason"}
+    for_commands = {"most_similar_pairs", "search_nearest", "incomparable_reason"}
     assert methods - own == {"serving", *for_commands}
+
+
+@pytest.mark.parametrize("method", [Index.add, Index.ingest, Index.check_many])
+def test_documents_come_first_and_by_that_name(method: Callable[..., object]) -> None:
+    assert list(inspect.signature(method).parameters)[1] == "documents"
 
 
 def test_answers_are_those_of_an_index(database_url: str) -> None:

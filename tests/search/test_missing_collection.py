@@ -9,6 +9,7 @@ import pytest
 
 from nearsim_db import AsyncIndex, Deduper, Document, Index
 from nearsim_db.errors import DEFAULT, MissingCollectionError
+from nearsim_db.search.queries import passages_in
 
 READING: dict[str, Callable[[Index], object]] = {
     "check": lambda index: index.check(Document("new", None, "a text")),
@@ -30,7 +31,7 @@ READING: dict[str, Callable[[Index], object]] = {
     "export": lambda index: index.export(Path("never-written.jsonl")),
     "why": lambda index: index.why("a", "b"),
     "passages": lambda index: index.passages("a", "b"),
-    "passages_in": lambda index: index.passages_in(Document("new", None, "a text"), "b"),
+    "passages_in": lambda index: passages_in(index, Document("new", None, "a text"), "b"),
     "spread": lambda index: index.spread("a"),
     "look_up_pairs": lambda index: index.look_up_pairs([("a", "b")]),
     "common_fingerprints": lambda index: index.common_fingerprints(),

@@ -7,6 +7,7 @@ import pytest
 
 from nearsim_db import Document, Index
 from nearsim_db.errors import InputError, NotFoundError
+from nearsim_db.search.queries import passages_in
 from nearsim_db.similarity.recipe import Recipe, from_mapping, override
 
 RNG = random.Random(8)
@@ -60,7 +61,7 @@ def test_rare_passages_are_first(index: Index) -> None:
     assert [(each.documents, each.equal) for each in index.passages("one", "other")] == expected
     assert [(each.documents, each.equal) for each in index.why("other", "one").passages] == expected
     again = Document("given", None, f"{known} {words(40)} {rare}")
-    assert [(each.documents, each.equal) for each in index.passages_in(again, "one")] == [(2, 30), (9, 80)]
+    assert [(each.documents, each.equal) for each in passages_in(index, again, "one")] == [(2, 30), (9, 80)]
 
 
 def test_the_spread_of_passages_is_by_time(index: Index) -> None:

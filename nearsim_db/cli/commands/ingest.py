@@ -123,7 +123,7 @@ class _Handling:
     ) -> "tuple[IngestSummary, NearsimError | None]":
         """Return the counts and, for programs, the error that ended it; other errors are raised."""
         try:
-            summary = index.ingest(
+            summary = index._ingest(
                 records,
                 rejects=self.rejects,
                 strict=self.strict,

@@ -330,6 +330,7 @@ def check(
     _refuse_conflicting_options(bool(files), text, title, vectors)
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
     from nearsim_db.records import Document, IngestSummary, Matches
+    from nearsim_db.search.queries import passages_in
 
     if missing_ok and scope.collection is None:
         # The collection that a first run of nearsim ingest creates, not another that is the only one until then.
@@ -357,7 +358,7 @@ def check(
         )
         layout = layouts.CHECKS if rows.limit is None else layouts.LIMITED_CHECKS
         if contains:
-            layout = layouts.with_passages(layout, index.passages_in)
+            layout = layouts.with_passages(layout, partial(passages_in, index))
         replace(rows, limit=None).write(layout, answers)
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
         warnings = [

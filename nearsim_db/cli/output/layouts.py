@@ -310,7 +310,9 @@ def of_unstored(answers: "Answers | Queries", collection: str, wanted: float) ->
 
 def of_unreviewed(answers: "Answers | Queries", collection: str, wanted: float) -> list[str]:
     """Return a warning if the index stores no pairs to be reviewed of such similarities, with what stores them."""
-    profile, least = answers.least_reviewed()
+    from nearsim_db.search.answers import least_reviewed
+
+    profile, least = least_reviewed(answers)
     if (least and wanted >= least) or wanted == 0 < least:
         return []
     command = suggested_command(
