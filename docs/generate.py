@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.own_server import binaries_by_major, own_server
-from docs import command_line, environment, mapped_classes
+from docs import command_line, environment, mapped_classes, recipe_keys
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.schema.alembic_runs import separate_session
@@ -84,7 +84,11 @@ def _function(name: str, arguments: str, result: str | None, comment: str) -> st
 
 def pages() -> dict[str, str]:
     """Return the pages of docs/reference that need no database, by name."""
-    return {"command-line.md": command_line.render(), "environment.md": environment.render()}
+    return {
+        "command-line.md": command_line.render(),
+        "environment.md": environment.render(),
+        "recipes.md": recipe_keys.render(recipe_keys.PAGE.read_text("utf-8")),
+    }
 
 
 def main() -> None:

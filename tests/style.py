@@ -20,7 +20,7 @@ MIN_FUNCTION_LINES = 15
 EMPTY_NAMES = ("one", "found")
 VAGUE_CONSTANT = re.compile(r"(^|_)(MOST|LEAST|FEW|MANY)(_|$)")
 COMPLETED_CONSTANT = re.compile(r"^_?[A-Z][A-Z0-9_]* *(: [^=]+)?= .*#")
-GENERATED_PAGES = ("docs/reference/",)
+GENERATED_PAGES = tuple(f"docs/reference/{name}.md" for name in ("command-line", "environment", "json"))
 GENERATED_PART = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 
 

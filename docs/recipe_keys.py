@@ -1,0 +1,77 @@
+"""Render the tables of docs/reference/recipes.md: the keys of a recipe, from the sections and their docstrings."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from nearsim_db.similarity.recipe import Recipe, sections
+
+PAGE = Path(__file__).parent / "reference" / "recipes.md"
+
+
+def render(page: str) -> str:
+    """Return the page with the table of each section replaced."""
+    described = _docstrings()
+    for name, section in get_type_hints(Recipe).items():
+        if not (isinstance(section, type) and issubclass(section, Struct)):
+            continue
+        table = "\n".join(["| key | values | meaning |", "|---|---|---|", *_rows(section, described)])
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
+        page, count = pattern.subn(lambda match, put=table: f"{match[1]}\n{put}\n{match[2]}", page)  # type: ignore[misc]
+        if count != 1:
+            raise ValueError(f"{PAGE} needs one part <!-- {name} -->")
+    return page
+
+
+def _docstrings() -> dict[tuple[str, str], str]:
+    """Return the docstring after each field, by class and field."""
+    module = ast.parse(Path(sections.__file__).read_text("utf-8"))
+    described = {}
+    for section in (node for node in module.body if isinstance(node, ast.ClassDef)):
+        for field, following in zip(section.body, section.body[1:], strict=False):
+            is_described = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_described:
+                text = str(following.value.value)  # type: ignore[attr-defined]
+                described[section.name, field.target.id] = " ".join(text.split())
+    return described
+
+
+def _rows(section: type[Struct], described: dict[tuple[str, str], str]) -> Iterator[str]:
+    hints = get_type_hints(section)
+    for field in fields(section):
+        if (section.__name__, field.name) not in described:
+            raise ValueError(f"{section.__name__}.{field.name} needs a docstring after it, for {PAGE}")
+        meaning = described[section.__name__, field.name].replace("|", "\\|")
+        yield f"| {field.name} | {_values(hints[field.name], field.default)} | {meaning} |"
+
+
+def _values(hint: Any, default: object) -> str:
+    """Return the choices of a key with its default in bold, or only the default."""
+    choices = [choice for choice in _choices(hint) if choice is not None]
+    if not choices:
+        return "" if default is None else f"**{_shown(default)}**"
+    shown = [f"**{_shown(one)}**" if one == default else _shown(one) for one in choices]
+    if isinstance(default, tuple):
+        shown.insert(0, f"**{_shown(default)}**")
+    return ", ".join(shown)
+
+
+def _choices(hint: Any) -> Iterator[object]:
+    if get_origin(hint) is Literal:
+        yield from get_args(hint)
+    elif hint is bool:
+        yield from (False, True)
+    else:
+        for inner in get_args(hint):
+            yield from _choices(inner)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
