@@ -26,7 +26,7 @@ from benchmarks.options import Seed
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.arrays import Ragged
 from nearsim_db.similarity.encoder import Encoder, Features
-from nearsim_db.similarity.nearest import NearestJoin, Neighbours
+from nearsim_db.similarity.nearest import NearestJoin, NearestPairs
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import from_mapping
 
@@ -101,7 +101,7 @@ def main(
     features = Encoder(resolve(presets.load("records"))).features(titles)
     words = Encoder(resolve(from_mapping({"shingle": {"scheme": "bag"}}))).features(titles)
     join = NearestJoin(ragged(features), None, keys=(ragged(features).united(ragged(words)), None))
-    found = Neighbours.joined(list(join.search(k, 0.0)))
+    found = NearestPairs.joined(list(join.search(k, 0.0)))
     own = time.perf_counter() - started, time.process_time() - used
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     queries = np.arange(0, documents, share)

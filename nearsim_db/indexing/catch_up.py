@@ -8,7 +8,7 @@ from nearsim_db.indexing import build, build_plan, profiles, retention
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.records import CollectionId, Progress
-from nearsim_db.similarity.backend import FEW_CHARACTERS, plain_characters
+from nearsim_db.similarity.backend import FIRST_PLAIN_CHARACTERS, plain_characters
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import query_rows
@@ -27,12 +27,13 @@ class CatchUp:
         self._database = database
         self._contexts = contexts
         self._progress = progress
-        self._plain_characters = FEW_CHARACTERS  # of all builds together: there may be hundreds of small ones
+        # For all builds together: there may be hundreds of small ones.
+        self._plain_characters = FIRST_PLAIN_CHARACTERS
 
     def catch_up(self, generation: Generation) -> None:
         """Do everything that is queued for a generation; one that was catching up is ready then."""
         engine = self._database.engine
-        context = self._contexts.make(generation, plain_characters=FEW_CHARACTERS)
+        context = self._contexts.make(generation, plain_characters=FIRST_PLAIN_CHARACTERS)
         retention.expire_documents(engine, context)
 
         with self._database.transaction() as connection:

@@ -15,7 +15,7 @@ from nearsim_db.similarity import presets
 from nearsim_db.similarity.arrays import Ints, Ragged
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.mixing import fmix64
-from nearsim_db.similarity.nearest import LINKS, NearestJoin, Neighbours, Weights
+from nearsim_db.similarity.nearest import MAX_LINKS, NearestJoin, NearestPairs, Weights
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store.driver import Connection
@@ -143,16 +143,16 @@ class NearestSearch:
             keys = Ragged(keys.values ^ salts, keys.offsets)
         return _Records(ids, titles, np.array(across, np.int64), np.array(within, np.int64), own, keys)
 
-    def _blocks(self, left: "_Records", right: "_Records") -> Iterator[Neighbours]:
+    def _blocks(self, left: "_Records", right: "_Records") -> Iterator[NearestPairs]:
         found = self._search(left, right)
         if not self.query.mutual:
             yield from found
             return
-        both = Neighbours.joined([_NONE, *found])
-        others = both if left is right else Neighbours.joined([_NONE, *self._search(right, left)])
+        both = NearestPairs.joined([_NONE, *found])
+        others = both if left is right else NearestPairs.joined([_NONE, *self._search(right, left)])
         yield both.mutual(others)
 
-    def _search(self, left: "_Records", right: "_Records") -> Iterator[Neighbours]:
+    def _search(self, left: "_Records", right: "_Records") -> Iterator[NearestPairs]:
         differing = None if self.query.across is None else (left.across, right.across)
         agreeing = (left.within, right.within) if self.query.within else None
         join = NearestJoin(
@@ -166,8 +166,8 @@ class NearestSearch:
         )
         if join.left_out:
             self.warnings.append(
-                f"each word and feature of {join.left_out:,} documents is in more than {LINKS} others, of which "
-                f"the first {LINKS} were compared"
+                f"each word and feature of {join.left_out:,} documents is in more than {MAX_LINKS} others, of which "
+                f"the first {MAX_LINKS} were compared"
             )
         most, least, margin = self.query.most, self.query.min_similarity, self.query.margin
         if not margin:
@@ -188,4 +188,4 @@ class _Records:
     keys: Ragged
 
 
-_NONE = Neighbours(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+_NONE = NearestPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))

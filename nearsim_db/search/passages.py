@@ -65,7 +65,7 @@ def passages_of(connection: Connection, generation: Generation, left: str, right
 
     # The windows of long texts, whose fingerprints shorter texts with the passage have too.
     recipe = override(profile.recipe, ["match.min_fingerprints=1"])
-    encoder = Encoder(replace(profile, recipe=recipe), plain_characters=backend.FEW_CHARACTERS)
+    encoder = Encoder(replace(profile, recipe=recipe), plain_characters=backend.FIRST_PLAIN_CHARACTERS)
     encoder.ignore(generation.common)
     keys = encoder.ragged_keys(encoder.encode([passage.left.text for passage in passages]).sketches)
 

@@ -21,7 +21,7 @@ from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.lookup import Lookups, Wanted
 from nearsim_db.search.passages import SpreadPassage, compared_text, passages_of, spread_of
 from nearsim_db.similarity import backend
-from nearsim_db.similarity.backend import FEW_CHARACTERS
+from nearsim_db.similarity.backend import FIRST_PLAIN_CHARACTERS
 from nearsim_db.similarity.nearest import Weights
 from nearsim_db.similarity.passages import Passage, PassageFinder
 from nearsim_db.similarity.recipe import Recipe
@@ -225,7 +225,7 @@ class Queries(Answers):
 
         def read(connection: Connection) -> Explanation:
             live = self._live(connection)
-            context = self._contexts.make_if_reproducible(live, plain_characters=FEW_CHARACTERS)
+            context = self._contexts.make_if_reproducible(live, plain_characters=FIRST_PLAIN_CHARACTERS)
             return explain(connection, live, None if context is None else context.encoder, one, other)
 
         return self._ask(read)

@@ -74,16 +74,12 @@ MAX_DEPTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """A (d1, d2, p1, p2)-sensitive family: its bounds for near and for far pairs.
+    """A (d1, d2, p1, p2)-sensitive family: its bounds for near and for far pairs."""
 
-    Pairs at a distance of at most `near_distance` agree with probability at least `near_probability`, pairs at
-    `far_distance` or more with probability at most `far_probability`.
-    """
-
-    near_distance: float
-    far_distance: float
-    near_probability: float
-    far_probability: float
+    near_distance: float  # the largest distance of a near pair
+    far_distance: float  # the smallest distance of a far pair
+    near_probability: float  # with which near pairs agree at least
+    far_probability: float  # with which far pairs agree at most
 
     @classmethod
     def of(
@@ -98,15 +94,12 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Amplification:
-    """`count` copies of `inner` (None: one base function), of which at least `least` must agree.
-
-    `least` is `count` for "and" and 1 for "or".
-    """
+    """A number of copies of a construction, of which some must agree."""
 
     kind: Kind
-    count: int
-    inner: "Amplification | None" = None
-    least: int = 0
+    count: int  # copies
+    inner: "Amplification | None" = None  # the construction that is copied, None for one base function
+    least: int = 0  # copies that must agree: all for "and", 1 for "or"
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MAX_COUNT:
@@ -203,7 +196,7 @@ def banding(bands: int, rows: int, min_shared_bands: int = 1) -> Amplification:
 
 _TOKEN = re.compile(r"\s*(?:(?P<word>[A-Za-z_]+)|(?P<number>[0-9]+)|(?P<sign>[(),])|(?P<other>\S)|$)")
 _KINDS = ("and", "or", "at_least")
-_LONGEST_NUMBER = 9
+_MAX_NUMBER_DIGITS = 9
 
 
 def parse(text: str) -> Amplification:
@@ -236,40 +229,42 @@ class _Parser:
         if depth > MAX_DEPTH:
             self._at = start
             self._fail(f"at most {MAX_DEPTH} steps")
+
         self._take("sign", "(", ("(",))
         least = count = self._number()
         if kind == "at_least":
             self._take("sign", "a comma and the count", (",",))
             count = self._number()
+
         inner = None
         if self._take("sign", "a comma or )", (",", ")")) == ",":
             inner = self._amplification(depth + 1)
             self._take("sign", ")", (")",))
+
         try:
             return Amplification(cast(Kind, kind), count, inner, least if kind == "at_least" else 0)
         except RecipeError as error:
             raise RecipeError(f"{self._where(start)}: {error}") from error
 
     def _number(self) -> int:
-        return int(self._take("number", f"a whole number of at most {_LONGEST_NUMBER} digits"))
+        return int(self._take("number", f"a whole number of at most {_MAX_NUMBER_DIGITS} digits"))
 
     def _take(self, kind: str, expected: str, allowed: tuple[str, ...] | None = None) -> str:
         token = self._tokens[self._at] if self._at < len(self._tokens) else None
         if token is None or token.lastgroup != kind:
             self._fail(expected)
-        found = token[kind]
-        if (allowed is not None and found not in allowed) or (
-            kind == "number" and len(found) > _LONGEST_NUMBER
-        ):
+        text = token[kind]
+        is_too_long = kind == "number" and len(text) > _MAX_NUMBER_DIGITS
+        if (allowed is not None and text not in allowed) or is_too_long:
             self._fail(expected)
         self._at += 1
-        return found
+        return text
 
     def _fail(self, expected: str) -> NoReturn:
         token = self._tokens[self._at] if self._at < len(self._tokens) else None
-        found = "the end" if token is None else repr(token[0].strip()[:20])
+        actual = "the end" if token is None else repr(token[0].strip()[:20])
         raise RecipeError(
-            f"{self._where(self._at)}: expected {expected}, found {found}; "
+            f"{self._where(self._at)}: expected {expected}, found {actual}; "
             'amplifications are written from the outside in, as in "or(40, and(3))" for 40 bands of 3 rows, '
             '"and(4, or(4))" or "at_least(3, 40, and(3))"'
         )

@@ -1,4 +1,4 @@
-"""Types of arrays by their elements, names of parameters say what these are; and rows of different lengths."""
+"""Types of arrays by their elements, and rows of different lengths in one array."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def places_of(begins: Ints, lengths: Ints) -> Ints:
 
 
 def are_fresh(*columns: Hashes | Ints) -> Mask:
-    """Return at which places of sorted rows, given by column, a bucket begins, or any run of equal ones."""
+    """Return at which places of sorted rows, given by column, a run of equal rows begins: bool of n."""
     fresh = np.zeros(len(columns[0]), np.bool_)
     fresh[:1] = True
     for column in columns:
@@ -37,13 +37,10 @@ def are_fresh(*columns: Hashes | Ints) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """Rows of different lengths in one array, such as band keys of sketches as long as the texts require.
-
-    n rows of uint64: row i is `values[offsets[i]:offsets[i + 1]]`; `offsets` is int64 of n + 1.
-    """
+    """n rows of different lengths in one array; row i is `values[offsets[i]:offsets[i + 1]]`."""
 
     values: Hashes
-    offsets: Ints
+    offsets: Ints  # int64 of n + 1
 
     @classmethod
     def of(cls, rows: Sequence[Hashes]) -> "Ragged":
@@ -58,9 +55,9 @@ class Ragged:
         return cls(np.concatenate([part.values for part in parts]), offsets_of(np.concatenate(lengths)))
 
     def united(self, other: "Ragged") -> "Ragged":
-        """Return the rows with those of as many others added, sorted, each value of a row once."""
+        """Return rows with the values of both, row by row, ascending, each value of a row once."""
         owners = np.concatenate(
-            [np.repeat(np.arange(len(one)), np.diff(one.offsets)) for one in (self, other)]
+            [np.repeat(np.arange(len(rows)), np.diff(rows.offsets)) for rows in (self, other)]
         )
         values = np.concatenate((self.values, other.values))
         order = np.lexsort((values, owners))

@@ -12,14 +12,18 @@ if TYPE_CHECKING:
     from nearsim_db.similarity.sketch.kernels import SketchKernels
     from nearsim_db.similarity.text.kernels import TextKernels
 
-Backend = Literal["numba", "numpy", "later"]  # later: NumPy until NUMBA_STARTED
+# "later" is NumPy until NUMBA_STARTED.
+Backend = Literal["numba", "numpy", "later"]
 
-NUMBA_STARTED = Event()  # set once this process has encoded as much as numba's start takes
+# Set once this process has encoded as much as numba's start takes.
+NUMBA_STARTED = Event()
 
-FEW_CHARACTERS = 2_500_000  # some 2,000 stories: encoded without numba where more may follow
+# About 2,000 stories, which are encoded without numba if more may follow.
+FIRST_PLAIN_CHARACTERS = 2_500_000
 # NumPy takes 0.6 s of processor time longer than numba for so many characters of stories, as long as numba's start.
-_PLAIN_CHARACTERS = 16_000_000
-_SMALL_BYTES = 12_000_000  # of the content of files; some of their texts are encoded again to be verified
+_MAX_PLAIN_CHARACTERS = 16_000_000
+# Content of files up to this size is encoded without numba; some texts are encoded again to be verified.
+_MAX_SMALL_BYTES = 12_000_000
 
 
 def resolve(requested: str | None = None) -> Backend:
@@ -40,8 +44,8 @@ def resolve(requested: str | None = None) -> Backend:
 def plain_characters(expected_bytes: int | None) -> int:
     """Return how many characters to encode without numba, if the texts have about so many bytes, None if unknown."""
     if expected_bytes is None:
-        return FEW_CHARACTERS
-    return _PLAIN_CHARACTERS if expected_bytes <= _SMALL_BYTES else 0
+        return FIRST_PLAIN_CHARACTERS
+    return _MAX_PLAIN_CHARACTERS if expected_bytes <= _MAX_SMALL_BYTES else 0
 
 
 def sketch_kernels(backend: Backend) -> "SketchKernels":

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from nearsim_db.similarity.arrays import Hashes, Ints, Mask, Sketches
 
 
-class Columns:
-    """A base of dataclasses of columns of one length: arrays, sequences, other `Columns`, or None for an absent one.
+class ColumnBatch:
+    """A base of dataclasses whose fields are columns of one length: arrays, sequences, other batches, None if absent.
 
-    An integer is a total, which parts are added up to and a selection keeps.
+    A field that is an integer is a total: totals of parts are added, and a selection of rows keeps the total.
     """
 
     __slots__ = ()
@@ -36,7 +36,7 @@ def _taken(column: Any, chosen: NDArray[Any]) -> Any:
     match column:
         case np.ndarray():
             return column[chosen]
-        case Columns():
+        case ColumnBatch():
             return column.take(chosen)
         case None | int():
             return column
@@ -48,7 +48,7 @@ def _joined(parts: list[Any]) -> Any:
     match parts[0]:
         case np.ndarray():
             return np.concatenate(parts)
-        case Columns() as first:
+        case ColumnBatch() as first:
             return type(first).joined(parts)
         case int():
             return sum(parts)
@@ -59,19 +59,15 @@ def _joined(parts: list[Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class SignatureRows(Columns):
-    """Signatures to store. A row with count 0 has no features: its digest, sketch and head are not set.
-
-    Shapes (n,): doc_ids and revisions int64, counts int32, digests void of 16 bytes, numbers uint64; sketches
-    (n, k).
-    """
+class SignatureRows(ColumnBatch):
+    """Signatures to store; without features, a row has no digest, sketch and head."""
 
     doc_ids: Ints
     revisions: Ints
-    counts: NDArray[np.int32]
-    digests: NDArray[np.void]
-    sketches: Sketches
-    numbers: Hashes
+    counts: NDArray[np.int32]  # features
+    digests: NDArray[np.void]  # of the features, 16 bytes each
+    sketches: Sketches  # (n, k)
+    numbers: Hashes  # digest of the runs of digits in each text, 0 for none
 
     def digest(self, row: int) -> UUID | None:
         """Return the digest of one row, None without features."""
@@ -80,22 +76,22 @@ class SignatureRows(Columns):
 
 @lru_cache(maxsize=16_384)
 def _uuid_of(digest: bytes) -> UUID:
-    """Return a digest as UUID: the same object for those read lately, which compares faster than an equal one."""
+    """Return a digest as UUID: the same object for a recent digest, which compares faster than an equal object."""
     return UUID(bytes=digest)
 
 
 class PackedDigests(Sequence[UUID]):
-    """Digests in an array, void of 16 bytes of n; a UUID is only made of those that are read."""
+    """Digests in an array, void of 16 bytes of n; UUIDs are made only of digests that are read."""
 
     def __init__(self, digests: NDArray[np.void]) -> None:
         self.array = digests
 
     @classmethod
     def of(cls, digests: Sequence[UUID]) -> "PackedDigests":
-        """Pack digests, unless they are."""
+        """Return the digests packed."""
         if isinstance(digests, cls):
             return digests
-        return cls(np.frombuffer(b"".join([one.bytes for one in digests]), "V16"))
+        return cls(np.frombuffer(b"".join([digest.bytes for digest in digests]), "V16"))
 
     def are_distinct(self) -> bool:
         """Whether no two of them are equal."""
@@ -126,15 +122,12 @@ class PackedDigests(Sequence[UUID]):
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """Stored signatures of heads: doc_ids int64 of n, sketches (n, k), digests n UUIDs.
-
-    `distinct` if no two digests are known to be equal without comparing them.
-    """
+    """Stored signatures of n heads."""
 
     doc_ids: Ints
-    sketches: Sketches
+    sketches: Sketches  # (n, k)
     digests: Sequence[UUID]
-    distinct: bool = False
+    distinct: bool = False  # whether no two digests are equal, known without comparing them
 
     def take(self, chosen: Mask) -> "Signatures":
         """Return the signatures selected by a mask."""

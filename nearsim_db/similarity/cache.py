@@ -14,7 +14,7 @@ class BoundedCache(Generic[Key, Value]):
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._left = capacity
+        self._free = capacity
         self._lock = Lock()
         self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
 
@@ -24,33 +24,33 @@ class BoundedCache(Generic[Key, Value]):
 
     def get_many(self, keys: Iterable[Key]) -> list[Value | None]:
         """Return the values of keys, in their order, None for those not cached."""
-        entries, found = self._entries, list[Value | None]()
+        entries, values = self._entries, list[Value | None]()
         with self._lock:
             for key in keys:
                 entry = entries.get(key)
                 if entry is None:
-                    found.append(None)
+                    values.append(None)
                 else:
                     entries.move_to_end(key)
-                    found.append(entry[0])
-        return found
+                    values.append(entry[0])
+        return values
 
     def put(self, key: Key, value: Value, size: int) -> None:
         """Cache a value in place of an older one. A value larger than the capacity is not cached."""
         with self._lock:
             if key in self._entries:
-                self._left += self._entries.pop(key)[1]
+                self._free += self._entries.pop(key)[1]
             if size <= self._capacity:
                 self._entries[key] = (value, size)
-                self._left -= size
-            while self._left < 0:
-                self._left += self._entries.popitem(last=False)[1][1]
+                self._free -= size
+            while self._free < 0:
+                self._free += self._entries.popitem(last=False)[1][1]
 
     def clear(self) -> None:
         """Drop all values."""
         with self._lock:
             self._entries.clear()
-            self._left = self._capacity
+            self._free = self._capacity
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -19,10 +19,13 @@ from nearsim_db.similarity.backend import Backend, sketch_kernels
 from nearsim_db.similarity.mixing import GOLDEN
 from nearsim_db.similarity.sketch.kernels import FullRows
 
-_BAND_SHIFT = np.uint64(56)  # the top byte of a key is the number of its band
+# The top byte of a key is the number of its band.
+_BAND_SHIFT = np.uint64(56)
 _LINKS_AT_ONCE = 1 << 17
-_SORTED_AT_ONCE = 2  # groups of buckets, each of 26 bytes a head
-_Group = Callable[[], tuple[Hashes, Ints]]  # (key, row) of buckets with several rows, sorted
+# Sorting a group of buckets takes 26 bytes for each head.
+_GROUPS_SORTED_AT_ONCE = 2
+# Returns the keys and rows of buckets with several rows, sorted.
+_Group = Callable[[], tuple[Hashes, Ints]]
 
 
 def are_by_band(keys: Keys) -> TypeGuard[Hashes]:
@@ -34,10 +37,10 @@ def are_by_band(keys: Keys) -> TypeGuard[Hashes]:
 
 @dataclass(frozen=True, slots=True)
 class FullBuckets:
-    """The buckets over the limit, and the links that the limit leaves out, a pair once a bucket."""
+    """The buckets over the limit."""
 
     rows: FullRows
-    links_left_out: int
+    links_left_out: int  # pairs that the limit leaves out, each once for every such bucket
 
 
 def find_full_buckets(keys: Keys, bucket_limit: int, pool: Executor | None = None) -> FullBuckets:
@@ -53,13 +56,15 @@ def find_full_buckets(keys: Keys, bucket_limit: int, pool: Executor | None = Non
         starts, sizes = starts[sizes > bucket_limit], sizes[sizes > bucket_limit] - bucket_limit
         return hashes[starts], rows[starts + bucket_limit - 1] + 1, int((sizes * (sizes - 1) // 2).sum())
 
-    groups, found = _groups(keys) if bucket_limit else iter(()), list[tuple[Hashes, Ints, int]]()
-    while some := [*islice(groups, _SORTED_AT_ONCE)]:
-        found += map(find, some) if pool is None else pool.map(find, some)
-    full = np.concatenate([np.zeros(0, np.uint64), *(hashes for hashes, _, _ in found)]).view(np.int64)
-    after = np.concatenate([np.zeros(0, np.int64), *(ends for _, ends, _ in found)])
+    groups = _groups(keys) if bucket_limit else iter(())
+    parts = list[tuple[Hashes, Ints, int]]()
+    while batch := [*islice(groups, _GROUPS_SORTED_AT_ONCE)]:
+        parts += map(find, batch) if pool is None else pool.map(find, batch)
+
+    full = np.concatenate([np.zeros(0, np.uint64), *(hashes for hashes, _, _ in parts)]).view(np.int64)
+    ends = np.concatenate([np.zeros(0, np.int64), *(ends for _, ends, _ in parts)])
     order = np.argsort(full)
-    return FullBuckets(FullRows(full[order], after[order]), sum(left_out for _, _, left_out in found))
+    return FullBuckets(FullRows(full[order], ends[order]), sum(left_out for _, _, left_out in parts))
 
 
 def linked_pairs(
@@ -67,8 +72,8 @@ def linked_pairs(
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield the linked pairs of n heads, each once, in blocks: int64 rows left < right of `keys`.
 
-    The keys of a head are distinct. A pair is yielded in the first of the buckets that link it, in the order of
-    `plain.first_links`, so that no other pairs need be known; one group of buckets is sorted at a time.
+    The keys of a head are distinct. A pair is yielded for the first of the buckets that link it, in the order of
+    `plain.first_links`, so that earlier pairs need not be remembered; one group of buckets is sorted at a time.
     """
     are_first = _first_links(keys, full.rows, backend)
     for group in _groups(keys):
@@ -91,7 +96,7 @@ def _first_links(keys: Keys, full: FullRows, backend: Backend) -> Callable[[Ints
 
 
 def _groups(keys: Keys) -> Iterator[_Group]:
-    """Yield functions that return as many groups of buckets as there are bands; each bucket is in one."""
+    """Yield functions that return a group of buckets each, as many as there are bands; a bucket is in one group."""
     if are_by_band(keys):
         for band in range(keys.shape[1]):
             yield partial(_of_band, keys, band)
@@ -131,17 +136,18 @@ def links(
 ) -> Iterator[tuple[Hashes, Ints, Ints]]:
     """Yield the links of sorted buckets in blocks of about `at_once`: each member with every earlier anchor."""
     starts = begins(hashes)
-    anchors = np.arange(len(hashes)) - starts
+    anchor_counts = np.arange(len(hashes)) - starts
     if bucket_limit:
-        anchors = np.minimum(anchors, bucket_limit)
-    ends = np.cumsum(anchors)
+        anchor_counts = np.minimum(anchor_counts, bucket_limit)
+    ends = np.cumsum(anchor_counts)
+
     begin = 0
     while begin < len(hashes):
         before = int(ends[begin - 1]) if begin else 0
         end = max(begin + 1, int(np.searchsorted(ends, before + at_once, side="right")))
-        tied = anchors[begin:end]
-        nth = np.arange(before, int(ends[end - 1])) - np.repeat(ends[begin:end] - tied, tied)
+        counts = anchor_counts[begin:end]
+        nth = np.arange(before, int(ends[end - 1])) - np.repeat(ends[begin:end] - counts, counts)
         if len(nth):
-            members = np.repeat(np.arange(begin, end), tied)
+            members = np.repeat(np.arange(begin, end), counts)
             yield hashes[members], rows[starts[members] + nth], rows[members]
         begin = end

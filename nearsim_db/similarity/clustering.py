@@ -1,4 +1,4 @@
-"""Clusters: the documents connected by pairs and twins, and the one to keep of each. All ids are int64, 1 or more."""
+"""Clusters: the documents connected by pairs and twins, and the survivor of each. All ids are int64, 1 or more."""
 
 from collections import defaultdict
 from heapq import heapify, heappop, heappush
@@ -15,19 +15,20 @@ _EDGES_AT_ONCE = 1 << 20
 def connected_components(edges: Ints) -> tuple[Ints, Ints]:
     """Return the documents on any edge, sorted, and for each the smallest document connected with it.
 
-    `edges` is (m, 2). They are processed in slices, so the additional memory is that of the documents and one slice.
+    `edges` is (m, 2). They are processed in slices, so additional memory is needed for the documents and one slice.
     """
     slices = [edges[at : at + _EDGES_AT_ONCE] for at in range(0, len(edges), _EDGES_AT_ONCE)]
     documents = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, slices)]))
     labels = np.arange(len(documents))
-    for one in slices:
-        labels = _connect(labels, *np.searchsorted(documents, one.T))
+    for part in slices:
+        labels = _connect(labels, *np.searchsorted(documents, part.T))
     return documents, documents[labels]
 
 
 def _connect(labels: Ints, left: Ints, right: Ints) -> Ints:
-    """Hook labels to the smaller one of each edge, then shorten them by pointer jumping until nothing changes
-    (Shiloach and Vishkin 1982, in whole-array steps).
+    """Hook labels to the smaller label of each edge, then shorten them by pointer jumping, until nothing changes.
+
+    This is the algorithm of Shiloach and Vishkin (1982) in whole-array steps.
     """
     while True:
         is_open = labels[left] != labels[right]
@@ -43,9 +44,9 @@ def _connect(labels: Ints, left: Ints, right: Ints) -> Ints:
 
 
 def connect(labels: Ints, edges: Ints) -> None:
-    """Connect documents numbered from 0 by more edges, (m, 2), in place.
+    """Connect documents numbered from 0 by further edges, (m, 2), in place.
 
-    `labels`, int64 of n, has for each document the smallest one that it is connected with, which is itself at first.
+    `labels`, int64 of n, has for each document the smallest document of its component, itself at first.
     """
     roots = labels[edges]
     documents, smallest = connected_components(roots[roots[:, 0] != roots[:, 1]])
@@ -109,11 +110,10 @@ def find_vetoed_components(documents: Ints, smallest: Ints, vetoes: Ints) -> Int
 
 
 def expand_twins(pairs: Ints, twins: Ints) -> tuple[Ints, Ints]:
-    """Return pairs of heads together with those of their twins, and for each the row of `pairs` it derives from.
+    """Return pairs of heads and the pairs of their twins, each with the row of `pairs` it derives from.
 
     `twins` is (t, 2) of (head, twin), sorted. Only twins with a verdict are required: all others end up in
-    their head's group in any case, as only a pin is stronger than their tie and their head is the first of
-    them.
+    their head's group in any case, as only a pin is stronger than their tie and their head comes first.
     """
     rows = np.arange(len(pairs))
     for side in (0, 1):
@@ -126,11 +126,10 @@ def expand_twins(pairs: Ints, twins: Ints) -> tuple[Ints, Ints]:
 
 
 def binding_edges(pins: Ints, twins: Ints, judged: Ints) -> Ints:
-    """Return pins, then ties of twins, each sorted; twins without a verdict (not `judged`) are tied to their head
-    only.
-    """
-    own = twins[np.isin(twins[:, 1], judged)]
-    return np.concatenate((sort_edges(pins), sort_edges(np.concatenate((twins, expand_twins(own, own)[0])))))
+    """Return pins, then ties of twins, each sorted; twins that are not `judged` are tied to their head only."""
+    judged_twins = twins[np.isin(twins[:, 1], judged)]
+    ties = np.concatenate((twins, expand_twins(judged_twins, judged_twins)[0]))
+    return np.concatenate((sort_edges(pins), sort_edges(ties)))
 
 
 def sort_edges(edges: Ints, similarities: Floats | None = None) -> Ints:
@@ -143,15 +142,14 @@ def sort_edges(edges: Ints, similarities: Floats | None = None) -> Ints:
 def star_clusters(
     pairs: Ints, similarities: Floats, bonds: Ints, order: Ints, vetoes: Ints = NO_EDGES
 ) -> tuple[Ints, Ints]:
-    """Return the documents of `order`, sorted, and for each the smallest of its cluster, where a cluster is a
-    star.
+    """Return the documents of `order`, sorted, and for each the smallest of its cluster, where clusters are stars.
 
     `pairs` is (m, 2), `similarities` m; `bonds`, (t, 2), of twins and pins merge documents into one node, which
-    ranks as its best document; `order` has all their documents, best first. In that order a node becomes a
-    representative unless it has a pair with an earlier one; otherwise it joins the most similar of those, of equally
-    similar ones the best. This is greedy star, or leader, clustering (Hartigan 1975; Aslam, Pelekhov and Rus 2004); the
-    representatives are the lexicographically first maximal independent set. With vetoes, bonds are merged in their
-    order as far as vetoes allow, and a node does not join a star that it has a veto with.
+    ranks as its best document; `order` has all their documents, best first. In this order a node becomes a
+    representative unless it has a pair with an earlier representative; otherwise it joins the most similar of them, of
+    equally similar ones the best. This is greedy star, or leader, clustering (Hartigan 1975; Aslam, Pelekhov and Rus
+    2004); the representatives are the lexicographically first maximal independent set. With vetoes, bonds are merged in
+    their order as far as vetoes allow, and a node does not join a star that it has a veto with.
     """
     documents = np.sort(order)
     place = np.empty(len(order), np.int64)
@@ -168,7 +166,7 @@ def star_clusters(
 
 
 def _nodes(documents: Ints, bonds: Ints, vetoes: Ints) -> Ints:
-    """Return for each document the row of the first one that bonds, as far as vetoes allow, merge it with."""
+    """Return for each document the row of the first document of its node: bonds merge documents unless vetoed."""
     merged, first = constrained_components(bonds, vetoes) if len(vetoes) else connected_components(bonds)
     node = np.arange(len(documents))
     node[np.searchsorted(documents, merged)] = np.searchsorted(documents, first)
@@ -182,33 +180,35 @@ def _leaders(edges: Ints, similarities: Floats, vetoes: Ints, count: int) -> Int
     order = order[first[order] < second[order]]
     earlier = first[order].tolist()
     bounds = np.searchsorted(second[order], np.arange(count + 1)).tolist()
+
     vetoed: dict[int, set[int]] = defaultdict(set)
     for left, right in (*vetoes.tolist(), *vetoes[:, ::-1].tolist()):
         vetoed[left].add(right)
     leader = list(range(count))
-    stars: dict[int, set[int]] = defaultdict(set)  # their documents with a veto
+    # The nodes with a veto of each star.
+    vetoed_members: dict[int, set[int]] = defaultdict(set)
     for node in range(count):
-        apart = vetoed.get(node, set())
+        vetoes_of_node = vetoed.get(node, set())
         for other in earlier[bounds[node] : bounds[node + 1]]:
-            if leader[other] == other and stars[other].isdisjoint(apart):
+            if leader[other] == other and vetoed_members[other].isdisjoint(vetoes_of_node):
                 leader[node] = other
                 break
-        if apart:
-            stars[leader[node]].add(node)
+        if vetoes_of_node:
+            vetoed_members[leader[node]].add(node)
     return np.array(leader, np.int64)
 
 
-_TOLERANCE = 1e-12  # of averages
+_AVERAGE_TOLERANCE = 1e-12
 
 
 def average_clusters(
-    pairs: Ints, similarities: Floats, bonds: Ints, twins: Ints, least: float, vetoes: Ints = NO_EDGES
+    pairs: Ints, similarities: Floats, bonds: Ints, twins: Ints, min_average: float, vetoes: Ints = NO_EDGES
 ) -> tuple[Ints, Ints]:
     """Return the documents of pairs and bonds, sorted, and for each the smallest of its cluster, by average linkage.
 
-    The two clusters whose texts are most similar on average are merged, as long as the average is `least` or more; of
-    equal averages those with the smallest documents. Two texts that are no pair count as 0, `twins`, (t, 2) of (head,
-    twin), as one text. This is UPGMA (Sokal and Michener 1958) on a sparse graph. Documents with bonds are one
+    The two clusters whose texts are most similar on average are merged while the average is `min_average` or more; of
+    equal averages the clusters with the smallest documents. Two texts that are no pair count as 0; `twins`, (t, 2) of
+    (head, twin), are one text. This is UPGMA (Sokal and Michener 1958) on a sparse graph. Documents with bonds are one
     node, as in `star_clusters`; clusters with a veto between them are not merged.
     """
     documents = np.unique(np.concatenate((pairs, bonds)))
@@ -216,51 +216,56 @@ def average_clusters(
     text = np.arange(len(documents))
     text[np.searchsorted(documents, twins[:, 1])] = np.searchsorted(documents, twins[:, 0])
     sizes = np.bincount(np.unique(np.stack((node, text), axis=1), axis=0)[:, 0], minlength=len(documents))
+
+    # Of several pairs between a text of one node and a text of another, one counts.
     ends = np.searchsorted(documents, pairs)
     ends = np.take_along_axis(ends, np.argsort(node[ends], axis=1, kind="stable"), axis=1)
     _, distinct = np.unique(np.concatenate((node[ends], text[ends]), axis=1), axis=0, return_index=True)
     links, weights = node[ends[distinct]], similarities[distinct]
+
     groups = _Groups(len(documents), node[np.searchsorted(documents, edges_within(vetoes, documents))])
-    _unite_by_average(groups, sizes.tolist(), links, weights, least)
+    _unite_by_average(groups, sizes.tolist(), links, weights, min_average)
     return documents, documents[[groups.first(row) for row in node.tolist()]]
 
 
 def _unite_by_average(
-    groups: "_Groups", sizes: list[int], links: Ints, weights: Floats, least: float
+    groups: "_Groups", sizes: list[int], links: Ints, weights: Floats, min_average: float
 ) -> None:
-    """Unite groups of nodes of these sizes; `weights` are the similarities of links, (m, 2), summed for each two."""
+    """Unite groups of nodes; `sizes` are the texts of nodes, `weights` the similarities of links, (m, 2)."""
     totals: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for (left, right), weight in zip(links.tolist(), weights.tolist(), strict=True):
         if left != right:
             totals[left][right] += weight
             totals[right][left] += weight
 
-    def entry(one: int, other: int) -> tuple[float, int, int]:
-        average = totals[one][other] / (sizes[one] * sizes[other])
-        return -round(average, 12), min(one, other), max(one, other)
+    def entry(left: int, right: int) -> tuple[float, int, int]:
+        average = totals[left][right] / (sizes[left] * sizes[right])
+        return -round(average, 12), min(left, right), max(left, right)
 
-    waiting = [entry(one, other) for one, others in totals.items() for other in others if one < other]
-    heapify(waiting)
-    while waiting and -waiting[0][0] >= least - _TOLERANCE:
-        best = heappop(waiting)
-        _, one, other = best
-        if other not in totals[one] or best != entry(one, other) or not groups.unite(one, other):
+    queue = [entry(left, right) for left, others in totals.items() for right in others if left < right]
+    heapify(queue)
+    while queue and -queue[0][0] >= min_average - _AVERAGE_TOLERANCE:
+        # An entry whose average has changed since it was queued has a newer one.
+        best = heappop(queue)
+        _, left, right = best
+        if right not in totals[left] or best != entry(left, right) or not groups.unite(left, right):
             continue
-        sizes[one] += sizes[other]
-        for third, weight in totals.pop(other).items():
-            del totals[third][other]
-            if third != one:
-                totals[one][third] += weight
-                totals[third][one] = totals[one][third]
-        for third in totals[one]:
-            if (
-                -(found := entry(one, third))[0] >= least - _TOLERANCE
-            ):  # lower ones may rise by another merger only
-                heappush(waiting, found)
+
+        sizes[left] += sizes[right]
+        for third, weight in totals.pop(right).items():
+            del totals[third][right]
+            if third != left:
+                totals[left][third] += weight
+                totals[third][left] = totals[left][third]
+
+        # Lower averages are not queued: only another merger can raise them, and it queues them.
+        for third in totals[left]:
+            if -(changed := entry(left, third))[0] >= min_average - _AVERAGE_TOLERANCE:
+                heappush(queue, changed)
 
 
 def choose_survivors(documents: Ints, clusters: Ints, order: Ints) -> Mask:
-    """Return which document is the best of its cluster: bool.
+    """Return whether each document is the best of its cluster: bool of n.
 
     `documents` is sorted; `order` has all of them, best first.
     """
@@ -272,10 +277,10 @@ def choose_survivors(documents: Ints, clusters: Ints, order: Ints) -> Mask:
 
 
 def total_similarities(heads: Ints, clusters: Ints, pairs: Ints, similarities: Floats) -> Floats:
-    """Return the sum of the similarities of each document with the others of its cluster that it is a pair with.
+    """Return for each document the sum of its similarities with the documents of its cluster that it is a pair with.
 
-    `heads` has the document whose pairs each document has, `clusters` is as long; `pairs` are (m, 2) of heads.
-    Documents of one head have the similarity 1.
+    `heads` and `clusters` have the head and the cluster of each document; `pairs` are (m, 2) of heads. Documents of one
+    head have the similarity 1.
     """
     names, head_of = np.unique(heads, return_inverse=True)
     labels, cluster_of = np.unique(clusters, return_inverse=True)
@@ -284,17 +289,21 @@ def total_similarities(heads: Ints, clusters: Ints, pairs: Ints, similarities: F
         head_of * len(labels) + cluster_of, return_inverse=True, return_counts=True
     )
     totals = (sizes - 1).astype(np.float64)
-    known = np.isin(pairs, names).all(axis=1)
-    left, right = np.searchsorted(names, pairs[known]).T
+
+    # A pair counts in each cluster that has documents of both heads.
+    is_known = np.isin(pairs, names).all(axis=1)
+    left, right = np.searchsorted(names, pairs[is_known]).T
     begins, ends = np.searchsorted(nodes, np.stack((left, left + 1)) * len(labels))
     rows = np.repeat(np.arange(len(left)), ends - begins)
-    one = places_of(begins, ends - begins)
-    sought = right[rows] * len(labels) + nodes[one] % len(labels)
-    other = np.minimum(np.searchsorted(nodes, sought), len(nodes) - 1)
-    are_together = nodes[other] == sought
-    one, other, weights = one[are_together], other[are_together], similarities[known][rows[are_together]]
-    np.add.at(totals, one, weights * sizes[other])
-    np.add.at(totals, other, weights * sizes[one])
+    left_node = places_of(begins, ends - begins)
+    sought = right[rows] * len(labels) + nodes[left_node] % len(labels)
+    right_node = np.minimum(np.searchsorted(nodes, sought), len(nodes) - 1)
+    are_together = nodes[right_node] == sought
+
+    left_node, right_node = left_node[are_together], right_node[are_together]
+    weights = similarities[is_known][rows[are_together]]
+    np.add.at(totals, left_node, weights * sizes[right_node])
+    np.add.at(totals, right_node, weights * sizes[left_node])
     rounded: Floats = np.round(totals, 12)
     return rounded[node_of]
 

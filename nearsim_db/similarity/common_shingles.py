@@ -1,6 +1,7 @@
-"""In how many documents shingles are: those that say nothing about a document, and weights, the rarer the heavier.
+"""Document frequencies of shingles: common shingles are left out, and rare features weigh more.
 
-Shingles of many documents, and of texts that a recipe ignores, are left out. Frequencies are frozen with an index.
+Shingles of many documents, and of texts that a recipe ignores, say nothing about a document. Frequencies are frozen
+with an index.
 """
 
 import hashlib
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from nearsim_db.similarity.recipe import Recipe
     from nearsim_db.similarity.text import Shingler
 
-MOST_FREQUENT = 1 << 14  # features, 196,608 bytes, which are read with the generation
-LEAST_DOCUMENTS = 20
+# 196,608 bytes, which are read with the generation.
+MAX_FREQUENT_FEATURES = 1 << 14
+MIN_COMMON_DOCUMENTS = 20
 SAMPLE_SIZE, SAMPLE_SEED = 10_000, 1
-_LEAST_MERGED = 1 << 18  # ids; so that all merges together take little longer than the last
-_MOST_COUNTED = (
-    1 << 23
-)  # 130 MB; beyond it ids counted once are dropped, which lowers other counts by one at most
+# Merges are so large that all together take little longer than the last.
+_MIN_MERGED_IDS = 1 << 18
+# 130 MB; beyond it ids counted once are dropped, which lowers other counts by one at most.
+_MAX_COUNTED_IDS = 1 << 23
 _ENTRY = np.dtype([("id", "<u8"), ("count", "<u4")])
 
 
@@ -36,91 +38,96 @@ class ShingleCounts:
         self._seen: set[bytes] = set()
         self._ids, self._counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         self._waiting: list[Hashes] = []
-        self._size = 0  # of those waiting
+        self._waiting_ids = 0
 
     def add(self, sequences: Sequence[Hashes]) -> None:
         """Count the shingles of some texts, in any order and with repetitions."""
-        fresh = [np.unique(own) for own in sequences if len(own) and _is_new(own, self._seen)]
+        fresh = [np.unique(ids) for ids in sequences if len(ids) and _is_new(ids, self._seen)]
         self.documents += len(fresh)
         self._waiting += fresh
-        self._size += sum(map(len, fresh))
-        if self._size > max(len(self._ids), _LEAST_MERGED):
+        self._waiting_ids += sum(map(len, fresh))
+        if self._waiting_ids > max(len(self._ids), _MIN_MERGED_IDS):
             self._merge()
 
     def _merge(self) -> None:
         if not self._waiting:
             return
-        own, counts = np.unique(np.concatenate([self._ids[:0], *self._waiting]), return_counts=True)
-        ids, counts = np.concatenate((self._ids, own)), np.concatenate((self._counts, counts))
-        order = np.argsort(ids, kind="stable")  # two ascending runs, which takes linear time
+
+        waiting, counts = np.unique(np.concatenate([self._ids[:0], *self._waiting]), return_counts=True)
+        ids, counts = np.concatenate((self._ids, waiting)), np.concatenate((self._counts, counts))
+        # A stable sort of two ascending runs takes linear time.
+        order = np.argsort(ids, kind="stable")
         firsts = np.flatnonzero(are_fresh(ids[order]))
         self._ids = ids[order][firsts]
         self._counts = np.add.reduceat(counts[order], firsts) if len(firsts) else counts
-        self._waiting, self._size = [], 0
-        if len(self._ids) > _MOST_COUNTED:
-            often = self._counts > 1
-            self._ids, self._counts = self._ids[often], self._counts[often]
+        self._waiting, self._waiting_ids = [], 0
+
+        if len(self._ids) > _MAX_COUNTED_IDS:
+            is_repeated = self._counts > 1
+            self._ids, self._counts = self._ids[is_repeated], self._counts[is_repeated]
 
     def above(self, percent: float) -> Hashes:
-        """Return the ids in more than `percent` of the texts, and in LEAST_DOCUMENTS at least, ascending."""
+        """Return the ids in more than `percent` of the texts, and in at least MIN_COMMON_DOCUMENTS, ascending."""
         self._merge()
-        return self._ids[_are_many(self._counts, self.documents, percent)]
+        return self._ids[_are_common(self._counts, self.documents, percent)]
 
-    def most_frequent(self, most: int) -> tuple[Hashes, Ints]:
-        """Return the ids in the most texts, two at least, ascending, and their counts."""
+    def most_frequent(self, max_ids: int) -> tuple[Hashes, Ints]:
+        """Return the ids that are in the most texts, in at least two, ascending, and their counts."""
         self._merge()
-        order = np.lexsort((self._ids, -self._counts))[:most]
+        order = np.lexsort((self._ids, -self._counts))[:max_ids]
         chosen = np.sort(order[self._counts[order] > 1])
         return self._ids[chosen], self._counts[chosen]
 
     def counts_of(self, ids: Hashes) -> Ints:
-        """Return in how many texts each of some ids is."""
+        """Return the number of texts that each id is in."""
         self._merge()
         return _counts_of(ids, self._ids, self._counts, 0)
 
 
-def _counts_of(ids: Hashes, known: Hashes, counts: Ints, otherwise: int) -> Ints:
-    """Return the counts of ids, `otherwise` where they are not among the known ones, which ascend."""
-    if not len(known):
+def _counts_of(ids: Hashes, counted: Hashes, counts: Ints, otherwise: int) -> Ints:
+    """Return the counts of ids, `otherwise` if they are not among the counted ids, which ascend."""
+    if not len(counted):
         return np.full(len(ids), otherwise, np.int64)
-    places = np.minimum(known.searchsorted(ids), len(known) - 1)
-    return np.where(known[places] == ids, counts[places], otherwise)
+    places = np.minimum(counted.searchsorted(ids), len(counted) - 1)
+    return np.where(counted[places] == ids, counts[places], otherwise)
 
 
 @dataclass(frozen=True, slots=True)
 class CommonShingles:
-    """Hashes of shingles of too many texts, ascending; in how many of `documents` distinct texts each of them is."""
+    """Shingles that are in too many texts."""
 
-    ids: Hashes
-    counts: Ints
-    documents: int
+    ids: Hashes  # ascending
+    counts: Ints  # distinct texts that each is in
+    documents: int  # distinct texts that were counted
 
 
 def find_common(read: Callable[[], Iterable[Sequence[Hashes]]], recipe: "Recipe") -> CommonShingles:
     """Return the shingles that more than match.ignore_common percent of the texts share, though they differ elsewhere.
 
-    A text counts for a shingle if it has a stretch of its own, where all shingles are in at most half as many texts as
-    that one is: so a footer is common, but not a story of which there are many edited copies. `read` returns batches
-    of the shingles of texts in their order; it is called again if any shingle may be common.
+    A text counts for a shingle if it has a stretch of its own, whose shingles are in at most half as many texts as the
+    shingle: so a footer is common, but not a story with many edited copies. `read` returns batches of the shingles of
+    texts in their order; it is called again if any shingle may be common.
     """
     counter, percent = ShingleCounts(), recipe.match.ignore_common or 0.0
     for batch in read():
         counter.add(batch)
-    often = counter.above(percent)
-    holders, seen = np.zeros(len(often), np.int64), set[bytes]()
-    for batch in read() if len(often) else ():
+    frequent = counter.above(percent)
+
+    # Count the texts that have a stretch of their own.
+    differing, seen = np.zeros(len(frequent), np.int64), set[bytes]()
+    for batch in read() if len(frequent) else ():
         for sequence in batch:
-            own = np.unique(sequence[are_in(often, sequence)])
-            if len(own) and _is_new(sequence, seen):
-                least = 2 * _rarest_stretch(counter.counts_of(sequence), recipe)
-                holders[often.searchsorted(own[counter.counts_of(own) >= least])] += 1
-    often = often[_are_many(holders, counter.documents, percent)]
-    return CommonShingles(often, counter.counts_of(often), counter.documents)
+            shared = np.unique(sequence[are_in(frequent, sequence)])
+            if len(shared) and _is_new(sequence, seen):
+                min_count = 2 * _rarest_stretch(counter.counts_of(sequence), recipe)
+                differing[frequent.searchsorted(shared[counter.counts_of(shared) >= min_count])] += 1
+    common = frequent[_are_common(differing, counter.documents, percent)]
+    return CommonShingles(common, counter.counts_of(common), counter.documents)
 
 
-def _are_many(counts: Ints, documents: int, percent: float) -> Mask:
-    many: Mask = (counts * 100 > documents * percent) & (counts >= LEAST_DOCUMENTS)
-    return many
+def _are_common(counts: Ints, documents: int, percent: float) -> Mask:
+    common: Mask = (counts * 100 > documents * percent) & (counts >= MIN_COMMON_DOCUMENTS)
+    return common
 
 
 def _is_new(sequence: Hashes, seen: set[bytes]) -> bool:
@@ -131,10 +138,11 @@ def _is_new(sequence: Hashes, seen: set[bytes]) -> bool:
 
 
 def _rarest_stretch(counts: Ints, recipe: "Recipe") -> int:
-    """Return the least count that no shingle of some stretch exceeds, from those of a text; more than any if too short.
+    """Return the lowest maximum of the counts in any stretch of a text; a very large number if the text is too short.
 
-    A stretch has match.passage words between other shingles, or a tenth of the text if that is more. In a text of less
-    than two of them it is half the text, but longer than what one changed word makes.
+    `counts` are the counts of the shingles of the text in their order. A stretch has match.passage words between other
+    shingles, or a tenth of the text if that is more. In a text of less than two stretches it is half the text, but
+    longer than the shingles that one changed word makes.
     """
     full = (recipe.match.passage or DEFAULT_PASSAGE) + recipe.words_around
     length = max(min(full, max(len(counts) // 2, 2 * recipe.shingle.k)), len(counts) // 10)
@@ -142,7 +150,7 @@ def _rarest_stretch(counts: Ints, recipe: "Recipe") -> int:
 
 
 def _maxima(values: Ints, length: int) -> Ints:
-    """Return the greatest of each `length` consecutive values, none if there are fewer."""
+    """Return the maximum of each `length` consecutive values, none if there are fewer."""
     if len(values) < length:
         return values[:0]
     size = 1
@@ -159,7 +167,7 @@ def ignored_ids(recipe: "Recipe", shingler: "Shingler") -> Hashes:
 
 
 def without(ignored: Hashes, ids: Hashes, offsets: Ints) -> tuple[Hashes, Ints]:
-    """Return the ids of documents without some, given in ascending order, and their offsets."""
+    """Return the ids of documents without the ignored ones, which ascend, and their offsets."""
     if not len(ignored):
         return ids, offsets
     kept = ~are_in(ignored, ids)
@@ -167,22 +175,23 @@ def without(ignored: Hashes, ids: Hashes, offsets: Ints) -> tuple[Hashes, Ints]:
     return ids[kept], ends[offsets]
 
 
-def are_in(known: Hashes, ids: Hashes) -> Mask:
-    """Return which ids are among known ones, at least one, in ascending order."""
-    found: Mask = known[np.minimum(known.searchsorted(ids), len(known) - 1)] == ids
-    return found
+def are_in(ascending: Hashes, ids: Hashes) -> Mask:
+    """Return which ids are among others, at least one, which ascend: bool of the shape of `ids`."""
+    are_equal: Mask = ascending[np.minimum(ascending.searchsorted(ids), len(ascending) - 1)] == ids
+    return are_equal
 
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """In how many of `documents` distinct texts each feature is; ids ascending, uint64, and counts, int64.
+    """Document frequencies of features.
 
-    These are the `MOST_FREQUENT` most frequent ones, in two texts at least. All others count as found in one text.
+    Only the `MAX_FREQUENT_FEATURES` most frequent features, which are in at least two texts, are kept. All others count
+    as found in one text.
     """
 
-    ids: Hashes
-    counts: Ints
-    documents: int
+    ids: Hashes  # ascending
+    counts: Ints  # distinct texts that each is in
+    documents: int  # distinct texts that were counted
 
     @classmethod
     def of(cls, batches: Iterable[Sequence[Hashes]]) -> Self:
@@ -190,11 +199,11 @@ class Frequencies:
         counter = ShingleCounts()
         for batch in batches:
             counter.add(batch)
-        return cls(*counter.most_frequent(MOST_FREQUENT), counter.documents)
+        return cls(*counter.most_frequent(MAX_FREQUENT_FEATURES), counter.documents)
 
     @classmethod
     def from_bytes(cls, stored: bytes | None) -> Self:
-        """Return what `to_bytes` stored; None: nothing was counted."""
+        """Return the frequencies that `to_bytes` stored; None if nothing was counted."""
         entries = np.frombuffer(stored or np.zeros(1, _ENTRY).tobytes(), _ENTRY)
         return cls(entries["id"][1:].copy(), entries["count"][1:].astype(np.int64), int(entries["count"][0]))
 

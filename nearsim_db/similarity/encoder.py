@@ -1,4 +1,4 @@
-"""Encoding: from documents to counts, digests and sketches for the store, and to features for verification."""
+"""Encode documents: counts, digests and sketches for the store, and features for verification."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ from nearsim_db.similarity.arrays import (
     offsets_of,
 )
 from nearsim_db.similarity.backend import sketch_kernels, text_kernels
-from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.batches import ColumnBatch
 from nearsim_db.similarity.common_shingles import (
     NOTHING_COUNTED,
     CommonShingles,
@@ -44,31 +44,30 @@ from nearsim_db.similarity.text.clean import clean
 # The ids of a chunk fit the cache of one core; eight times as many are 40 % slower. A word has four characters or more.
 _CHUNK_IDS = 1 << 16
 _CHARACTERS_PER_WORD = 4
-_CHARACTERS_PER_PAIR = 100  # that NumPy encodes in the time that it takes to compare two stories
+# NumPy encodes so many characters in the time that it takes to compare two stories.
+_CHARACTERS_PER_PAIR = 100
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]
-Content = str | Vector | None  # the text; for profiles that compare vectors the vector, if any
+# The text of a document; for profiles that compare vectors its vector, if any.
+Content = str | Vector | None
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Distinct features of a batch, sorted by id: document i has `ids[offsets[i]:offsets[i + 1]]`.
+    """Distinct features of n documents, sorted by id: document i has `ids[offsets[i]:offsets[i + 1]]`."""
 
-    `ids` is uint64, of shingles or dimensions; `offsets` int64 of n + 1; `numbers` uint64 of n. `weights` is
-    float64, as long as `ids`, none of them 0; None if features have no weights. `sequence` has ids and offsets in the
-    order of the text, with repetitions, if the family takes them so.
-    """
-
-    ids: Hashes
-    offsets: Ints
-    numbers: Hashes
-    weights: Floats | None = None
-    sequence: tuple[Hashes, Ints] | None = None
+    ids: Hashes  # of shingles or dimensions
+    offsets: Ints  # int64 of n + 1
+    numbers: Hashes  # digest of the runs of digits in each text, 0 for none
+    weights: Floats | None = None  # as long as `ids`, none of them 0; None if features have no weights
+    sequence: tuple[Hashes, Ints] | None = (
+        None  # ids in the order of the text, and offsets; None if unordered
+    )
 
     def of(self, index: int) -> NDArray[Any]:
         """Return the features of one document: its uint64 ids, or an array of `FEATURE` if they have weights.
 
-        Of a family that takes ids in the order of the text these are all ids of `sequence`.
+        If the family takes ids in the order of the text, these are all ids of `sequence`.
         """
         items, offsets = self.items()
         return items[offsets[index] : offsets[index + 1]]
@@ -90,20 +89,17 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded(Columns):
-    """An encoded batch for the store. Of n: counts int32, digests void of 16 bytes, numbers uint64; sketches (n,
-    k).
+class Encoded(ColumnBatch):
+    """n encoded documents for the store; without features, a document has a meaningless digest and sketch."""
 
-    A document with count 0 has no features: its digest and sketch are meaningless. If features were asked for, `items`
-    has those of all documents one after the other, and `sizes`, int64 of n, how many each has; both are empty if not.
-    """
-
-    counts: NDArray[np.int32]
-    digests: NDArray[np.void]
-    sketches: Sketches
-    numbers: Hashes
-    items: NDArray[Any]
-    sizes: Ints
+    counts: NDArray[np.int32]  # features
+    digests: NDArray[np.void]  # of the features, 16 bytes each
+    sketches: Sketches  # (n, k)
+    numbers: Hashes  # digest of the runs of digits in each text, 0 for none
+    items: NDArray[
+        Any
+    ]  # the features of all documents, one after the other; empty unless they were asked for
+    sizes: Ints  # items of each document; empty unless they were asked for
 
     @property
     def features(self) -> list[NDArray[Any]]:
@@ -114,8 +110,8 @@ class Encoded(Columns):
 class Encoder:
     """Encodes documents under one profile; threads may share it.
 
-    The first `plain_characters` are encoded without numba, whose start takes longer than that, unless the process has
-    started it; the results are the same.
+    The first `plain_characters` are encoded without numba, unless the process has started it, as its start takes
+    longer; the results are the same.
     """
 
     has_sketches = True
@@ -124,29 +120,30 @@ class Encoder:
         self.profile = profile
         chosen = backends.resolve(backend)
         self.backend: backends.Backend = "later" if plain_characters and chosen == "numba" else chosen
-        self.plain_left = (
-            plain_characters  # characters still to be encoded without numba, negative after them
-        )
+        # Characters still to be encoded without numba, negative after them.
+        self.plain_left = plain_characters
+
         self.family: Family = make_family(profile.recipe, self.backend)
+        self.metric: Metric = METRICS[self.family.metric]
+        self._banding = profile.banding
+        self._digest_key = bytes.fromhex(profile.fingerprint)
+        # Whether pairs are decided on features, not on sketches.
+        self.is_exact: bool = profile.recipe.match.verify == "exact"
+        self.field_rules: FieldRules | None = FieldRules.of(profile.recipe)
+
         self._shingler = Shingler(profile.recipe, self.backend)
         self._ignored_texts = ignored_ids(profile.recipe, self._shingler)
         self.frequencies: Frequencies = NOTHING_COUNTED
         self.ignored: Hashes = self._ignored_texts
-        self.metric: Metric = METRICS[self.family.metric]
+
         self.takes_vectors: bool = profile.recipe.sketch.input == "vector"
-        self.is_exact: bool = (
-            profile.recipe.match.verify == "exact"
-        )  # pairs are decided on features, not on sketches
         self._places = [("title", "body").index(name) for name in profile.recipe.fields]
-        self.field_rules: FieldRules | None = FieldRules.of(profile.recipe)
         self._between = "\n\n" if profile.recipe.shingle.scheme == "sentence" else "\n"
         has_words = not self.takes_vectors and profile.recipe.shingle.scheme != "char"
         self._chunk_size = _CHUNK_IDS * (_CHARACTERS_PER_WORD if has_words else 1)
-        self._banding = profile.banding
-        self._digest_key = bytes.fromhex(profile.fingerprint)
 
     def _count(self, characters: int) -> None:
-        """Start numba once as much has been encoded without it as its start takes."""
+        """Start numba once this process has encoded as many characters without it as its start takes."""
         self.plain_left -= characters
         if self.backend == "later" and self.plain_left < 0:
             backends.NUMBA_STARTED.set()
@@ -168,18 +165,20 @@ class Encoder:
     def contents_of(self, documents: Sequence[Document]) -> list[Content]:
         """Return the parts of documents of a reader, which has cleaned their texts, that are encoded."""
         if self.takes_vectors:
-            return [one.vector for one in documents]
+            return [document.vector for document in documents]
         if self._places == [0, 1]:
             between = self._between
             return [
-                f"{one.title}{between}{one.body}" if one.title and one.body else one.title or one.body or ""
-                for one in documents
+                f"{document.title}{between}{document.body}"
+                if document.title and document.body
+                else document.title or document.body or ""
+                for document in documents
             ]
-        return [self.text_of(one.title, one.body) for one in documents]
+        return [self.text_of(document.title, document.body) for document in documents]
 
     def encode(self, contents: Sequence[Content], *, keep_features: bool = False) -> Encoded:
         """Return counts, digests and sketches of a batch, with `keep_features` the features too."""
-        self._count(sum(len(one) for one in contents if one is not None))
+        self._count(sum(len(content) for content in contents if content is not None))
         parts = [self._encode_chunk(chunk, keep_features) for chunk in _chunks(contents, self._chunk_size)]
         parts = parts or [self._encode_chunk([], keep_features)]
         return parts[0] if len(parts) == 1 else Encoded.joined(parts)
@@ -206,20 +205,20 @@ class Encoder:
                 return counts.astype(np.float64)
 
     def features_again(self, items: NDArray[Any], offsets: Ints, numbers: Hashes) -> Features:
-        """Return the features of documents that were encoded before, without those ignored and weighted anew."""
+        """Return the features of documents that were encoded before, without ignored ones and weighted anew."""
         if self.family.ordered:
             return self.ordered_features(items, offsets, numbers)
         ids = np.ascontiguousarray(items["id"])
         return Features(ids, offsets, numbers, self.frequencies.weights(ids))
 
     def ordered_features(self, ids: Hashes, offsets: Ints, numbers: Hashes) -> Features:
-        """Return the features of a family that takes ids in the order of the text, without those ignored."""
+        """Return the features of a family that takes ids in the order of the text, without ignored ones."""
         sequence = without(self.ignored, ids, offsets)
         distinct, bounds, _ = text_kernels(self.backend).distinct(*sequence)
         return Features(distinct, bounds, numbers, None, sequence)
 
     def ignore(self, ids: Hashes) -> None:
-        """Leave these shingles out of all documents, besides those of the texts that the recipe ignores."""
+        """Leave shingles out of all documents, besides the shingles of texts that the recipe ignores."""
         self.ignored = np.union1d(self._ignored_texts, ids) if len(ids) else self._ignored_texts
 
     @property
@@ -234,7 +233,7 @@ class Encoder:
     def count_features(self, read: Callable[[], Iterable[Sequence[Hashes]]]) -> CommonShingles | None:
         """Count the features of a sample that `read` returns in batches, if the recipe requires it.
 
-        From now on they are weighted by their frequencies, or the common ones, which are returned, are left out.
+        From now on features are weighted by their frequencies, or common shingles, which are returned, are left out.
         """
         if self.freezes:
             self.freeze(Frequencies.of(read()))
@@ -281,12 +280,12 @@ class Encoder:
 
     def match_rows(self, sketches: Sketches, left: Ints, right: Ints) -> tuple[RowAgreements, Mask]:
         """Compare m pairs of rows of sketches, and check their bands as `match_bands` does, bool of m."""
-        found = self.family.compare_rows(sketches, left, right, self._banding)
-        least = self.profile.amplification.min_shared_bands
-        if least is not None:
-            return found, found.shared >= least
+        counts = self.family.compare_rows(sketches, left, right, self._banding)
+        min_shared_bands = self.profile.amplification.min_shared_bands
+        if min_shared_bands is not None:
+            return counts, counts.shared >= min_shared_bands
         shared, enough = self.match_bands(sketches[left], sketches[right])
-        return found._replace(shared=shared), enough
+        return counts._replace(shared=shared), enough
 
     def sketch_scores(self, left: Sketches, right: Sketches) -> Scores:
         """Score m pairs by their sketches, (m, k) and (m, k); for Jaccard with counts of sketch positions.
@@ -317,19 +316,19 @@ class Encoder:
         by_passage[by_passage] = share_runs(features, *rows, recipe.run_length, self.backend)
         return replace(scores, by_passage=by_passage)
 
-    def may_be_pairs(self, features: FeatureSets, left: Ints, right: Ints, least: float) -> Mask:
-        """Return which of m pairs may have a similarity of `least`, or a passage that makes them a pair."""
+    def may_be_pairs(self, features: FeatureSets, left: Ints, right: Ints, threshold: float) -> Mask:
+        """Return which of m pairs may reach the threshold, or have a passage that makes them a pair."""
         if self.profile.recipe.run_length is not None:
             return np.ones(len(left), np.bool_)
-        return self.metric.may_reach(features, left, right, least, self.backend)
+        return self.metric.may_reach(features, left, right, threshold, self.backend)
 
     def longest_passages(self, features: FeatureSets, left: Ints, right: Ints) -> Ints | None:
         """Return the words of the longest run that both documents have, int64 of m; None without ids in order."""
         if not self.family.ordered:
             return None
         used, places = np.unique(np.concatenate((left, right)), return_inverse=True)
-        own = [features[row] for row in used.tolist()]
-        shingles = longest_runs(own, places[: len(left)], places[len(left) :], self.backend)
+        sequences = [features[row] for row in used.tolist()]
+        shingles = longest_runs(sequences, places[: len(left)], places[len(left) :], self.backend)
         return np.where(shingles > 0, shingles + self.profile.recipe.words_around, 0)
 
     def digest(self, features: NDArray[Any]) -> bytes:
@@ -338,10 +337,10 @@ class Encoder:
 
     def is_digest(self, digest: UUID, features: NDArray[Any], doc_id: int) -> bool:
         """Whether a stored digest is of these features of a document."""
-        found = self.digest(features)
+        expected = self.digest(features)
         if self.field_rules is None:
-            return digest.bytes == found
-        return self.field_rules.is_digest(digest, found, doc_id)
+            return digest.bytes == expected
+        return self.field_rules.is_digest(digest, expected, doc_id)
 
     def digest_bytes(self, content: memoryview) -> bytes:
         """Return a 128-bit digest of any content of one document under this profile."""
@@ -361,11 +360,12 @@ class Encoder:
         return Encoded(counts, digests, self.sketch(features), features.numbers, *kept)
 
 
-def _chunks(contents: Sequence[Content], most: int) -> Iterator[Sequence[Content]]:
+def _chunks(contents: Sequence[Content], max_size: int) -> Iterator[Sequence[Content]]:
+    """Yield consecutive contents of at most `max_size` characters or dimensions together, or a longer single one."""
     begin, size = 0, 0
-    for end, one in enumerate(contents):
-        length = 0 if one is None else len(one)
-        if size and size + length > most:
+    for end, content in enumerate(contents):
+        length = 0 if content is None else len(content)
+        if size and size + length > max_size:
             yield contents[begin:end]
             begin, size = end, 0
         size += length
@@ -381,11 +381,13 @@ def _logarithmic(counts: Ints) -> Floats:
 def _dimensions(vectors: Sequence[Vector | None], *, signed: bool) -> Features:
     """Convert vectors to features: the dimensions that are not 0, with their numbers rounded to 32-bit floats.
 
-    A missing vector, one with NaN or numbers too large for 32 bits, and one with a negative number under a
-    metric without `signed` weights, has no features.
+    A vector has no features if it is missing, has NaN or numbers too large for 32 bits, or has negative numbers under
+    a metric without `signed` weights.
     """
     with np.errstate(over="ignore"):
-        rows = [np.asarray(() if one is None else one, np.float32).astype(np.float64) for one in vectors]
+        rows = [
+            np.asarray(() if vector is None else vector, np.float32).astype(np.float64) for vector in vectors
+        ]
     rows = [row if np.isfinite(row).all() and (signed or (row >= 0).all()) else row[:0] for row in rows]
     dimensions = [np.flatnonzero(row) for row in rows]
     offsets = np.zeros(len(rows) + 1, np.int64)

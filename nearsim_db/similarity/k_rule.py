@@ -20,31 +20,28 @@ from nearsim_db.similarity.text import Shingler
 
 Verdict = Literal["ok", "warning", "problem"]
 
-MUCH_GREATER = 100.0  # the meaning of >>
+# The ratio that "much above" means, and the ratio below which the rule is clearly violated.
+MUCH_GREATER = 100.0
 _HARDLY_GREATER = 10.0
-SAMPLE_SIZE = 500  # documents
+SAMPLE_SIZE = 500
 _NO_DIGEST = bytes(16)
-_FEWEST_UNITS = 1_000  # in fewer, most words occur once
-_FIRST_TEXTS = 24  # about so many
-_CLEARLY_GREATER = (
-    100 * MUCH_GREATER
-)  # the median length varies between samples, and part of the texts has fewer words
-_MOST_CHARACTERS = 1_000_000
-_LONGEST_SHINGLE = 1_000
+# In fewer units, most words occur once.
+_MIN_UNITS = 1_000
+_FIRST_TEXTS = 24
+# The median length varies between samples, and part of the texts has fewer words.
+_CLEARLY_GREATER = 100 * MUCH_GREATER
+_MAX_CHARACTERS = 1_000_000
+_MAX_K = 1_000
 _NAMES = {"char": "characters", "word": "words"}
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Statistics of the characters or words of a corpus.
+    """Statistics of the characters or words of a corpus."""
 
-    `alphabet` is the effective number of distinct units, 2 to the power of their entropy in bits. `lengths` is int64,
-    one per document sampled; `distinct` the mean share of a document's units that are distinct.
-    """
-
-    alphabet: float
-    lengths: Ints
-    distinct: float
+    alphabet: float  # effective number of distinct units: 2 to the power of their entropy in bits
+    lengths: Ints  # units of each document sampled
+    distinct: float  # mean share of the units of a document that are distinct
 
     @property
     def typical_length(self) -> int:
@@ -53,8 +50,8 @@ class Units:
 
     def short(self, k: int) -> float:
         """Return the share of non-empty documents that have at most k units, one shingle."""
-        some = self.lengths[self.lengths > 0]
-        return float((some <= k).mean()) if len(some) and k > 1 else 0.0
+        lengths = self.lengths[self.lengths > 0]
+        return float((lengths <= k).mean()) if len(lengths) and k > 1 else 0.0
 
 
 def units_of(ids: Hashes, offsets: Ints) -> Units:
@@ -66,8 +63,8 @@ def units_of(ids: Hashes, offsets: Ints) -> Units:
     documents = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((ids, documents))
     distinct = np.bincount(documents[order], are_fresh(documents[order], ids[order]), len(lengths))
-    some = lengths > 0
-    share = float((distinct[some] / lengths[some]).mean()) if some.any() else 1.0
+    has_units = lengths > 0
+    share = float((distinct[has_units] / lengths[has_units]).mean()) if has_units.any() else 1.0
     return Units(math.exp(entropy), lengths, share)
 
 
@@ -108,7 +105,7 @@ class KRule:
 
     def smallest_k(self) -> int | None:
         """Return the smallest k that satisfies the rule, None if none is in reach."""
-        sizes = range(self.k, min(self.length, _LONGEST_SHINGLE) + 1)
+        sizes = range(self.k, min(self.length, _MAX_K) + 1)
         return next((k for k in sizes if KRule(self.alphabet, k, self.length).verdict == "ok"), None)
 
 
@@ -119,41 +116,42 @@ def applies(profile: Profile) -> bool:
 
 
 def warning(profile: Profile, texts: Sequence[str], backend: str | None = None) -> str | None:
-    """Return a warning if shingles are too short for a sample of the texts, else None; also if they are too few."""
+    """Return a warning if shingles are too short for a sample of the texts; None also if there are too few texts."""
     scheme, k = profile.recipe.shingle.scheme, profile.recipe.shingle.k
     if not applies(profile):
         return None
     texts = _bounded(texts)
 
     # Some texts have no more units in use than all: if they satisfy the rule by far, the others need not be counted.
-    some = texts[:: max(1, len(texts) // _FIRST_TEXTS)]
-    first = count_units(profile.recipe, scheme, some, backend)
-    if KRule(first.alphabet, k, first.typical_length).ratio >= _CLEARLY_GREATER:
+    first_texts = texts[:: max(1, len(texts) // _FIRST_TEXTS)]
+    units = count_units(profile.recipe, scheme, first_texts, backend)
+    if KRule(units.alphabet, k, units.typical_length).ratio >= _CLEARLY_GREATER:
         return None
 
-    found = count_units(profile.recipe, scheme, texts, backend)
-    rule = KRule(found.alphabet, k, found.typical_length)
-    if int(found.lengths.sum()) < _FEWEST_UNITS or rule.verdict == "ok":
+    units = count_units(profile.recipe, scheme, texts, backend)
+    rule = KRule(units.alphabet, k, units.typical_length)
+    if int(units.lengths.sum()) < _MIN_UNITS or rule.verdict == "ok":
         return None
-    enough = rule.smallest_k()
+    sufficient_k = rule.smallest_k()
     return (
         f"shingle.k = {k} is small for these texts: of about {rule.alphabet:,.0f} {_NAMES[scheme]} in use and "
         f"{rule.length:,} in a typical document, c^k / (l - k + 1) is {rule.ratio:.2g}, which should be "
         f"{MUCH_GREATER:g} or more; unrelated documents share shingles by chance and become candidates: raise shingle.k"
-        + ("" if enough is None else f" to {enough} or more")
+        + ("" if sufficient_k is None else f" to {sufficient_k} or more")
     )
 
 
 def _bounded(texts: Sequence[str]) -> list[str]:
     sizes = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    return list(texts[: max(1, int(np.searchsorted(sizes, _MOST_CHARACTERS, "right")))])
+    return list(texts[: max(1, int(np.searchsorted(sizes, _MAX_CHARACTERS, "right")))])
 
 
 class HeadSample:
-    """The texts with the smallest digests, each the first of its digest: those that `sample_heads` would select."""
+    """The texts with the smallest digests, each the first of its digest: the texts that `sample_heads` selects."""
 
     def __init__(self) -> None:
-        self._texts: dict[bytes, tuple[int, str]] = {}  # with doc_ids, by digest
+        # doc_id and text by digest.
+        self._texts: dict[bytes, tuple[int, str]] = {}
         self._highest = np.uint64(2**64 - 1)
 
     def add(self, rows: SignatureRows, text_of: Callable[[int], str]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.arrays import FeatureSets, Floats, Hashes, Ints, Mask, Ragged, offsets_of
 from nearsim_db.similarity.backend import sketch_kernels, text_kernels
-from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.batches import ColumnBatch
 from nearsim_db.similarity.sketch.kernels import Sums
 from nearsim_db.similarity.sketch.kernels.plain import add_up
 
@@ -30,7 +30,7 @@ FEATURE = np.dtype([("id", "<u8"), ("weight", "<f8")])
 
 
 @dataclass(frozen=True, slots=True)
-class Scores(Columns):
+class Scores(ColumnBatch):
     """The similarity of m pairs; each field is of length m, or None where it has no meaning."""
 
     similarity: Floats  # at most 1

@@ -12,50 +12,54 @@ import numpy as np
 
 from nearsim_db.similarity.arrays import Floats, Ints, Ragged, offsets_of
 from nearsim_db.similarity.backend import resolve, sketch_kernels
-from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.batches import ColumnBatch
 
 Weights = Literal["idf", "none"]
 
-KEYS = 24  # rare features by which a document looks for others
-LINKS = 400  # documents that it finds by these; those of its rarest feature beyond are left out
+# Rare features by which a document looks for others, and documents that it finds by them; of the documents with its
+# rarest feature only so many are compared.
+MAX_KEYS = 24
+MAX_LINKS = 400
 _LINKS_AT_ONCE = 1 << 20
 _VERIFIED_PER_MATCH = 10
-_LEAST_VERIFIED = 50
+_MIN_VERIFIED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours(Columns):
-    """Documents and their most similar ones, of length m: int64 rows, and similarities in 0..1.
+class NearestPairs(ColumnBatch):
+    """m pairs of a document and a near one, sorted by query, then the most similar first, then by target."""
 
-    Sorted by query, then the most similar first, then by target.
-    """
+    query: Ints  # row
+    target: Ints  # row
+    similarity: Floats  # in 0..1
 
-    query: Ints
-    target: Ints
-    similarity: Floats
-
-    def mutual(self, others: "Neighbours") -> "Neighbours":
-        """Keep those of which the target has the query among its own: `others` are those of the targets."""
+    def mutual(self, others: "NearestPairs") -> "NearestPairs":
+        """Keep pairs whose target has the query among its nearest too: `others` are the pairs of the targets."""
         span = np.int64(1 + max(self.query.max(initial=0), others.target.max(initial=0)))
         kept = np.isin(self.target * span + self.query, others.query * span + others.target)
         return self.take(kept)
 
-    def clear(self, most: int, margin: float) -> "Neighbours":
-        """Keep the first `most` of each query that are more similar than the one after these, by a share of theirs."""
+    def clear(self, max_matches: int, margin: float) -> "NearestPairs":
+        """Keep up to `max_matches` of each query; drop those whose similarity is within `margin` of the next best.
+
+        `margin` is a share of their similarity; the next best is the first pair that is left out.
+        """
         rank = np.arange(len(self.query)) - np.searchsorted(self.query, self.query)
         after = np.zeros(1 + self.query.max(initial=0))
-        after[self.query[rank == most]] = self.similarity[rank == most]
-        return self.take((rank < most) & (self.similarity * (1 - margin) >= after[self.query]))
+        after[self.query[rank == max_matches]] = self.similarity[rank == max_matches]
+        return self.take((rank < max_matches) & (self.similarity * (1 - margin) >= after[self.query]))
 
 
 class NearestJoin:
-    """The nearest of `targets` for each of `queries`, rows of sorted distinct feature ids; None: of one another.
+    """Finds the nearest of `targets` for each of `queries`, or without targets of one another.
 
-    With the weights idf the similarity is the cosine of the angle between the vectors of ln(1 + n / df), for the df of
-    the n documents that have a feature; else it is the Jaccard similarity. Documents are compared that share one of the
-    `KEYS` rarest keys of the query, of which at most `LINKS` documents in all; `left_out` counts queries whose rarest
-    key alone has more. `keys` are rows of ids of queries and targets; None: the features. `differing` and
-    `agreeing` are numbers, int64 of queries and targets, that must differ or be equal in a pair.
+    Documents are rows of sorted distinct feature ids. With the weights idf the similarity is the cosine of the angle
+    between the vectors of ln(1 + n / df), if df of the n documents have a feature; else it is the Jaccard similarity.
+
+    A query is compared with documents that share one of its `MAX_KEYS` rarest keys, with at most `MAX_LINKS` in all;
+    `left_out` counts queries whose rarest key alone has more. `keys` are rows of ids of queries and targets, by default
+    the features. `differing` and `agreeing` are numbers, int64 of queries and of
+    targets, that must differ or be equal in a pair.
     """
 
     def __init__(
@@ -69,9 +73,10 @@ class NearestJoin:
         agreeing: tuple[Ints, Ints] | None = None,
         backend: str | None = None,
     ) -> None:
-        self._own = targets is None
+        self._is_self_join = targets is None
         self._first = 0 if targets is None else len(queries)
         all_sets = queries if targets is None else Ragged.joined([queries, targets])
+
         _, terms, frequency = np.unique(all_sets.values, return_inverse=True, return_counts=True)
         self._differing, self._agreeing, self._is_idf = differing, agreeing, weights == "idf"
         weight = np.log1p(len(all_sets) / frequency) if self._is_idf else np.ones(len(frequency))
@@ -79,13 +84,14 @@ class NearestJoin:
         squares = np.concatenate((np.zeros(1), np.cumsum(self._weights**2)))[all_sets.offsets]
         self._lengths = np.sqrt(np.diff(squares))
         self._kernels = sketch_kernels(resolve(backend))
-        own, others = keys or (queries, targets)
-        all_keys = own if others is None else Ragged.joined([own, others])
+
+        query_keys, target_keys = keys or (queries, targets)
+        all_keys = query_keys if target_keys is None else Ragged.joined([query_keys, target_keys])
         _, numbers, shared_by = np.unique(all_keys.values, return_inverse=True, return_counts=True)
         self._gain = np.log1p(len(all_keys) / shared_by) ** 2
         begin, sizes = all_keys.offsets[self._first], np.diff(all_keys.offsets[self._first :])
         self._postings(numbers[begin:], sizes, len(shared_by))
-        self._choose_keys(numbers[: own.offsets[-1]], np.diff(own.offsets))
+        self._choose_keys(numbers[: query_keys.offsets[-1]], np.diff(query_keys.offsets))
 
     def _postings(self, terms: Ints, sizes: Ints, count: int) -> None:
         """List the targets of each key."""
@@ -94,61 +100,62 @@ class NearestJoin:
         self._begins = offsets_of(np.bincount(terms, minlength=count))
 
     def _choose_keys(self, terms: Ints, sizes: Ints) -> None:
-        """Choose the keys of each query that the fewest targets have, of those that another one has."""
+        """Choose the keys of each query that the fewest targets have, among the keys that another document has."""
         owners = np.repeat(np.arange(len(sizes)), sizes)
-        amounts = np.diff(self._begins)[terms]
-        shared = amounts > self._own
-        owners, terms, amounts = owners[shared], terms[shared], amounts[shared]
-        order = np.lexsort((terms, amounts, owners))
+        counts = np.diff(self._begins)[terms]
+        is_shared = counts > self._is_self_join
+        owners, terms, counts = owners[is_shared], terms[is_shared], counts[is_shared]
+        order = np.lexsort((terms, counts, owners))
         begins = np.searchsorted(owners, np.arange(len(sizes)))
         rank = np.arange(len(order)) - begins[owners]
-        ends = np.cumsum(amounts[order])
-        links = ends - np.concatenate((np.zeros(1, np.int64), ends))[begins][owners]
-        chosen = order[(rank < KEYS) & ((links <= LINKS) | (rank == 0))]
-        self._owners, self._keys = owners[chosen], terms[chosen]
-        self.left_out: int = int((amounts[chosen] > LINKS).sum())
-        self._amounts = np.minimum(amounts[chosen], LINKS)
 
-    def search(self, most: int, min_similarity: float) -> Iterator[Neighbours]:
-        """Yield the `most` nearest of all queries that are at least so similar, in blocks of queries."""
-        ends = np.cumsum(self._amounts)
+        ends = np.cumsum(counts[order])
+        links = ends - np.concatenate((np.zeros(1, np.int64), ends))[begins][owners]
+        chosen = order[(rank < MAX_KEYS) & ((links <= MAX_LINKS) | (rank == 0))]
+        self._owners, self._keys = owners[chosen], terms[chosen]
+        self.left_out: int = int((counts[chosen] > MAX_LINKS).sum())
+        self._counts = np.minimum(counts[chosen], MAX_LINKS)
+
+    def search(self, max_matches: int, min_similarity: float) -> Iterator[NearestPairs]:
+        """Yield the nearest `max_matches` of all queries that have the minimum similarity, in blocks of queries."""
+        ends = np.cumsum(self._counts)
         begin = 0
         while begin < len(self._keys):
             before = int(ends[begin - 1]) if begin else 0
             end = int(np.searchsorted(ends, before + _LINKS_AT_ONCE, side="right"))
             # A query is not divided.
             end = int(np.searchsorted(self._owners, self._owners[max(end - 1, begin)], side="right"))
-            yield self._nearest(slice(begin, end), most, min_similarity)
+            yield self._nearest(slice(begin, end), max_matches, min_similarity)
             begin = end
 
-    def _nearest(self, part: slice, most: int, min_similarity: float) -> Neighbours:
+    def _nearest(self, part: slice, max_matches: int, min_similarity: float) -> NearestPairs:
         query, target, gain = self._linked(part)
         target = target + self._first
         closeness = gain / self._lengths[target]
-        verified = _best(query, target, closeness, max(_LEAST_VERIFIED, most * _VERIFIED_PER_MATCH))
+        max_verified = max(_MIN_VERIFIED, max_matches * _VERIFIED_PER_MATCH)
+        verified = _best(query, target, closeness, max_verified)
         query, target = query[verified], target[verified]
         similarity = self._similarity(query, target)
         near = similarity >= min_similarity
         query, target, similarity = query[near], target[near], similarity[near]
-        best = _best(query, target, similarity, most)
-        return Neighbours(query[best], target[best] - self._first, similarity[best])
+        best = _best(query, target, similarity, max_matches)
+        return NearestPairs(query[best], target[best] - self._first, similarity[best])
 
     def _linked(self, part: slice) -> tuple[Ints, Ints, Floats]:
-        """Return the queries and targets that share keys, each pair once, and the squared weights of these."""
-        amounts, keys = self._amounts[part], self._keys[part]
-        starts = np.repeat(self._begins[keys] - np.cumsum(amounts) + amounts, amounts)
+        """Return the queries and targets that share keys, each pair once, and the sum of the keys' squared weights."""
+        counts, keys = self._counts[part], self._keys[part]
+        starts = np.repeat(self._begins[keys] - np.cumsum(counts) + counts, counts)
         target = self._targets[starts + np.arange(len(starts))].astype(np.int64)
-        query = np.repeat(self._owners[part], amounts)
-        counted = query != target if self._own else np.ones(len(query), bool)
+        query = np.repeat(self._owners[part], counts)
+        counted = query != target if self._is_self_join else np.ones(len(query), bool)
         if self._differing is not None:
             counted &= self._differing[0][query] != self._differing[1][target]
         if self._agreeing is not None:
             counted &= self._agreeing[0][query] == self._agreeing[1][target]
         span = len(self._offsets)
         pairs, place = np.unique(query[counted] * span + target[counted], return_inverse=True)
-        gain: Floats = np.bincount(place, np.repeat(self._gain[keys], amounts)[counted], len(pairs)).astype(
-            np.float64
-        )
+        weights = np.repeat(self._gain[keys], counts)[counted]
+        gain: Floats = np.bincount(place, weights, len(pairs)).astype(np.float64)
         return pairs // span, pairs % span, gain
 
     def _similarity(self, query: Ints, target: Ints) -> Floats:
@@ -159,9 +166,9 @@ class NearestJoin:
         return cosine
 
 
-def _best(query: Ints, target: Ints, value: Floats, most: int) -> Ints:
-    """Return the places of the largest values of each query, in the order of `Neighbours`."""
+def _best(query: Ints, target: Ints, value: Floats, count: int) -> Ints:
+    """Return the places of the `count` largest values of each query, in the order of `NearestPairs`."""
     order = np.lexsort((target, -value, query))
     ordered = query[order]
     rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-    return order[rank < most]
+    return order[rank < count]

@@ -2,12 +2,14 @@
 
 A seed is a run of k tokens that both texts have, at a place in each. Two seeds are chained if one follows the other in
 both texts, at most `gap` tokens after its end in either, and a passage is what chains connect. A paragraph that was
-moved is therefore a passage of its own. It is kept if it is long and dense enough; if it is not dense enough, its runs
-of seeds are that are long enough by themselves. Those that overlap in both texts are one. Of words in any order, seeds
-are pairs of them, passages near each other in both texts are one, and one that half overlaps a longer one is left out.
+moved is therefore a passage of its own. A passage is kept if it is long and dense enough; if it is not dense enough,
+its runs of seeds that are long enough by themselves are kept instead. Passages that overlap in both texts are united.
+If the order of words does not count, seeds are pairs of words, passages near each other in both texts are united too,
+and a passage that half overlaps a longer one is left out.
 
-A run that occurs a times in one text and b times in the other has a x b seeds, up to MOST_SEEDS; beyond that the n-th
-occurrence is paired with the n-th only. So the time is about linear in the lengths of the texts, whatever they repeat.
+A run that occurs a times in one text and b times in the other has a x b seeds, up to MAX_SEEDS_PER_RUN; beyond that the
+n-th occurrence is paired with the n-th only. So the time is about linear in the lengths of the texts, whatever
+they repeat.
 """
 
 import dataclasses
@@ -29,39 +31,37 @@ from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.features import free_ids
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
 
-MOST_SEEDS = 100
-LEAST_SHARE = 0.5
-# Of words in any order: a reworded text has more words between equal runs, and more such runs are by chance. Chosen on
+MAX_SEEDS_PER_RUN = 100
+MIN_SHARE = 0.5
+# For words in any order: a reworded text has more words between equal runs, and more such runs are by chance. Chosen on
 # the training part of the corpus of PAN 2013.
-_FREE_SEED, _LEAST_FREE_LENGTH, _LEAST_FREE_SHARE = 2, 18, 0.28
-_MOST_UNITED = 1_000  # passages of two texts, which are compared with each other
-_K = 5  # of bags of words and of sentences, whose shingles are no runs of words
+_FREE_SEED_TOKENS, _MIN_FREE_LENGTH, _MIN_FREE_SHARE = 2, 18, 0.28
+# All passages of two texts are compared with each other, unless there are more.
+_MAX_UNITED_PASSAGES = 1_000
+# For bags of words and for sentences, whose shingles are no runs of words.
+_DEFAULT_K = 5
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
 class PassageRules:
-    """What a passage is made of: runs of `k` equal tokens, at most `gap` tokens apart, `length` tokens or more.
+    """What a passage is made of."""
 
-    `share` is the least share of equal tokens, from 0 to 1. With `is_free` runs are equal whatever the order of their
-    tokens.
-    """
-
-    k: int
-    gap: int = DEFAULT_GAP
-    length: int = DEFAULT_PASSAGE
-    share: float = LEAST_SHARE
-    is_free: bool = False
+    k: int  # tokens of an equal run
+    gap: int = DEFAULT_GAP  # tokens between equal runs, at most
+    length: int = DEFAULT_PASSAGE  # tokens of a passage, at least
+    share: float = MIN_SHARE  # of its tokens that are in equal runs, at least, from 0 to 1
+    is_free: bool = False  # whether runs are equal whatever the order of their tokens
 
     @property
     def seed(self) -> int:
         """The tokens of a seed."""
-        return min(self.k, _FREE_SEED) if self.is_free else self.k
+        return min(self.k, _FREE_SEED_TOKENS) if self.is_free else self.k
 
     @property
-    def least(self) -> int:
+    def min_length(self) -> int:
         """The fewest tokens of a passage."""
-        return max(self.length, _LEAST_FREE_LENGTH) if self.is_free else self.length
+        return max(self.length, _MIN_FREE_LENGTH) if self.is_free else self.length
 
     @classmethod
     def of(cls, recipe: Recipe) -> "PassageRules":
@@ -71,36 +71,35 @@ class PassageRules:
                 "the profile compares vectors, which have no passages; name one of texts with --profile"
             )
         match, shingle = recipe.match, recipe.shingle
-        k = shingle.k if shingle.scheme in ("word", "char") else _K
+        k = shingle.k if shingle.scheme in ("word", "char") else _DEFAULT_K
         gap = DEFAULT_GAP if match.passage_gap is None else match.passage_gap
         is_free = shingle.order == "free"
-        share = _LEAST_FREE_SHARE if is_free else LEAST_SHARE
+        share = _MIN_FREE_SHARE if is_free else MIN_SHARE
         return cls(k, gap, max(k, match.passage or DEFAULT_PASSAGE), share, is_free)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Part of one text: `start` and `end` in characters, `first_word` and `end_word` in words, ends excluded."""
+    """Part of one text."""
 
-    start: int
-    end: int
+    start: int  # in characters
+    end: int  # in characters, excluded
     first_word: int
-    end_word: int
+    end_word: int  # excluded
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage of two texts. Of its tokens `equal` are in runs that both have, which is `share` of the longer side.
-
-    Half of its fingerprints are each in at most `documents` distinct texts of an index; None if they were not counted.
-    """
+    """A passage of two texts."""
 
     left: Span
     right: Span
-    equal: int
-    share: float
-    documents: int | None = None
+    equal: int  # tokens in runs that both texts have
+    share: float  # `equal` as a share of the tokens of the longer side
+    documents: int | None = (
+        None  # half of its fingerprints are each in at most so many texts; None if not counted
+    )
 
 
 class PassageFinder:
@@ -121,6 +120,8 @@ class PassageFinder:
         tokens = self._tokeniser.tokens(text)
         if not len(self._ignored) or len(tokens) < self.rules.k:
             return tokens
+
+        # A seed may be shorter than a shingle; it is ignored if any shingle that contains it is.
         ignored = are_in(self._ignored, self._shingler.shingles([text]).ids)
         shorter = self.rules.k - self.rules.seed
         seeds = np.zeros(len(ignored) + shorter, np.bool_)
@@ -136,14 +137,18 @@ class PassageFinder:
 def find_passages(left: Tokens, right: Tokens, rules: PassageRules) -> list[Passage]:
     """Return the passages of two texts, ordered as by `rare_first`; texts of fewer than k tokens have none."""
     return rare_first(
-        Passage(_span(left, one, one_end), _span(right, other, other_end), equal, share)
-        for one, one_end, other, other_end, equal, share in _boxes(left, right, rules)
+        Passage(_span(left, i, i_end), _span(right, j, j_end), equal, share)
+        for i, i_end, j, j_end, equal, share in _boxes(left, right, rules)
     )
 
 
 def rare_first(passages: Iterable[Passage]) -> list[Passage]:
-    """Return passages in order: those in the fewest documents first, then the longest, then by their places."""
-    return sorted(passages, key=lambda one: (one.documents or 0, -one.equal, one.left.start, one.right.start))
+    """Return passages in order: in the fewest documents first, then the longest, then by their places."""
+
+    def rank(passage: Passage) -> tuple[int, int, int, int]:
+        return passage.documents or 0, -passage.equal, passage.left.start, passage.right.start
+
+    return sorted(passages, key=rank)
 
 
 def _span(tokens: Tokens, begin: int, end: int) -> Span:
@@ -159,14 +164,18 @@ def _boxes(
     runs = matching_runs(_grams(left, rules, 0), _grams(right, rules, 1))
     if not len(runs):
         return
+
     begins, ends = runs[:, :2], runs[:, :2] + runs[:, 2:] + rules.seed - 1
     groups = _chained(runs, rules.seed + rules.gap)
     low, high, equal, shares = _hulls(groups, begins, ends)
+
+    # Each run of a passage that is not dense enough is a group of its own.
     if (is_thin := shares < rules.share).any():
         of_thin = is_thin[np.unique(groups, return_inverse=True)[1]]
         groups = np.where(of_thin, len(runs) + np.arange(len(runs)), groups)
         low, high, equal, shares = _hulls(groups, begins, ends)
-    kept = ((high - low).min(axis=1) >= rules.least) & (shares >= rules.share)
+
+    kept = ((high - low).min(axis=1) >= rules.min_length) & (shares >= rules.share)
     if not kept.any():
         return
     of_kept = kept[np.unique(groups, return_inverse=True)[1]]
@@ -179,14 +188,15 @@ def _boxes(
 
 
 def _united(groups: Ints, begins: Ints, ends: Ints, rules: PassageRules) -> tuple[Ints, Ints, Ints, Floats]:
-    """Unite groups that overlap in both texts, of words in any order also those near each other; see `_hulls`."""
+    """Unite groups that overlap in both texts, or are near each other if the order of words is free; see `_hulls`."""
     reach = 2 * rules.gap if rules.is_free else 0
     while True:
         low, high, equal, shares = _hulls(groups, begins, ends)
-        if len(low) > _MOST_UNITED:
+        if len(low) > _MAX_UNITED_PASSAGES:
             return low, high, equal, shares
         lengths = np.minimum(high[:, None], high) - np.maximum(low[:, None], low)
-        edges = np.argwhere((lengths > -reach).all(axis=2))  # of each with itself, too
+        # Each is connected with itself, too.
+        edges = np.argwhere((lengths > -reach).all(axis=2))
         label = connected_components(edges + 1)[1]
         if len(np.unique(label)) == len(low):
             return low, high, equal, shares
@@ -196,7 +206,7 @@ def _united(groups: Ints, begins: Ints, ends: Ints, rules: PassageRules) -> tupl
 def _longest(low: Ints, high: Ints) -> Mask:
     """Return which passages are not half covered by a longer one in either text."""
     kept, lengths = np.zeros(len(low), np.bool_), high - low
-    for at in np.argsort(-lengths.sum(axis=1), kind="stable")[:_MOST_UNITED].tolist():
+    for at in np.argsort(-lengths.sum(axis=1), kind="stable")[:_MAX_UNITED_PASSAGES].tolist():
         shared = np.minimum(high[kept], high[at]) - np.maximum(low[kept], low[at])
         kept[at] = not (2 * shared >= lengths[at]).any()
     return kept
@@ -212,12 +222,12 @@ def _hulls(groups: Ints, begins: Ints, ends: Ints) -> tuple[Ints, Ints, Ints, Fl
 
 
 def _grams(tokens: Tokens, rules: PassageRules, side: int) -> Hashes:
-    """Return the id of each run of k tokens; of an ignored one an id that none of the other side has."""
-    found = grams(tokens.ids, rules.seed, is_free=rules.is_free)
+    """Return the id of each run of k tokens; an ignored run has an id that the other side does not have."""
+    ids = grams(tokens.ids, rules.seed, is_free=rules.is_free)
     if tokens.ignored is None:
-        return found
-    alone = fmix64(2 * np.arange(len(found), dtype=np.uint64) + np.uint64(side))
-    return np.where(tokens.ignored, alone, found)
+        return ids
+    unique_ids = fmix64(2 * np.arange(len(ids), dtype=np.uint64) + np.uint64(side))
+    return np.where(tokens.ignored, unique_ids, ids)
 
 
 def matching_runs(left: Hashes, right: Hashes) -> Ints:
@@ -238,37 +248,38 @@ def grams(ids: Hashes, k: int, *, is_free: bool = False) -> Hashes:
     count = max(len(ids) - k + 1, 0)
     if is_free and count:
         return free_ids(ids, np.array([0, len(ids)]), k)[0]
-    found = np.zeros(count, np.uint64)
+    run_ids = np.zeros(count, np.uint64)
     for shift in range(k if count else 0):
-        found = found * _FACTOR + ids[shift : shift + count]
-    return found
+        run_ids = run_ids * _FACTOR + ids[shift : shift + count]
+    return run_ids
 
 
 def _seeds(left: Hashes, right: Hashes) -> tuple[Ints, Ints]:
     """Return the places of equal ids in both arrays, in no order."""
     lefts, left_begins, left_counts = _grouped(left)
     rights, right_begins, right_counts = _grouped(right)
-    _, one, other = np.intersect1d(
+    _, left_groups, right_groups = np.intersect1d(
         left[lefts[left_begins]], right[rights[right_begins]], assume_unique=True, return_indices=True
     )
-    a, b = left_counts[one], right_counts[other]
-    is_many = a * b > MOST_SEEDS
-    pairs = np.where(is_many, np.minimum(a, b), a * b)
+
+    # Of a and b places of an id, all pairs are taken, or only the n-th with the n-th if there are too many.
+    a, b = left_counts[left_groups], right_counts[right_groups]
+    is_limited = a * b > MAX_SEEDS_PER_RUN
+    pairs = np.where(is_limited, np.minimum(a, b), a * b)
     rank = places_of(np.zeros_like(pairs), pairs)
-    width, many = np.repeat(b, pairs), np.repeat(is_many, pairs)
-    left_rank, right_rank = np.where(many, rank, rank // width), np.where(many, rank, rank % width)
+    width, limited = np.repeat(b, pairs), np.repeat(is_limited, pairs)
+    left_rank, right_rank = np.where(limited, rank, rank // width), np.where(limited, rank, rank % width)
     return (
-        lefts[np.repeat(left_begins[one], pairs) + left_rank],
-        rights[np.repeat(right_begins[other], pairs) + right_rank],
+        lefts[np.repeat(left_begins[left_groups], pairs) + left_rank],
+        rights[np.repeat(right_begins[right_groups], pairs) + right_rank],
     )
 
 
 def _grouped(ids: Hashes) -> tuple[Ints, Ints, Ints]:
     """Return the places of ids by id, then ascending, and the begin and the size of the group of each distinct id."""
     order = np.argsort(ids, kind="stable")
-    own = ids[order]
-    begins = np.flatnonzero(are_fresh(own))
-    return order, begins, np.diff(begins, append=len(own))
+    begins = np.flatnonzero(are_fresh(ids[order]))
+    return order, begins, np.diff(begins, append=len(ids))
 
 
 def _chained(runs: Ints, reach: int) -> Ints:
@@ -282,39 +293,46 @@ def _chained(runs: Ints, reach: int) -> Ints:
     for beside in (0, 1):
         # Strips are joined in pairs, (0, 1), (2, 3) and (1, 2), (3, 4), so that neighbours meet once at least.
         order = np.lexsort((runs[:, 0], (strips + beside) // 2))
-        own, group = runs[order], (strips[order] + beside) // 2
-        open_rows = np.arange(len(own))
-        for step in range(1, len(own)):
-            open_rows = open_rows[open_rows + step < len(own)]
+        ordered, group = runs[order], (strips[order] + beside) // 2
+
+        # Compare each run with the next one, then with the one after it, until all later ones are too far away.
+        open_rows = np.arange(len(ordered))
+        for step in range(1, len(ordered)):
+            open_rows = open_rows[open_rows + step < len(ordered)]
             after = open_rows + step
             is_near = (group[after] == group[open_rows]) & (
-                own[after, 0] < own[open_rows, 0] + own[open_rows, 2] + reach
+                ordered[after, 0] < ordered[open_rows, 0] + ordered[open_rows, 2] + reach
             )
             open_rows, after = open_rows[is_near], after[is_near]
             if not len(open_rows):
                 break
-            are = _follow(own[open_rows], own[after], reach) | _follow(own[after], own[open_rows], reach)
-            edges.append(np.stack((order[open_rows[are]], order[after[are]]), axis=1))
-    own_edges = np.arange(1, len(runs) + 1)
-    every = np.concatenate([*edges, np.stack((own_edges, own_edges), axis=1) - 1]) + 1
-    return connected_components(every)[1] - 1
+            earlier, later = ordered[open_rows], ordered[after]
+            are_chained = _follow(earlier, later, reach) | _follow(later, earlier, reach)
+            edges.append(np.stack((order[open_rows[are_chained]], order[after[are_chained]]), axis=1))
+
+    # An edge of each run with itself, so that runs without a chain are components too.
+    loops = np.arange(len(runs))
+    all_edges = np.concatenate([*edges, np.stack((loops, loops), axis=1)]) + 1
+    return connected_components(all_edges)[1] - 1
 
 
-def _follow(one: Ints, other: Ints, reach: int) -> Mask:
-    """Return whether a seed of `other` follows one of `one` in both texts, by `reach` or less, row by row."""
-    apart = other[:, :2] - one[:, :2]
-    least = np.maximum(1 - one[:, 2], 1 - apart.min(axis=1))
-    most = np.minimum(other[:, 2] - 1, reach - apart.max(axis=1))
-    follows: Mask = least <= most
+def _follow(earlier: Ints, later: Ints, reach: int) -> Mask:
+    """Return whether a seed of the later run follows a seed of the earlier one in both texts, by at most `reach`."""
+    apart = later[:, :2] - earlier[:, :2]
+    min_shift = np.maximum(1 - earlier[:, 2], 1 - apart.min(axis=1))
+    max_shift = np.minimum(later[:, 2] - 1, reach - apart.max(axis=1))
+    follows: Mask = min_shift <= max_shift
     return follows
 
 
 def _covered(groups: Ints, begins: Ints, ends: Ints) -> Ints:
     """Return the number of places that the intervals of each group cover, by group."""
     order = np.lexsort((begins, groups))
-    own, begin, end = groups[order], begins[order], ends[order]
-    base = own * (int(ends.max()) + 1)
+    group, begin, end = groups[order], begins[order], ends[order]
+
+    # Each group has a range of numbers of its own, so that the running maximum starts over.
+    base = group * (int(ends.max()) + 1)
     reached = np.maximum.accumulate(base + end)
     before = np.concatenate(([0], reached[:-1]))
     new = np.maximum(reached - np.maximum(before, base + begin), 0)
-    return np.add.reduceat(new, np.flatnonzero(np.diff(own, prepend=-1)))
+    return np.add.reduceat(new, np.flatnonzero(np.diff(group, prepend=-1)))

@@ -1,4 +1,4 @@
-"""Profiles: recipes that are validated as a whole, with bands chosen, and fingerprinted."""
+"""Profiles: resolved recipes, which are validated as a whole, have bands, and have a fingerprint."""
 
 import dataclasses
 import hashlib
@@ -42,19 +42,17 @@ WIDTH_PER_THRESHOLD = 4.25
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A resolved recipe. `bands` x `rows` values of the sketch are used, `unused_rows` are not.
-
-    `amplification` decides which shared bands make a candidate, whether it is given or derived from a minimum;
-    `expected_recall` is the probability that a pair at the threshold satisfies it.
-    """
+    """A resolved recipe; `bands` x `rows` values of the sketch are used."""
 
     recipe: Recipe
     bands: int
     rows: int
-    unused_rows: int
-    expected_recall: float
+    unused_rows: int  # values of the sketch that are not used
+    expected_recall: float  # probability that a pair at the threshold becomes a candidate
     fingerprint: str
-    amplification: Amplification
+    amplification: (
+        Amplification  # which shared bands make a candidate; from the recipe, or its minimum of shared bands
+    )
 
     @property
     def banding(self) -> sketch.Banding:
@@ -80,7 +78,7 @@ class Profile:
         window, around = self.recipe.window, self.recipe.words_around
         if window is not None:
             shingles = range(1, window + 1)
-            return [(float(one + around), run_probability(one, window)) for one in shingles]
+            return [(float(count + around), run_probability(count, window)) for count in shingles]
         similarities = lsh.similarities_around(self.similarity_at_threshold)
         return [(similarity, self.match_probability(similarity)) for similarity in similarities]
 
@@ -94,11 +92,12 @@ class Profile:
 
     @property
     def band_rows(self) -> int:
-        """The band rows of a document; under winnow those expected of a text of 400 shingles."""
-        window, fewest = self.recipe.window, self.recipe.match.min_fingerprints
-        if window is None or fewest is None:
+        """The band rows of a document; under winnow the expected number for a text of 400 shingles."""
+        window, min_fingerprints = self.recipe.window, self.recipe.match.min_fingerprints
+        if window is None or min_fingerprints is None:
             return self.bands
-        return round(float(expected_fingerprints(np.array([_STORY_SHINGLES]), window, fewest)[0]))
+        shingles = np.array([_STORY_SHINGLES])
+        return round(float(expected_fingerprints(shingles, window, min_fingerprints)[0]))
 
 
 def resolve(recipe: Recipe) -> Profile:
@@ -107,28 +106,29 @@ def resolve(recipe: Recipe) -> Profile:
     Raises RecipeError if no banding reaches the recall, for an unknown language, and for an amplification that
     is invalid or does not fit the sketch.
     """
-    given, match = recipe.bands, recipe.match
+    bands, match = recipe.bands, recipe.match
     family = make_family(recipe, "numpy")
     base = _agreement_at_threshold(recipe, family)
     if family.ordered:
         return _resolve_with(recipe, banding(sketch.MAX_BANDS, 1, match.min_shared_bands))
     if match.amplification is not None:
         return _resolve_with(recipe, _fitting(match.amplification, family))
-    if given.recall is not None:
-        review = match.review if given.recall_at == "review" else None
+
+    if bands.recall is not None:
+        review = match.review if bands.recall_at == "review" else None
         chosen = lsh.choose_bands(
             recipe.sketch.k,
             family.collision_probability(review) if review else base,
-            given.recall,
+            bands.recall,
             match.min_shared_bands,
             threshold=review or match.threshold,
             positional=family.positional,
         )
         return _resolve_with(recipe, chosen)
-    if given.rule is not None:
+    if bands.rule is not None:
         return _resolve_with(recipe, _picked_bands(base, recipe))
-    assert given.count is not None and given.rows is not None, "a recipe has both where it has no recall"
-    return _resolve_with(recipe, banding(given.count, given.rows, match.min_shared_bands))
+    assert bands.count is not None and bands.rows is not None, "a recipe has both where it has no recall"
+    return _resolve_with(recipe, banding(bands.count, bands.rows, match.min_shared_bands))
 
 
 def _resolve_with(recipe: Recipe, amplification: Amplification) -> Profile:
@@ -163,6 +163,7 @@ def _picked_bands(base: float, recipe: Recipe) -> Amplification:
         count = lsh.pick_bands(base, k)
     except RecipeError as error:
         raise RecipeError(f"{rule}: {error}") from error
+
     if count > sketch.MAX_BANDS:
         raise RecipeError(
             f"{rule} needs {count} bands at the threshold {recipe.match.threshold:g} for sketch.k = {k}, more than the "
@@ -178,35 +179,36 @@ def _picked_bands(base: float, recipe: Recipe) -> Amplification:
 def _fitting(text: str, family: sketch.Family) -> Amplification:
     """Parse a recipe's amplification. Raises RecipeError if it is invalid or does not fit sketches of this family."""
     try:
-        found = parse(text)
+        amplification = parse(text)
     except RecipeError as error:
         raise RecipeError(f"match.amplification: {error}") from error
-    subject = f"match.amplification {found} uses"
-    if found.functions > family.k:
+
+    subject = f"match.amplification {amplification} uses"
+    if amplification.functions > family.k:
         raise RecipeError(
-            f"{subject} {found.functions:,} values, the sketch has k = {family.k}; raise sketch.k or lower the "
+            f"{subject} {amplification.functions:,} values, the sketch has k = {family.k}; raise sketch.k or lower the "
             "counts"
         )
-    if found.bands > sketch.MAX_BANDS:
+    if amplification.bands > sketch.MAX_BANDS:
         raise RecipeError(
-            f"{subject} {found.bands:,} bands, more than the maximum of {sketch.MAX_BANDS}; put more rows into the "
-            "innermost and, or lower the counts"
+            f"{subject} {amplification.bands:,} bands, more than the maximum of {sketch.MAX_BANDS}; put more rows "
+            "into the innermost and, or lower the counts"
         )
-    if not family.positional and (found.min_shared_bands is None or found.levels[-1].kind == "and"):
+    has_positions = amplification.min_shared_bands is None or amplification.levels[-1].kind == "and"
+    if not family.positional and has_positions:
         raise RecipeError(
-            f"match.amplification is {found}, but bands of {family.name} are single ids in no fixed order; use or(n) "
-            "or at_least(m, n)"
+            f"match.amplification is {amplification}, but bands of {family.name} are single ids in no fixed order; use "
+            "or(n) or at_least(m, n)"
         )
-    return found
+    return amplification
 
 
 def restore(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
     """Return the profile of a generation from its stored recipe and bands.
 
-    The bands are those that it was built with, even if this version would choose others for its recall; keys that it
-    lacks have the values that act as their absence did. One that
-    was made when stopwords = "en" meant the long list keeps it, under its present name. Raises FingerprintError if
-    this code would not make the same sketches from that recipe.
+    The bands stay as they were built, even if this version would choose others for the recall. Keys that the recipe
+    lacks have the values that act as their absence did. A recipe from when stopwords = "en" meant the long list keeps
+    this list, under its present name. Raises FingerprintError if this code would not make the same sketches.
     """
     recipe = from_mapping(with_earlier_values(stored))
     profile = _resolve_with(recipe, _stored_amplification(recipe, bands, rows))

@@ -24,11 +24,15 @@ def share_runs(
 
 def longest_runs(sequences: FeatureSets, left: Ints, right: Ints, backend: str | None = None) -> Ints:
     """Return the length of the longest run of consecutive ids of each of m pairs, given as rows into sequences."""
-    order = [np.argsort(one, kind="stable") for one in sequences]
-    given = Ragged.of(sequences)
-    begins = np.repeat(given.offsets[:-1], np.diff(given.offsets))
+    order = [np.argsort(sequence, kind="stable") for sequence in sequences]
+    ragged = Ragged.of(sequences)
+    begins = np.repeat(ragged.offsets[:-1], np.diff(ragged.offsets))
     places = np.concatenate([np.zeros(0, np.int64), *order]) + begins
-    longest = sketch_kernels(resolve(backend)).longest_runs(given.values, places, given.offsets, left, right)
+    longest = sketch_kernels(resolve(backend)).longest_runs(
+        ragged.values, places, ragged.offsets, left, right
+    )
+
+    # The kernel leaves pairs to the slower function if it would take too long.
     for pair in np.flatnonzero(longest < 0).tolist():
         longest[pair] = longest_run(sequences[left[pair]], sequences[right[pair]])
     return longest
@@ -36,8 +40,10 @@ def longest_runs(sequences: FeatureSets, left: Ints, right: Ints, backend: str |
 
 def longest_run(left: Hashes, right: Hashes) -> int:
     """Return the length of the longest run of consecutive ids that two sequences have in common."""
-    # Exact unless ids repeat so often that not all of their places are paired.
+    # This is exact unless ids repeat so often that not all of their places are paired.
     longest = int(matching_runs(left, right)[:, 2].max(initial=0))
+
+    # Search for a longer one, in growing steps up and then by halves.
     too_long = min(len(left), len(right)) + 1
     step = 1
     while longest + 1 < too_long:

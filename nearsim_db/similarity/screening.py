@@ -1,4 +1,4 @@
-"""Screening, which drops candidates whose sketches rule out a pair, and exact verification of the others."""
+"""Screen candidates, dropping those whose sketches rule out a pair, and verify the others exactly."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,32 +10,28 @@ from numpy.typing import NDArray
 
 from nearsim_db.records import Evidence
 from nearsim_db.similarity.arrays import Floats, Ints, Mask
-from nearsim_db.similarity.batches import Columns, Signatures
+from nearsim_db.similarity.batches import ColumnBatch, Signatures
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.recipe.sections import MatchRules
 
-_BYTES_AT_ONCE = 1 << 24  # of sketches on each side: 32,768 pairs of 128 positions of 4 bytes
-_STANDARD_ERRORS = (
-    5  # with k = 128 this loses one pair in a million at the threshold 0.7, 3 in 10,000 at 0.99
-)
+# On each side: 32,768 pairs of 128 positions of 4 bytes.
+_SKETCH_BYTES_AT_ONCE = 1 << 24
+# With k = 128 this loses one pair in a million at the threshold 0.7, 3 in 10,000 at 0.99.
+_MAX_STANDARD_ERRORS = 5
 _NOTHING: tuple[None, None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Screened(Columns):
-    """Candidates that passed screening, all fields of length m.
+class Screened(ColumnBatch):
+    """m candidates that passed screening."""
 
-    `left` and `right` are rows into the signatures, `shared_bands` int64; `sketch_scores` counts agreeing and
-    compared sketch positions. `candidates` is the number of candidates that were screened.
-    """
-
-    left: Ints
+    left: Ints  # rows into the signatures
     right: Ints
     shared_bands: Ints
-    sketch_scores: Scores
-    candidates: int
+    sketch_scores: Scores  # agreeing and compared positions of sketches
+    candidates: int  # number of candidates that were screened
 
     @property
     def estimate(self) -> Floats:
@@ -45,14 +41,11 @@ class Screened(Columns):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPairs(Screened):
-    """Pairs of heads by doc_id, left < right, with their scores and the feature digests that were compared.
-
-    Those `in_review`, a mask, are below the threshold, for a person to look at.
-    """
+    """Pairs of heads by doc_id, left < right."""
 
     scores: Scores
-    in_review: Mask
-    left_digests: Sequence[UUID]
+    in_review: Mask  # pairs below the threshold, for a person to look at
+    left_digests: Sequence[UUID]  # of the features that were compared
     right_digests: Sequence[UUID]
 
     def evidence(self, *, is_exact: bool) -> Iterator[Evidence]:
@@ -100,7 +93,7 @@ def screen(
     if count_late and _counts_late(encoder):
         none = np.zeros(len(left), np.int64)
         return Screened(left, right, none, Scores(none.astype(float)), len(left))
-    step = max(1, _BYTES_AT_ONCE // max(1, signatures.sketches[:1].nbytes))
+    step = max(1, _SKETCH_BYTES_AT_ONCE // max(1, signatures.sketches[:1].nbytes))
     parts = [
         _screen(encoder, signatures, left[at : at + step], right[at : at + step], review)
         for at in range(0, max(1, len(left)), step)
@@ -117,18 +110,18 @@ def _counts_late(encoder: Encoder) -> bool:
 
 def _screen(encoder: Encoder, signatures: Signatures, left: Ints, right: Ints, review: bool) -> Screened:
     match, family, metric = encoder.profile.recipe.match, encoder.family, encoder.metric
-    found, enough = encoder.match_rows(signatures.sketches, left, right)
+    counts, enough = encoder.match_rows(signatures.sketches, left, right)
     candidates, kept = int(np.count_nonzero(enough)), enough
     if encoder.is_exact and match.passage_words is None:
-        least = metric.similarity_at_threshold(_least(match, review))
-        kept = enough & (family.may_reach(found, least, _STANDARD_ERRORS) | are_certain(match, found.shared))
-    guess = encoder.scores_of(found.agreeing[kept], found.compared[kept])
-    screened = Screened(left[kept], right[kept], found.shared[kept], guess, candidates)
-    return (
-        screened
-        if encoder.is_exact
-        else screened.take(are_pairs(encoder, guess, screened.shared_bands, review=review))
-    )
+        similarity = metric.similarity_at_threshold(_threshold(match, review))
+        may_reach = family.may_reach(counts, similarity, _MAX_STANDARD_ERRORS)
+        kept = enough & (may_reach | are_certain(match, counts.shared))
+
+    estimate = encoder.scores_of(counts.agreeing[kept], counts.compared[kept])
+    screened = Screened(left[kept], right[kept], counts.shared[kept], estimate, candidates)
+    if encoder.is_exact:
+        return screened
+    return screened.take(are_pairs(encoder, estimate, screened.shared_bands, review=review))
 
 
 def are_pairs(encoder: Encoder, scores: Scores, shared_bands: Ints, *, review: bool = False) -> Mask:
@@ -137,11 +130,11 @@ def are_pairs(encoder: Encoder, scores: Scores, shared_bands: Ints, *, review: b
     With `review` also those that are only to be reviewed.
     """
     match = encoder.profile.recipe.match
-    found = encoder.metric.reaches(scores, _least(match, review)) | are_certain(match, shared_bands)
-    return found if scores.by_passage is None else found | scores.by_passage
+    pairs = encoder.metric.reaches(scores, _threshold(match, review)) | are_certain(match, shared_bands)
+    return pairs if scores.by_passage is None else pairs | scores.by_passage
 
 
-def _least(match: MatchRules, review: bool) -> float:
+def _threshold(match: MatchRules, review: bool) -> float:
     """Return the threshold, or with `review` where pairs to be reviewed begin, if the recipe has them."""
     return (review and match.review) or match.threshold
 
@@ -167,22 +160,27 @@ def verify(
 
     `read` returns the features of rows; candidates for which it has none are left out. With `review` also the pairs to
     be reviewed are returned; `screen` must have kept them. With `passages` the scores have the longest
-    one of each pair. With `signatures` the bands are counted that `screen` has left to be counted late.
+    passage of each pair. With `signatures` the bands are counted that `screen` has left to be counted late.
     """
     if not encoder.is_exact:
         return screened, screened.sketch_scores
     match = encoder.profile.recipe.match
+
+    # Leave out candidates whose features cannot be read.
     used = np.union1d(screened.left, screened.right).tolist()
-    found = read(used)
-    rows = np.array([row for row in used if row in found], np.int64)
+    features_by_row = read(used)
+    rows = np.array([row for row in used if row in features_by_row], np.int64)
     if len(rows) < len(used):
         screened = screened.take(np.isin(screened.left, rows) & np.isin(screened.right, rows))
-    features, left, right = _rows_of(screened, found)
-    close = encoder.may_be_pairs(features, left, right, _least(match, review))
-    close |= are_certain(match, screened.shared_bands)
-    if not close.all():
-        screened = screened.take(close)
-        features, left, right = _rows_of(screened, found)
+
+    # Rule out pairs cheaply before they are compared.
+    features, left, right = _rows_of(screened, features_by_row)
+    may_be_pairs = encoder.may_be_pairs(features, left, right, _threshold(match, review))
+    may_be_pairs |= are_certain(match, screened.shared_bands)
+    if not may_be_pairs.all():
+        screened = screened.take(may_be_pairs)
+        features, left, right = _rows_of(screened, features_by_row)
+
     scores = encoder.compare(features, left, right)
     kept = are_pairs(encoder, scores, screened.shared_bands, review=review)
     scores = scores.take(kept)
@@ -191,20 +189,23 @@ def verify(
     screened = screened.take(kept)
     if signatures is None or not _counts_late(encoder):
         return screened, scores
+
     counts, enough = encoder.match_rows(signatures.sketches, screened.left, screened.right)
-    guess = encoder.scores_of(counts.agreeing, counts.compared)
-    counted = replace(screened, shared_bands=counts.shared, sketch_scores=guess)
+    estimate = encoder.scores_of(counts.agreeing, counts.compared)
+    counted = replace(screened, shared_bands=counts.shared, sketch_scores=estimate)
     return counted.take(enough), scores.take(enough)
 
 
-def _rows_of(screened: Screened, found: Mapping[int, NDArray[Any]]) -> tuple[list[NDArray[Any]], Ints, Ints]:
+def _rows_of(
+    screened: Screened, features_by_row: Mapping[int, NDArray[Any]]
+) -> tuple[list[NDArray[Any]], Ints, Ints]:
     """Return the features of the documents of candidates, and the rows of both ends of each among them."""
     used = np.union1d(screened.left, screened.right)
-    features = [found[row] for row in used.tolist()]
+    features = [features_by_row[row] for row in used.tolist()]
     return features, used.searchsorted(screened.left), used.searchsorted(screened.right)
 
 
-# What an entry takes besides the content of its array, measured with tracemalloc.
+# Memory of an entry besides the content of its array, measured with tracemalloc.
 ENTRY_BYTES = 375
 
 
@@ -220,7 +221,7 @@ class FeatureCache:
     def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
         """Return the features of several documents, None for those not cached under their digest."""
         entries = [entry or _NOTHING for entry in self._entries.get_many(doc_ids)]
-        # The same object in most cases; to compare two takes longer than the rest.
+        # Mostly both are the same object; comparing two objects takes longer than the rest.
         return [
             features if stored is digest or stored == digest else None
             for (stored, features), digest in zip(entries, digests, strict=True)

@@ -88,8 +88,8 @@ def test_ids_are_left_out_in_order(texts: list[list[int]], ignored: set[int]) ->
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common_shingles, "_MOST_COUNTED", 1_000)
-    monkeypatch.setattr(common_shingles, "_LEAST_MERGED", 50)
+    monkeypatch.setattr(common_shingles, "_MAX_COUNTED_IDS", 1_000)
+    monkeypatch.setattr(common_shingles, "_MIN_MERGED_IDS", 50)
     counter = ShingleCounts()
     for at in range(300):
         counter.add([np.array([7, *range(1_000 * (at + 1), 1_000 * (at + 1) + 100)], np.uint64)])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nearsim_db.similarity.arrays import Ragged
-from nearsim_db.similarity.nearest import KEYS, LINKS, NearestJoin, Neighbours, Weights
+from nearsim_db.similarity.nearest import MAX_KEYS, MAX_LINKS, NearestJoin, NearestPairs, Weights
 
 Sets = list[frozenset[int]]
 
@@ -54,7 +54,7 @@ def brute_force(
 
 
 def random_sets(rng: random.Random, count: int, vocabulary: int = 60) -> Sets:
-    return [frozenset(rng.sample(range(vocabulary), rng.randint(0, KEYS // 2))) for _ in range(count)]
+    return [frozenset(rng.sample(range(vocabulary), rng.randint(0, MAX_KEYS // 2))) for _ in range(count)]
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
@@ -79,7 +79,7 @@ def test_the_nearest_are_those_of_brute_force(
         agreeing=given if rule == "agreeing" else None,
         backend=backend,
     )
-    found = Neighbours.joined(list(join.search(4, 0.1)))
+    found = NearestPairs.joined(list(join.search(4, 0.1)))
     rows = list(zip(found.query.tolist(), found.target.tolist(), strict=True))
     expected = brute_force(queries, targets, 4, 0.1, weights, labels, rule)
     by_query = {query: [one for one in expected if one[0] == query] for query, _, _ in expected}
@@ -95,7 +95,7 @@ def test_the_nearest_are_those_of_brute_force(
 
 def test_mutual_neighbours_are_nearest_of_each_other() -> None:
     sets = random_sets(random.Random(5), 60)
-    found = Neighbours.joined(list(NearestJoin(ragged(sets), None).search(2, 0.0)))
+    found = NearestPairs.joined(list(NearestJoin(ragged(sets), None).search(2, 0.0)))
     pairs = set(zip(found.query.tolist(), found.target.tolist(), strict=True))
     kept = found.mutual(found)
     assert set(zip(kept.query.tolist(), kept.target.tolist(), strict=True)) == {
@@ -104,7 +104,7 @@ def test_mutual_neighbours_are_nearest_of_each_other() -> None:
 
 
 def test_clear_neighbours_are_more_similar_than_the_next_one() -> None:
-    found = Neighbours.joined(
+    found = NearestPairs.joined(
         list(NearestJoin(ragged(random_sets(random.Random(6), 80)), None).search(3, 0.0))
     )
     near: dict[int, list[tuple[int, float]]] = {}
@@ -124,9 +124,9 @@ def test_clear_neighbours_are_more_similar_than_the_next_one() -> None:
 
 
 def test_documents_of_common_features_only_are_counted() -> None:
-    same = [frozenset({1, 2})] * (LINKS + 50)
+    same = [frozenset({1, 2})] * (MAX_LINKS + 50)
     join = NearestJoin(ragged(same), None)
-    found = Neighbours.joined(list(join.search(3, 0.2)))
+    found = NearestPairs.joined(list(join.search(3, 0.2)))
     assert join.left_out == len(same)
     assert len(found.query) == 3 * len(same) and found.similarity.tolist() == pytest.approx(
         [1.0] * len(found.query)

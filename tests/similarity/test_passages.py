@@ -127,12 +127,12 @@ def alike(draw: st.DrawFn) -> tuple[list[int], list[int]]:
 def test_passages_are_the_connected_seeds(
     texts: tuple[list[int], list[int]], k: int, gap: int, is_free: bool
 ) -> None:
-    most, passages.MOST_SEEDS = passages.MOST_SEEDS, 10**6
+    most, passages.MAX_SEEDS_PER_RUN = passages.MAX_SEEDS_PER_RUN, 10**6
     try:
         rules = PassageRules(k, gap, 0, 0, is_free)
         assert boxes(*texts, rules) == oracle(*texts, k, gap, is_free=is_free)
     finally:
-        passages.MOST_SEEDS = most
+        passages.MAX_SEEDS_PER_RUN = most
 
 
 def test_short_and_thin_passages_are_left_out() -> None:

@@ -55,7 +55,7 @@ def test_frequencies_are_of_the_most_frequent_features_of_distinct_texts(
     counts = Counter(feature for one in distinct for feature in one)
     kept = sorted((-count, feature) for feature, count in counts.items() if count > 1)[:most]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(common_shingles, "MOST_FREQUENT", most)
+        patch.setattr(common_shingles, "MAX_FREQUENT_FEATURES", most)
         found = Frequencies.of([[np.array(sorted(one), np.uint64)] for one in sets])
     assert dict(zip(found.ids.tolist(), found.counts.tolist(), strict=True)) == {
         feature: -count for count, feature in kept

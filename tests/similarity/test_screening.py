@@ -102,7 +102,7 @@ def test_bands_that_satisfy_an_amplification() -> None:
 
 def test_large_sketches_are_screened_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
-    monkeypatch.setattr("nearsim_db.similarity.screening._BYTES_AT_ONCE", 7 * 4 * K)
+    monkeypatch.setattr("nearsim_db.similarity.screening._SKETCH_BYTES_AT_ONCE", 7 * 4 * K)
     parts = screened(EVERY_AGREEMENT, match={"threshold": 0.5})
     for name in ("left", "right", "shared_bands", "estimate"):
         assert getattr(parts, name).tolist() == getattr(whole, name).tolist()

@@ -7,7 +7,7 @@ import numpy as np
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Floats, Ints, Mask
-from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.batches import ColumnBatch
 from nearsim_db.similarity.clustering import NO_EDGES
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import unpacked_ids
@@ -18,7 +18,7 @@ _ROWS_PER_FETCH = 400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ties(Columns):
+class Ties(ColumnBatch):
     """Ties between documents: int64 of (n, 2). A tie that was read from both ends occurs twice.
 
     If numbers must be equal, the first twin with each number takes the place of the head.
@@ -44,7 +44,7 @@ NO_TIES = Ties(NO_EDGES, NO_EDGES, NO_EDGES)
 
 
 @dataclass(frozen=True, slots=True)
-class Members(Columns):
+class Members(ColumnBatch):
     """Members of clusters, sorted by doc_id."""
 
     doc_ids: Ints  # int64 of n

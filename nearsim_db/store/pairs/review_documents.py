@@ -8,7 +8,7 @@ import numpy as np
 
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Floats, Ints
-from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.batches import ColumnBatch
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 
@@ -61,7 +61,7 @@ _TIE = np.dtype([("left", ">i8"), ("right", ">i8"), ("similarity", ">f8"), ("kin
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterTies(Columns):
+class ClusterTies(ColumnBatch):
     """The ties of a cluster, the strongest first, in arrays, as 1,000 documents may have half a million ties."""
 
     left: Ints

@@ -9,7 +9,7 @@ import numpy as np
 from psycopg import sql
 
 from nearsim_db.similarity.arrays import Ints, Keys, Ragged, are_fresh, flat, lengths
-from nearsim_db.similarity.batches import Columns
+from nearsim_db.similarity.batches import ColumnBatch
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
 from nearsim_db.store.driver.statements import GenerationStatements, Mode, Result, statement
@@ -28,7 +28,7 @@ BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left
 
 
 @dataclass(frozen=True, slots=True)
-class FullBuckets(Columns):
+class FullBuckets(ColumnBatch):
     """Buckets over the limit, sorted by hash, each with its last anchor: int64 of n."""
 
     hashes: Ints
@@ -40,7 +40,7 @@ class FullBuckets(Columns):
 
 
 @dataclass(frozen=True, slots=True)
-class Links(Columns):
+class Links(ColumnBatch):
     """Pairs of heads that share a bucket in which the left one is an anchor: int64 of m."""
 
     buckets: Ints  # bucket hashes
