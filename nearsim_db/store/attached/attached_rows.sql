@@ -1,16 +1,16 @@
 -- name: select_rows_by_id
--- Part of upsert_source_documents: rows of some ids, probed one by one (LIMIT prevents a join). Relies on the table's
--- key. Two ids may be spellings of one key.
-SELECT DISTINCT ON (found.external_id) found.*, CAST(0 AS bigint) AS place
+-- Part of upsert_source_documents: rows of some ids, probed one by one (LIMIT prevents a join of all rows). Two ids may be
+-- spellings of the same key. Relies on the table's key.
+SELECT DISTINCT ON (source_row.external_id) source_row.*, CAST(0 AS bigint) AS place
 FROM unnest(CAST(%(ids)s AS text[])) AS attached (external_id)
-CROSS JOIN LATERAL (SELECT {fields}, {value} AS value FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1) AS found
-ORDER BY found.external_id
+CROSS JOIN LATERAL (SELECT {fields}, {value} AS value FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1) AS source_row
+ORDER BY source_row.external_id
 
 -- name: delete_orphans
--- Delete changed documents that have no row in the attached table, or one with another value than the collection's. Relies
--- on document_external_id_key and on the table's key, probed once per document (OFFSET prevents a join).
+-- Delete changed documents without a row in the attached table, or with a row that has another value than the collection's.
+-- Relies on document_external_id_key and on the table's key, probed once per document (OFFSET prevents a join of all rows).
 DELETE FROM nearsim.document AS attached
-USING unnest(CAST(%(ids)s AS text[]), CAST(%(had)s AS text[])) AS changed (external_id, value)
+USING unnest(CAST(%(ids)s AS text[]), CAST(%(former_values)s AS text[])) AS changed (external_id, value)
     JOIN unnest(CAST(%(collection_ids)s AS integer[]), CAST(%(values)s AS text[])) AS part (collection_id, value) USING (value)
 WHERE attached.collection_id = part.collection_id AND attached.external_id = changed.external_id
     AND NOT EXISTS (
@@ -19,20 +19,20 @@ WHERE attached.collection_id = part.collection_id AND attached.external_id = cha
             AND {value} = part.value OFFSET 0)
 
 -- name: find_slice
--- First id of a table's next slice: so many rows after an id, or after the first. Relies on the table's key.
+-- First id of a table's next slice: the id `amount` rows after an id, or after the first one. Relies on the table's key.
 SELECT CAST(source.{id} AS text) FROM {relation} AS source WHERE {from_here}
 ORDER BY source.{id} LIMIT 1 OFFSET %(amount)s
 
 -- name: select_rows_in_slice
--- Part of upsert_source_documents: a slice of the table in id order. Relies on its key.
+-- Part of upsert_source_documents: a slice of the table in the order of ids. Relies on the table's key.
 SELECT {fields}, {value} AS value, row_number() OVER (ORDER BY source.{id}) AS place
 FROM {relation} AS source WHERE {from_here}
 ORDER BY source.{id} LIMIT %(amount)s
 
 -- name: upsert_source_documents
--- Upsert documents from rows of the attached table where they differ, in the collections of their values; returns how many
--- were inserted and updated, and the number of rows. Documents of a collection are written together.
--- Relies on document_external_id_key.
+-- Insert documents from rows of the attached table, and update documents that differ, in the collections of the rows' values.
+-- Returns the numbers of documents inserted and updated, and of rows. Documents of a collection are written together. Relies on
+-- document_external_id_key.
 WITH source_row AS MATERIALIZED (
     {rows}
 ), differing AS (
@@ -58,9 +58,9 @@ WITH source_row AS MATERIALIZED (
 SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE NOT is_new), (SELECT count(*) FROM source_row) FROM written
 
 -- name: delete_orphans_in_slice
--- Delete documents of a slice that have no row in the attached table, or one with another value; returns the collection
--- and the doc_id of the last document of the slice, their number and the number deleted. Relies on
--- document_collection_doc and on the table's key, probed once per document (OFFSET prevents a join).
+-- Delete documents of a slice without a row in the attached table, or with a row that has another value. Returns collection and
+-- doc_id of the last document of the slice, the number of its documents, and the number deleted. Relies on
+-- document_collection_doc and on the table's key, probed once per document (OFFSET prevents a join of all rows).
 WITH part AS (
     SELECT * FROM unnest(CAST(%(collection_ids)s AS integer[]), CAST(%(values)s AS text[])) AS part (collection_id, value)
     WHERE collection_id >= %(collection_id)s ORDER BY collection_id
@@ -85,16 +85,15 @@ SELECT (array_agg(collection_id ORDER BY collection_id DESC, doc_id DESC))[1],
 FROM attached
 
 -- name: count_unusable_rows
--- Rows that cannot become documents because their id is NULL, empty or too long, by the value of the collection field.
--- Reads the whole table, without texts.
+-- Number of rows that cannot become documents as their id is NULL, empty or too long, by value of the collection field. Reads
+-- the whole table, without texts.
 SELECT {value} AS value, count(*) FROM {relation} AS source
 WHERE source.{id} IS NULL OR octet_length(CAST(source.{id} AS text)) NOT BETWEEN 1 AND 1024
 GROUP BY 1
 
 -- name: copy_texts
--- Copy texts of a slice of a collection's documents from the attached table into the documents; documents without a
--- row are deleted. Returns the last document of the slice, and their number. Relies on document_collection_doc and on
--- the table's key.
+-- Copy the texts of a slice of a collection's documents from the attached table, and delete documents without a row. Returns
+-- the last doc_id of the slice, and the number of its documents. Relies on document_collection_doc and on the table's key.
 WITH attached AS MATERIALIZED (
     SELECT doc_id, external_id FROM nearsim.document WHERE collection_id = %(collection_id)s AND doc_id > %(after)s
     ORDER BY doc_id LIMIT %(amount)s
@@ -113,39 +112,39 @@ WITH attached AS MATERIALIZED (
 SELECT max(doc_id), count(*) FROM attached
 
 -- name: read_source_bodies
--- Texts of documents whose bodies are in the attached table. Relies on document_pkey and on the table's key, probed once
--- per document (LIMIT prevents a join).
-SELECT attached.doc_id, found.body FROM nearsim.document AS attached
-CROSS JOIN LATERAL (SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1) AS found
+-- Texts of documents from the attached table. Relies on document_pkey and on the table's key, probed once per document (LIMIT
+-- prevents a join of all rows).
+SELECT attached.doc_id, source_row.body FROM nearsim.document AS attached
+CROSS JOIN LATERAL (SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1) AS source_row
 WHERE attached.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: find_existing_ids
--- Which ids have a row in the attached table. Relies on its key.
+-- The ids, of some, that have a row in the attached table. Relies on the table's key.
 SELECT attached.external_id FROM unnest(CAST(%(ids)s AS text[])) AS attached (external_id)
 WHERE EXISTS (SELECT FROM {relation} AS source WHERE source.{id} = {key} OFFSET 0)
 
 -- name: find_values
--- The values of a field in rows of some ids, as text, each once; those that name no collection are left out. Relies on the
--- table's key, probed once per id (LIMIT prevents a join).
-SELECT DISTINCT found.value
+-- The values of a field in rows of some ids, as text, each once, without values that cannot name a collection. Relies on the
+-- table's key, probed once per id (LIMIT prevents a join of all rows).
+SELECT DISTINCT source_row.value
 FROM unnest(CAST(%(ids)s AS text[])) AS attached (external_id)
 CROSS JOIN LATERAL (
     SELECT CAST(source.{field} AS text) COLLATE "C" AS value FROM {whole} AS source WHERE source.{id} = {key} LIMIT 1
-) AS found
-WHERE octet_length(found.value) BETWEEN 1 AND 1024
+) AS source_row
+WHERE octet_length(source_row.value) BETWEEN 1 AND 1024
 
 -- name: find_new_values
--- The values of a field that have no collection yet, as text; those that name no collection are left out. Reads the whole
+-- The values of a field that have no collection yet, as text, without values that cannot name a collection. Reads the whole
 -- table, without texts.
-SELECT value FROM (SELECT DISTINCT CAST(source.{field} AS text) COLLATE "C" AS value FROM {whole} AS source) AS found
+SELECT value FROM (SELECT DISTINCT CAST(source.{field} AS text) COLLATE "C" AS value FROM {whole} AS source) AS field
 WHERE octet_length(value) BETWEEN 1 AND 1024 AND NOT EXISTS (
     SELECT FROM nearsim_index.attachment WHERE parent_id = %(collection_id)s AND collection_value = value)
 ORDER BY value
 
 -- name: read_source_documents
--- read_documents for an attached table: texts from the table, and whether a text differs from the revision's digest.
--- Document and text come from one snapshot. Relies on document_pkey and on the table's key, probed once per document
--- (LIMIT prevents a join).
+-- As read_documents, for an attached table: texts from the table, and whether a text differs from the digest of the revision.
+-- Document and text are of one snapshot. Relies on document_pkey and on the table's key, probed once per document (LIMIT
+-- prevents a join of all rows).
 SELECT {source_document}
 FROM nearsim.document AS attached
 {with_source_row}
@@ -153,9 +152,9 @@ WHERE attached.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND attached.collecti
 ORDER BY attached.doc_id
 
 -- name: read_unsigned_source_documents
--- read_unsigned_documents for an attached table, limited to the first documents: texts from the table, and whether a text
--- differs from the revision's digest. Relies on document_collection_doc and on the table's key, probed once per
--- document (LIMIT prevents a join).
+-- As read_unsigned_documents, for the first documents of an attached table: texts from the table, and whether a text differs
+-- from the digest of the revision. Relies on document_collection_doc and on the table's key, probed once per document (LIMIT
+-- prevents a join of all rows).
 SELECT {source_document}
 FROM (
     SELECT doc_id, revision, title, body, body_digest, external_id FROM nearsim.document

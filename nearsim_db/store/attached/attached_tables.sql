@@ -1,6 +1,6 @@
 -- name: list_attachments
--- Attached tables of one collection, or of all that have triggers or are not followed; the name is NULL if the table was
--- dropped. Relies on attachment_pkey.
+-- The attachment of one collection, or all attachments with triggers or with a trouble (with `of_values` all). The name of the
+-- table is NULL if it was dropped. Relies on attachment_pkey.
 SELECT collection_id, collection.name, CAST(CAST(relation AS oid) AS bigint),
     (SELECT quote_ident(nspname) || '.' || quote_ident(relname)
     FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
@@ -15,8 +15,8 @@ WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL
 ORDER BY collection.name
 
 -- name: count_lost_texts
--- Collections whose documents have their texts in an attached table, but are attached to none, with the number of such
--- documents: of one collection or of all. An attached collection has no others, so its first document decides. Relies on
+-- Collections that are attached to no table, though their documents have their texts in one, with the number of such
+-- documents; one collection or all. A collection has only such documents or none, so its first document decides. Relies on
 -- document_collection_doc.
 SELECT collection_id, name, (
     SELECT count(*) FROM nearsim.document WHERE document.collection_id = collection.collection_id AND body_digest IS NOT NULL)
@@ -41,7 +41,7 @@ ON CONFLICT (collection_id) DO UPDATE SET
     wanted_at = clock_timestamp(), trouble = NULL, troubled_at = NULL
 
 -- name: create_source_triggers
--- Triggers of an attached table. ALWAYS: they also fire when replication applies changes.
+-- Create the triggers of an attached table. ALWAYS, so that they also fire when replication applies changes.
 CREATE OR REPLACE TRIGGER {rows} AFTER INSERT OR UPDATE OR DELETE ON {relation}
     FOR EACH ROW EXECUTE FUNCTION nearsim.capture_source({arguments});
 CREATE OR REPLACE TRIGGER {truncate} AFTER TRUNCATE ON {relation}
@@ -49,24 +49,24 @@ CREATE OR REPLACE TRIGGER {truncate} AFTER TRUNCATE ON {relation}
 ALTER TABLE {relation} ENABLE ALWAYS TRIGGER {rows}, ENABLE ALWAYS TRIGGER {truncate}
 
 -- name: drop_source_triggers
--- Remove the triggers from a table that was attached.
+-- Drop the triggers from a table that was attached.
 DROP TRIGGER IF EXISTS {rows} ON {relation};
 DROP TRIGGER IF EXISTS {truncate} ON {relation}
 
 -- name: set_detaching
--- Stop reading changes of an attached table. Relies on attachment_pkey.
+-- Stop reading changes of an attached table, also for the collections of its values. Relies on attachment_pkey.
 UPDATE nearsim_index.attachment SET detaching = true
 WHERE collection_id = %(collection_id)s OR parent_id = %(collection_id)s
 
 -- name: list_of_values
--- The collections of the values of a field, by value: of these values or of all. Relies on attachment_value_key.
+-- The collections of some values of a field, or of all values, by value. Relies on attachment_value_key.
 SELECT collection_value, collection_id, name FROM nearsim_index.attachment JOIN nearsim.collection USING (collection_id)
 WHERE parent_id = %(parent_id)s
     AND (collection_value = ANY(CAST(%(values)s AS text[])) OR CAST(%(values)s AS text[]) IS NULL)
 ORDER BY collection_value
 
 -- name: measure_texts
--- Number of a collection's documents, up to a limit, and of the characters of their texts in an attached table. Relies on
+-- Number of a collection's documents, up to a limit, and number of characters of their texts in an attached table. Relies on
 -- document_collection_doc.
 SELECT count(*), coalesce(sum(body_length), 0)
 FROM (SELECT body_length FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT %(limit)s) AS document
@@ -76,7 +76,7 @@ FROM (SELECT body_length FROM nearsim.document WHERE collection_id = %(collectio
 DELETE FROM nearsim.document WHERE collection_id = %(collection_id)s AND body_digest IS NOT NULL
 
 -- name: delete_attachment
--- Delete an attachment and the source changes captured for it. Relies on attachment_pkey.
+-- Delete an attachment and the changes of rows captured for it. Relies on attachment_pkey.
 WITH deleted AS (
     DELETE FROM nearsim.change WHERE collection_id = %(collection_id)s AND doc_id IS NULL
 )
@@ -87,8 +87,8 @@ DELETE FROM nearsim_index.attachment WHERE collection_id = %(collection_id)s
 SELECT DISTINCT collection_id FROM nearsim.change WHERE doc_id IS NULL AND collection_id IS NOT NULL ORDER BY 1
 
 -- name: take_source_changes
--- Take captured changes of one collection's source rows; NULL stands for the whole table. Reads nearsim.change up to
--- the last one taken.
+-- Take captured changes of one collection's source rows; a NULL id stands for the whole table. Reads nearsim.change up to the
+-- last change taken.
 DELETE FROM nearsim.change WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM nearsim.change WHERE collection_id = %(collection_id)s AND doc_id IS NULL
     LIMIT %(batch)s FOR UPDATE SKIP LOCKED))
@@ -102,8 +102,8 @@ FROM nearsim.document JOIN nearsim_index.attachment USING (collection_id)
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND body_digest IS NOT NULL
 
 -- name: invalidate_texts
--- Invalidate documents whose text in the attached table differs from the recorded digest: a digest that no text has
--- forces a new revision at the next comparison, which is queued. Relies on document_pkey.
+-- Invalidate documents whose text in the attached table differs from the recorded digest: stores a digest that no text has, so
+-- that the next comparison, which is queued, gives a new revision. Relies on document_pkey.
 WITH invalidated AS (
     UPDATE nearsim.document SET body_digest = '00000000-0000-0000-0000-000000000000'
     WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
@@ -115,22 +115,22 @@ SELECT coalesce(parent_id, collection_id), external_id, collection_value
 FROM invalidated JOIN nearsim_index.attachment USING (collection_id)
 
 -- name: request_sweep
--- Request a sweep of the whole table, of all collections that have its rows. A sweep that began earlier does not satisfy
--- the request. Relies on attachment_pkey and attachment_value_key.
+-- Request a sweep of the whole table, for all collections that have its rows. A sweep that began earlier does not satisfy the
+-- request. Relies on attachment_pkey and attachment_value_key.
 UPDATE nearsim_index.attachment SET wanted_at = clock_timestamp()
 WHERE collection_id = %(collection_id)s OR parent_id = %(collection_id)s
 
 -- name: record_trouble
--- Record why a table is not followed, since when, and request a sweep for what is missed until then. Relies on
+-- Record why and since when a table is not followed, and request a sweep for the changes that are missed. Relies on
 -- attachment_pkey.
 UPDATE nearsim_index.attachment SET trouble = %(trouble)s, troubled_at = coalesce(troubled_at, clock_timestamp()),
     wanted_at = clock_timestamp()
 WHERE collection_id = %(collection_id)s
 
 -- name: find_due_sweeps
--- Tables due for a sweep: requested, not swept for an hour, or in trouble and not tried for a minute; the last two also
--- not for fifty times a sweep's duration. Those whose sweep includes the collections of values come first. Reads the
--- whole table, one row per collection.
+-- Tables due for a sweep: a sweep was requested; or the last one was an hour ago; or the table has a trouble and the last try
+-- was a minute ago. The last two wait at least for fifty times a sweep's duration. Tables whose sweep includes the collections
+-- of values come first. Reads the whole table, one row per collection.
 SELECT collection_id FROM nearsim_index.attachment
 WHERE NOT detaching AND (collection_id = %(collection_id)s OR %(collection_id)s IS NULL)
     AND CASE WHEN trouble IS NOT NULL
@@ -140,8 +140,8 @@ WHERE NOT detaching AND (collection_id = %(collection_id)s OR %(collection_id)s 
 ORDER BY parent_id IS NOT NULL, collection_id
 
 -- name: finish_sweep
--- Record a finished sweep of some collections by the moment it began, and request another of the one that was swept with
--- its values if changes are not captured. Relies on attachment_pkey.
+-- Record a finished sweep of some collections by the moment it began. If changes are not captured, request another sweep of the
+-- collection that has the triggers. Relies on attachment_pkey.
 UPDATE nearsim_index.attachment SET swept_at = %(began)s, unusable = part.unusable, trouble = part.trouble,
     troubled_at = CASE WHEN part.trouble IS NOT NULL THEN coalesce(troubled_at, clock_timestamp()) END,
     wanted_at = CASE WHEN part.trouble IS NULL THEN wanted_at ELSE clock_timestamp() END,
@@ -153,8 +153,8 @@ FROM (
 WHERE attachment.collection_id = part.collection_id
 
 -- name: find_silent_triggers
--- Triggers of a collection's table that are missing or disabled. A partition has the row trigger of its table; so should
--- a table that inherits from it, but has not. Catalog only.
+-- Triggers of a collection's table that are missing or disabled. A partition has the row trigger of its table; a table that
+-- inherits from it should have one, but has none. Catalog only.
 WITH RECURSIVE attached AS (
     SELECT CAST(relation AS oid) AS oid, coalesce(parent_id, collection_id) AS collection_id
     FROM nearsim_index.attachment WHERE collection_id = %(collection_id)s
@@ -174,13 +174,13 @@ WHERE (tgenabled IN ('A', 'O')) IS NOT TRUE
 ORDER BY name, expected.oid
 
 -- name: make_expression
--- A column of an empty copy of a table that is computed by an expression: PostgreSQL refuses what is not immutable, reads
--- other tables or has another type.
+-- Create an empty copy of a table with a column that an expression computes: PostgreSQL refuses an expression that is not
+-- immutable, reads other tables or has another type.
 CREATE TEMPORARY TABLE nearsim_expression (LIKE {relation});
 ALTER TABLE pg_temp.nearsim_expression ADD COLUMN "nearsim expression" {type} GENERATED ALWAYS AS ({expression}) STORED
 
 -- name: read_expression
--- The expression as PostgreSQL writes it, the columns that it reads, and what it uses that is not part of PostgreSQL.
+-- The expression as PostgreSQL writes it, the columns that it reads, and objects that it uses that are not part of PostgreSQL.
 -- Catalog only.
 SELECT pg_get_expr(adbin, adrelid),
     ARRAY(
@@ -209,7 +209,7 @@ WHERE ev_class = CAST(%(relation)s AS oid)
 ORDER BY 1
 
 -- name: use_own_search_path
--- Resolve names as the user's own sessions do, until the transaction ends.
+-- Resolve names as the user's sessions outside nearsim do, until the transaction ends.
 SELECT set_config('search_path', reset_val, true) FROM pg_catalog.pg_settings WHERE name = 'search_path'
 
 -- name: read_search_path
@@ -217,8 +217,8 @@ SELECT set_config('search_path', reset_val, true) FROM pg_catalog.pg_settings WH
 SELECT CAST(pg_catalog.current_schemas(true) AS pg_catalog.text[])
 
 -- name: find_relation
--- Tables and views that a name may mean, best match first: exact spelling before lower case. Without a schema the
--- given search path decides. Catalog only.
+-- The table or view that a name means, exact spelling before lower case; without a schema by the search path `path`. Catalog
+-- only.
 SELECT pg_class.oid, nspname, relname
 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
 WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relname = ANY(CAST(%(names)s AS text[]))
@@ -253,19 +253,19 @@ FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = reln
 WHERE pg_class.oid = CAST(%(relation)s AS oid)
 
 -- name: lock_definition
--- Lock a table against changes of its definition until the transaction ends. The query is analysed, but not planned,
--- which would run functions in expressions of its indexes; LOCK would need rights on all columns.
+-- Lock a table against changes of its definition until the transaction ends. The query is analysed but not planned, as planning
+-- would run functions in expressions of the table's indexes. LOCK would need rights on all columns.
 PREPARE nearsim_source AS SELECT FROM {relation};
 DEALLOCATE nearsim_source
 
 -- name: read_current_types
--- Types that columns of a table have at present, whatever the snapshot of the transaction. A name is resolved as a
--- column only, as it has no qualifier. Catalog only.
+-- Present types of columns of a table, whatever the snapshot of the transaction. Names have no qualifier, so that they can only
+-- mean columns. Catalog only.
 SELECT {types} FROM (SELECT (CAST(NULL AS {relation})).*) AS attached
 
 -- name: read_columns
--- Columns of a table: declared type, base type, collation, whether virtual, whether unique, whether first in an index, and whether the user and the owner of
--- nearsim's functions may read it. Catalog only.
+-- Columns of a table: declared type, base type, collation, whether virtual, unique, first in an index, and readable by the user
+-- and by the owner of nearsim's functions. Catalog only.
 WITH RECURSIVE kind AS (
     SELECT attnum, atttypid AS type FROM pg_catalog.pg_attribute
     WHERE attrelid = CAST(%(relation)s AS oid) AND attnum > 0 AND NOT attisdropped

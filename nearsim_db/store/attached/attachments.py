@@ -17,28 +17,23 @@ from nearsim_db.store.driver.statements import run, statement
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A collection attached to a table; `table` is None if it was dropped, `trouble` why it is not followed.
-
-    A sweep that began at `swept_at` took `sweep_seconds`; one was requested at `wanted_at`, and is due if that is
-    later. It skipped `unusable` rows, whose ids cannot be external ids. A collection of a `value` of the table's
-    collection field belongs to its `parent`, which has the triggers; `attached_as` is the name of that one.
-    """
+    """A collection attached to a table."""
 
     collection_id: CollectionId
     collection: str
-    relation: int
-    table: str | None
+    relation: int  # OID of the table
+    table: str | None  # None if it was dropped
     columns: Columns
-    parent: CollectionId | None
-    value: str | None
-    attached_as: str
+    parent: CollectionId | None  # collection that has the triggers, if this is the collection of a `value`
+    value: str | None  # of the table's collection field
+    attached_as: str  # name of the collection that has the triggers
     attached_at: datetime
-    wanted_at: datetime
-    swept_at: datetime | None
-    sweep_seconds: float
-    unusable: int
+    wanted_at: datetime  # when the last sweep was requested; it is due if this is later than `swept_at`
+    swept_at: datetime | None  # when the last sweep began
+    sweep_seconds: float  # duration of the last sweep
+    unusable: int  # rows that it skipped, as their ids cannot be external ids
     detaching: bool
-    trouble: str | None
+    trouble: str | None  # why the table is not followed
     troubled_at: datetime | None
 
     @property
@@ -80,7 +75,10 @@ def detach_command(collection: str) -> str:
 def list_attachments(
     connection: Connection, collection_id: CollectionId | None = None, *, of_values: bool = False
 ) -> list[Attachment]:
-    """Return the attachment of one collection, or all that have triggers or are not followed, or `of_values`."""
+    """Return the attachment of one collection, or all attachments with triggers or with a trouble.
+
+    `of_values`: all others too, of collections of the values of a field.
+    """
     parameters = {"collection_id": collection_id, "of_values": of_values}
     return run(connection, "list_attachments", **parameters).all(_attachment)
 
@@ -96,25 +94,25 @@ def find_attachment(connection: Connection, collection_id: CollectionId) -> Atta
 
 def get_attachment(connection: Connection, collection_id: CollectionId, name: str) -> Attachment:
     """Return a collection's attachment. Raises NotFoundError."""
-    found = find_attachment(connection, collection_id)
-    if found is None:
+    attachment = find_attachment(connection, collection_id)
+    if attachment is None:
         raise NotFoundError(f"collection {name!r} has no attached table; see: nearsim table list")
-    return found
+    return attachment
 
 
 def refuse_attached(connection: Connection, collection_id: CollectionId, doing: str) -> None:
     """Raise ConflictError if a collection is attached to a table."""
-    found = find_attachment(connection, collection_id)
-    if found is not None:
+    attachment = find_attachment(connection, collection_id)
+    if attachment is not None:
         raise ConflictError(
-            f"collection {found.collection!r} is attached to {found.table or 'a dropped table'}: {doing} there, or "
-            f"run: {detach_command(found.collection)} --keep"
+            f"collection {attachment.collection!r} is attached to {attachment.table or 'a dropped table'}: {doing} "
+            f"there, or run: {detach_command(attachment.collection)} --keep"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class LostTexts:
-    """Documents whose texts were in an attached table, which their collection no longer knows."""
+    """Documents whose texts were in an attached table, though their collection is attached to none now."""
 
     collection_id: CollectionId
     collection: str
@@ -167,7 +165,7 @@ def store_attachment(
 
 
 def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
-    """Limit the transaction's lock waits."""
+    """Limit how long the transaction waits for a lock."""
     run(connection, "limit_transaction_lock_wait", milliseconds=str(milliseconds))
 
 
@@ -175,8 +173,9 @@ def create_triggers(
     connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
 ) -> None:
     """Create the triggers of a table; its writers wait until the transaction ends."""
+    # The arguments of nearsim.capture_source: the collection, the id, the collection field, the other columns.
     names = [columns.id, columns.collection_field or ""]
-    names += [one for one in columns.read() if one not in names]
+    names += [name for name in columns.read() if name not in names]
     arguments = [sql.Literal(str(collection_id)), *map(sql.Literal, names)]
     command = statement(
         "create_source_triggers",
@@ -217,13 +216,13 @@ class OfValue:
 def list_of_values(
     connection: Connection, parent: CollectionId, values: Sequence[str] | None = None
 ) -> list[OfValue]:
-    """Return the collections of some values, or of all that have one."""
-    wanted = None if values is None else list(values)
-    return run(connection, "list_of_values", parent_id=parent, values=wanted).all(OfValue)
+    """Return the collections of some values, or of all values that have a collection."""
+    parameters = {"parent_id": parent, "values": None if values is None else list(values)}
+    return run(connection, "list_of_values", **parameters).all(OfValue)
 
 
 def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
-    """Stop reading changes of the table, in the collections of its values, too."""
+    """Stop reading changes of the table, also for the collections of its values."""
     run(connection, "set_detaching", collection_id=collection_id)
 
 
@@ -236,7 +235,7 @@ class TextSize:
 
 
 def measure_texts(connection: Connection, collection_id: CollectionId, limit: int) -> TextSize:
-    """Return the size of a collection with an attached table, of at most so many documents."""
+    """Return the size of up to `limit` documents of a collection with an attached table."""
     return run(connection, "measure_texts", collection_id=collection_id, limit=limit).one(TextSize)
 
 
@@ -269,7 +268,7 @@ def queue_text_checks(connection: Connection, doc_ids: Sequence[int]) -> None:
 
 
 def invalidate_texts(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> None:
-    """Invalidate documents whose text differs from the recorded one: the next comparison makes a new revision."""
+    """Invalidate documents whose text differs from the recorded one: the next comparison gives a new revision."""
     if doc_ids:
         run(connection, "invalidate_texts", collection_id=collection_id, doc_ids=list(doc_ids))
 
@@ -303,7 +302,7 @@ def finish_sweep(
 ) -> None:
     """Record a finished sweep of some collections, with the number of unusable rows of each.
 
-    `trouble` is why later changes of the table, attached to `collection_id`, will not be captured, if so.
+    `trouble`: why later changes of the table, attached to `collection_id`, will not be captured; None if they will.
     """
     run(
         connection,

@@ -1,4 +1,4 @@
-"""Rows of a query on any PostgreSQL database, which is only read."""
+"""Rows of a query on any PostgreSQL database, in a read-only transaction."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -12,20 +12,20 @@ from nearsim_db.store.driver.connection import load_dates, load_moments, parse_j
 from nearsim_db.store.driver.engine import parse_url
 from nearsim_db.store.driver.statements import statement
 
-_ROWS_AT_ONCE = 500
+_ROWS_PER_FETCH = 500
 _CURSOR = "nearsim_foreign_query"
 
 
 @contextmanager
 def open_query(url: str, query: str) -> Iterator[tuple[list[str], Generator[tuple[Any, ...], None, None]]]:
-    """Return the names of the columns of a query and its rows, from a server-side cursor in a read-only transaction.
+    """Yield the names of the columns of a query and its rows, from a server-side cursor.
 
     Raises InputError if the server cannot be reached or refuses the query, also while rows are read.
     """
     with _translated(), _connected(url) as connection, connection.cursor(name=_CURSOR) as cursor:
         connection.execute(statement("plan_for_all_rows"))
-        cursor.itersize = _ROWS_AT_ONCE
-        # A statement from the owner of the database, who may run any: it is text, not a template.
+        cursor.itersize = _ROWS_PER_FETCH
+        # The caller's own SQL on the caller's own database, with nothing filled in.
         cursor.execute(query.rstrip().rstrip(";").encode())
         names = [column.name for column in cursor.description or ()]
         yield names, _rows(cursor)

@@ -1,4 +1,4 @@
-"""Whether a table can be attached and read as documents, and later changes be indexed; if not, why not."""
+"""Checks whether a table can be attached and read as documents, and whether its changes are captured; with reasons."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,8 @@ from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, run
 _TEXTS = ("text", "character varying")
 _IDS = (*NUMBERS, "uuid", *_TEXTS)
 _MOMENTS = ("timestamp with time zone", *ZONELESS)
-_FIRST_OWN_TYPE = 16_384  # FirstNormalObjectId: smaller numbers are those of PostgreSQL itself
+# FirstNormalObjectId of PostgreSQL: OIDs of its own types are smaller.
+_FIRST_USER_TYPE_OID = 16_384
 _TABLES = ("r", "p")
 _VIEWS = ("v", "m")
 _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
@@ -62,28 +63,31 @@ def check_columns(connection: Connection, relation: Relation, columns: Columns) 
 def unreadable(
     relation: Relation, available: Mapping[str, Column], columns: Columns, *, own_rights: bool = True
 ) -> str | None:
-    """Return why columns of a table cannot serve in their declared role; None if they can.
+    """Return why columns of a table cannot be read as documents; None if they can.
 
-    `available` are the columns of the table. Without `own_rights` the rights of the user do not matter.
+    `available` are the columns of the table. Without `own_rights` the rights of the user are not checked.
     """
     if relation.kind not in _TABLES:
         return _not_a_table(relation)
     if own_rights and not relation.may_use_schema:
         return _no_schema(relation)
-    kinds = {"id": _IDS, "published_at": _MOMENTS, "collection_field": _IDS}
-    roles = {name: (kind, kinds.get(kind, _TEXTS)) for kind, name in columns.plain().items()}
+
+    # Columns that only expressions read may be of any type of PostgreSQL itself.
+    types_of_kind = {"id": _IDS, "published_at": _MOMENTS, "collection_field": _IDS}
+    plain = {name: (kind, types_of_kind.get(kind, _TEXTS)) for kind, name in columns.plain().items()}
     for name in columns.read():
-        column, (kind, wanted) = available.get(name), roles.get(name, ("expression", None))
+        column, (kind, types) = available.get(name), plain.get(name, ("expression", None))
         if column is None:
             return f"its column {name!r} does not exist"
-        if wanted is not None and column.type not in wanted:
-            return f"column {name!r} is of type {column.type}; the {kind} may be {', '.join(wanted)}"
-        if wanted is None and column.declared_type >= _FIRST_OWN_TYPE:
+        if types is not None and column.type not in types:
+            return f"column {name!r} is of type {column.type}; the {kind} may be {', '.join(types)}"
+        if types is None and column.declared_type >= _FIRST_USER_TYPE_OID:
             return f"column {name!r}, which an expression reads, is not of a type of PostgreSQL itself"
         if column.is_virtual:
             return f"column {name!r} is a virtual generated column, whose changes no trigger sees"
         if own_rights and not column.is_readable:
             return f"the user may not read column {name!r}; run: GRANT SELECT ON {relation.shown} TO <role>"
+
     if own_rights and relation.foreign_code is not None:
         return (
             f"{relation.foreign_code}, whose code could run with this user's rights; only roles that may act as this "
@@ -95,7 +99,7 @@ def unreadable(
 
 
 def not_unique(relation: Relation, available: Mapping[str, Column], columns: Columns) -> str | None:
-    """Return that the id is not unique, and what to do; None if it is."""
+    """Return the reason that the id is not unique, with the remedy; None if it is unique."""
     if available[columns.id].is_unique:
         return None
     return (
@@ -138,18 +142,19 @@ def _not_allowed(relation: Relation) -> str | None:
 
 
 def list_problems(connection: Connection, collection_id: CollectionId | None = None) -> dict[str, str]:
-    """Return why attached tables, or that of one collection, are not followed: by collection, if there is a reason.
+    """Return why attached tables, or the table of one collection, are not followed, by name of the collection.
 
-    Each table is looked up in the catalog. Rights count if the user may index; other users see what workers recorded.
+    Looks each table up in the catalog. Rights are checked if the user may index; for other users the troubles that
+    workers recorded count.
     """
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     attached = attachments.list_attachments(connection, collection_id)
     own_rights = bool(attached) and access.has_owners_rights(connection)
-    for one in attached:
-        problem = one.problem or find_obstacle(connection, one, own_rights=own_rights)
-        if problem is not None and not one.detaching:
-            found[one.collection] = problem
-    return found
+    for attachment in attached:
+        problem = attachment.problem or find_obstacle(connection, attachment, own_rights=own_rights)
+        if problem is not None and not attachment.detaching:
+            problems[attachment.collection] = problem
+    return problems
 
 
 def find_obstacle(connection: Connection, attachment: Attachment, *, own_rights: bool = True) -> str | None:

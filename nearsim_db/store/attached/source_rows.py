@@ -1,4 +1,4 @@
-"""Rows of an attached table, and the documents made from them."""
+"""Rows of an attached table: read as texts, and written as documents of one or several collections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,8 @@ from nearsim_db.store.attached.tables import (
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Expression, run, statement
 
-Place = tuple[CollectionId, int]  # a document among those of several collections: by collection and doc_id
+# Collection and doc_id of a document, in the order in which the documents of several collections are read.
+Place = tuple[CollectionId, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class Source:
     collection_id: CollectionId
     relation: Relation
     columns: Columns
-    parts: dict[str, sql.Composable]  # its names in statements
-    values: Mapping[CollectionId, str]  # whose rows belong to each collection, '' for the rest
+    parts: dict[str, sql.Composable]  # of statements: names, types and expressions
+    values: Mapping[CollectionId, str]  # of the collection field, for each collection; '' for all other rows
 
     @property
     def collections(self) -> dict[str, object]:
@@ -55,6 +56,7 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is None:
         return None
+
     relation = lock_relation(connection, attachment.relation)
     if relation is None:
         raise NotFoundError(attachment.problem)
@@ -62,9 +64,12 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
     reason = unreadable(relation, available, columns)
     if reason is not None:
         raise NotFoundError(attachment.describe_unreadable(reason))
+
+    # The snapshot of the transaction may have an older definition than the one that is locked.
     names = columns.read()
     if read_current_types(connection, relation, names) != [available[name].declared_type for name in names]:
         raise NotFoundError(attachment.describe_unreadable("it was altered meanwhile"))
+
     parts: dict[str, sql.Composable] = {
         "relation": rows_of(relation, columns),
         "id": sql.Identifier(columns.id),
@@ -88,7 +93,7 @@ def get_source(connection: Connection, collection_id: CollectionId) -> Source:
 
 
 def with_values(connection: Connection, source: Source) -> Source:
-    """Return a parent's table with the rows of all its collections; any other as it is."""
+    """Return a parent's table with the rows of all its collections; any other table as it is."""
     if source.columns.collection_field is None:
         return source
     of_values = attachments.list_of_values(connection, source.collection_id)
@@ -98,22 +103,23 @@ def with_values(connection: Connection, source: Source) -> Source:
         sql.SQL('CAST(source.{} AS text) COLLATE "C"').format(source.parts["field"])
     )
     parts = {**source.parts, "relation": source.parts["whole"], "value": value}
-    return replace(
-        source, parts=parts, values={**source.values, **{one.collection_id: one.value for one in of_values}}
-    )
+    values = {row.collection_id: row.value for row in of_values}
+    return replace(source, parts=parts, values={**source.values, **values})
 
 
 def update_ids(connection: Connection, source: Source, changed: Sequence[tuple[str, str | None]]) -> None:
-    """Update the documents of some ids from their rows, and delete those that have none.
+    """Update the documents of some ids from their rows, and delete documents without a row.
 
-    Each id is given with a value that its row had, whose collection may have a document to delete.
+    `changed` has with each id a value of the collection field that its row had: the collection of that value may have a
+    document to delete.
     """
-    known = set(source.values.values())
     ids = [external_id for external_id, _ in changed]
     _write(connection, source, "select_rows_by_id", {"ids": ids})
-    had = [value if value is not None and value in known else "" for _, value in changed]
+
+    with_collection = set(source.values.values())
+    former_values = [value if value is not None and value in with_collection else "" for _, value in changed]
     command = source.statement("delete_orphans")
-    run(connection, command, ids=ids, had=had, **source.collections)
+    run(connection, command, ids=ids, former_values=former_values, **source.collections)
 
 
 def find_values(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
@@ -127,22 +133,22 @@ def find_new_values(connection: Connection, source: Source) -> list[str]:
 
 
 def find_slice(connection: Connection, source: Source, start: str | None, amount: int) -> str | None:
-    """Return the id `amount` rows further on, from an id or from the first; None if there are fewer."""
+    """Return the id that is `amount` rows after an id, or after the first one; None if there are fewer rows."""
     command = source.statement("find_slice", from_here=_from(source, start))
-    found: str | None = run(connection, command, start=start, amount=amount).value()
-    return found
+    next_start: str | None = run(connection, command, start=start, amount=amount).value()
+    return next_start
 
 
 def update_slice(
     connection: Connection, source: Source, start: str | None, amount: int
 ) -> tuple[int, int, int]:
-    """Update documents from a slice of rows; return how many were inserted and updated, and the number of rows."""
+    """Update documents from a slice of rows; return the numbers of documents inserted and updated, and of rows."""
     parameters: dict[str, object] = {"start": start, "amount": amount}
     return _write(connection, source, "select_rows_in_slice", parameters, from_here=_from(source, start))
 
 
 def _from(source: Source, start: str | None) -> sql.Composable:
-    """Return the condition on rows from an id on, or on all that have one."""
+    """Return the condition on rows from an id on, or on all rows with an id."""
     if start is None:
         return sql.SQL("source.{} IS NOT NULL").format(source.parts["id"])
     return sql.SQL("source.{} >= CAST(%(start)s AS {})").format(source.parts["id"], source.parts["id_type"])
@@ -165,7 +171,7 @@ def delete_orphans(
 ) -> tuple[Place | None, int, int]:
     """Delete documents without a row in the next slice of documents.
 
-    Returns the place of its last document, the number of its documents, and how many of them were deleted.
+    Returns the place of the slice's last document, the number of its documents, and the number deleted.
     """
     parameters = {"collection_id": after[0], "after": after[1], "amount": amount, **source.collections}
     collection_id, doc_id, documents, deleted = run(
@@ -181,30 +187,31 @@ def count_unusable(connection: Connection, source: Source) -> dict[CollectionId,
 
 
 def copy_texts(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
-    """Copy the texts of the next slice of doc_ids into the documents; return its last doc_id and its length."""
+    """Copy the texts of the next slice of documents from the table; return its last doc_id and its length."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
     last, count = run(connection, source.statement("copy_texts"), **parameters).row()
     return last, count
 
 
 def read_bodies(connection: Connection, source: Source, doc_ids: Sequence[int]) -> dict[int, str | None]:
-    """Return the current texts of documents that have a row."""
+    """Return the current texts of those documents that have a row, by doc_id."""
     return dict(run(connection, source.statement("read_source_bodies"), doc_ids=list(doc_ids)).rows())
 
 
 def find_existing_ids(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
-    """Return the ids that have a row."""
+    """Return those ids, of some, that have a row."""
     return run(connection, source.statement("find_existing_ids"), ids=list(ids)).values()
 
 
 def rows_of(relation: Relation, columns: Columns) -> sql.Composable:
-    """Return what has the rows that are documents, to be read under an alias: the table, or a subquery of it."""
+    """Return the rows that are documents: the table, or a subquery of it, which needs an alias."""
     if not columns.computed:
         return relation.identifier
+
     outputs: list[sql.Composable] = [sql.Identifier(name) for name in dict.fromkeys(columns.plain().values())]
-    given = columns.named()
+    expressions = columns.named()
     outputs += [
-        sql.SQL("{} AS {}").format(Expression(given[kind]), sql.Identifier(column_of(columns, kind)))
+        sql.SQL("{} AS {}").format(Expression(expressions[kind]), sql.Identifier(column_of(columns, kind)))
         for kind in COMPUTABLE
         if kind in columns.computed and kind != "where"
     ]

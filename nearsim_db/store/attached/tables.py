@@ -1,4 +1,4 @@
-"""Tables of applications and their columns, as the catalog describes them."""
+"""Tables of applications and their columns: found by name, read from the catalog, resolved from names of users."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,11 +28,7 @@ _NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns of an attached table are read, by name, and `where`, the condition on rows that are documents.
-
-    What is in `computed` is an SQL expression instead of a column, with the names of the columns that it reads. If the
-    values of `collection_field` have a collection each, `where` holds for one of them, and `given_where` for all.
-    """
+    """The columns of an attached table that are read, by name, or SQL expressions in their place."""
 
     id: str
     text: str
@@ -40,18 +36,24 @@ class Columns:
     source: str | None = None
     url: str | None = None
     published_at: str | None = None
-    where: str | None = None
-    computed: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    collection_field: str | None = None
-    given_where: str | None = None
+    where: str | None = None  # condition on rows that are documents
+    computed: Mapping[str, Sequence[str]] = field(
+        default_factory=dict
+    )  # kinds of expressions, and columns they read
+    collection_field: str | None = (
+        None  # its values have a collection each; then `where` is of one collection
+    )
+    given_where: str | None = (
+        None  # the user's condition on the rows of all collections, with `collection_field`
+    )
 
     def named(self) -> dict[Kind, str]:
         """Return the columns and expressions that are set, by kind."""
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _NO_KINDS}
-        return {cast(Kind, kind): name for kind, name in given.items() if name is not None}
+        names = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _NO_KINDS}
+        return {cast(Kind, kind): name for kind, name in names.items() if name is not None}
 
     def given(self) -> dict[Kind, str]:
-        """Return what `named` does as it was given, without the condition that `collection_field` adds."""
+        """Return the columns and expressions as the user gave them, without the condition of `collection_field`."""
         return self.named() if self.collection_field is None else self.of_all_values().named()
 
     def of_all_values(self) -> "Columns":
@@ -63,11 +65,11 @@ class Columns:
 
     def as_parameters(self) -> dict[str, Any]:
         """Return the parameters of the statement that stores them."""
-        given = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**given, "computed": Jsonb(dict(self.computed))}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**values, "computed": Jsonb(dict(self.computed))}
 
     def plain(self) -> dict[Kind, str]:
-        """Return the columns that are read as they are, by kind."""
+        """Return the columns that are no expressions, by kind."""
         return {kind: name for kind, name in self.named().items() if kind not in self.computed}
 
     def read(self) -> list[str]:
@@ -80,7 +82,7 @@ _NO_KINDS = ("computed", "given_where")
 
 
 def join_texts(parts: Sequence[str]) -> str:
-    """Return the column or expression of a text that has several, one after the other, each on a line of its own."""
+    """Return the expression that joins columns or expressions of a text by line ends; a single one as it is."""
     if len(parts) == 1:
         return parts[0]
     return " || chr(10) || ".join(f"coalesce(CAST(({part}) AS text), '')" for part in parts)
@@ -88,25 +90,24 @@ def join_texts(parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table and the user's rights on it; shown names and owners are quoted as in SQL.
-
-    `foreign_code` is what lets a role that is not trusted run code with the user's rights when the table is read.
-    """
+    """A table and the user's rights on it."""
 
     oid: int
     schema: str
     name: str
-    shown_schema: str
-    shown: str
-    kind: str
-    persistence: str
-    is_owner: bool
-    owner: str
-    hides_rows: bool
-    has_children: bool
+    shown_schema: str  # quoted as in SQL
+    shown: str  # with the schema, quoted as in SQL
+    kind: str  # relkind of pg_class
+    persistence: str  # relpersistence of pg_class
+    is_owner: bool  # the user has the owner's rights
+    owner: str  # quoted as in SQL
+    hides_rows: bool  # by row-level security
+    has_children: bool  # other tables inherit from it
     may_use_schema: bool
-    may_our_owner_use_schema: bool
-    foreign_code: str | None
+    may_our_owner_use_schema: bool  # the owner of nearsim's functions
+    foreign_code: (
+        str | None
+    )  # what lets an untrusted role run code with the user's rights when the table is read
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -116,68 +117,71 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its declared and its base type, its collation, its indexes, and who may read it."""
+    """A column."""
 
     name: str
-    declared_type: int
-    type: str
-    collation: tuple[str, str] | None
+    declared_type: int  # OID
+    type: str  # name of the base type
+    collation: tuple[str, str] | None  # schema and name
     is_virtual: bool
     is_unique: bool
-    leads_index: bool
-    is_readable: bool
-    is_readable_to_owner: bool
-    our_owner: str
+    leads_index: bool  # it is the first column of an index
+    is_readable: bool  # by the user
+    is_readable_to_owner: bool  # by the owner of nearsim's functions
+    our_owner: str  # name of that owner
 
 
 def find_relation(connection: Connection, name: str) -> Relation:
     """Return the table of a name, quoted or not, with its schema or not. Raises NotFoundError."""
-    matched = _NAME.fullmatch(name.strip())
-    if matched is None:
+    match = _NAME.fullmatch(name.strip())
+    if match is None:
         raise NotFoundError(
             f"{name!r} is not the name of a table; expected something like story or news.story"
         )
-    schema, table = matched.groups()
-    parameters = {"names": _meanings(table), "schemas": None if schema is None else _meanings(schema)}
+    schema, table = match.groups()
+
+    # Sessions of nearsim have a search path of their own.
     run(connection, "use_own_search_path")
     path = run(connection, "read_search_path").value()
     run(connection, "use_pinned_search_path")
+
+    parameters = {"names": _meanings(table), "schemas": None if schema is None else _meanings(schema)}
     oid = run(connection, "find_relation", path=path, **parameters).value()
-    found = None if oid is None else read_relation(connection, oid)
-    if found is None:
+    relation = None if oid is None else read_relation(connection, oid)
+    if relation is None:
         raise NotFoundError(f"there is no table {name!r}; add its schema if that is not on the search path")
-    return found
+    return relation
 
 
 def _meanings(name: str) -> list[str]:
-    """Return the identifiers a name in SQL may mean: the quoted one, else as spelled, or in lower case."""
+    """Return the identifiers that a name may mean: without its quotes, or as spelled and in lower case."""
     if _QUOTED.fullmatch(name):
         return [name[1:-1].replace('""', '"')]
     return list(dict.fromkeys((name, name.lower())))
 
 
 def read_relation(connection: Connection, oid: int) -> Relation | None:
-    """Return a table as it is now; None if it was dropped."""
+    """Return the present properties of a table; None if it was dropped."""
     return run(connection, "read_relation", relation=oid).first(partial(Relation, oid))
 
 
 def lock_relation(connection: Connection, oid: int) -> Relation | None:
-    """Return a table as it stays until the transaction ends, apart from its indexes; None if it was dropped.
+    """Lock the definition of a table, without its indexes, until the transaction ends; return it.
 
-    A table in a schema that the user may not use is not locked.
+    Returns None if it was dropped. A table in a schema that the user may not use is not locked.
     """
     backend = connection.backend
     assert not backend.autocommit or backend.info.transaction_status == TransactionStatus.INTRANS
-    while named := run(connection, "read_relation_name", relation=oid).rows():
-        schema, name, may_use_schema = named[0]
+    while rows := run(connection, "read_relation_name", relation=oid).rows():
+        schema, name, may_use_schema = rows[0]
         locked = sql.Identifier(schema, name)
         if may_use_schema:
             backend.execute(statement("lock_definition", relation=locked))
 
         # It may have been renamed or dropped before it was locked.
-        found = read_relation(connection, oid)
-        if found is None or found.identifier == locked:
-            return found
+        relation = read_relation(connection, oid)
+        if relation is None or relation.identifier == locked:
+            return relation
     return None
 
 
@@ -190,7 +194,7 @@ def read_current_types(connection: Connection, relation: Relation, names: Sequen
         sql.SQL("CAST(pg_typeof({}) AS oid)").format(sql.Identifier(name)) for name in names
     )
     command = statement("read_current_types", types=types, relation=relation.identifier)
-    return [int(one) for one in run(connection, command).row()]
+    return [int(oid) for oid in run(connection, command).row()]
 
 
 def read_columns(connection: Connection, relation: Relation) -> dict[str, Column]:
@@ -209,20 +213,22 @@ def resolve_columns(connection: Connection, relation: Relation, requested: Colum
     Raises NotFoundError, listing the columns of the table, and InputError for an expression that cannot be used.
     """
     available = read_columns(connection, relation)
-    found: dict[str, str] = {}
+    resolved: dict[str, str] = {}
     computed: dict[str, list[str]] = {}
     for kind, name in requested.named().items():
-        meant = next((one for one in _meanings(name) if one in available), None)
-        if kind == "where" or (meant is None and kind in COMPUTABLE and not _WORD.fullmatch(name)):
-            found[kind], computed[kind] = _resolve_expression(connection, relation, kind, name)
-        elif meant is not None:
-            found[kind] = meant
+        column = next((meaning for meaning in _meanings(name) if meaning in available), None)
+        # A single word that is no column is a mistake, not an expression.
+        if kind == "where" or (column is None and kind in COMPUTABLE and not _WORD.fullmatch(name)):
+            resolved[kind], computed[kind] = _resolve_expression(connection, relation, kind, name)
+        elif column is not None:
+            resolved[kind] = column
         else:
             raise NotFoundError(
                 f"table {relation.shown} has no column {name!r}; it has: {', '.join(sorted(available))}"
             )
-    given_where = found.get("where") if "collection_field" in found else None
-    return Columns(**found, computed=computed, given_where=given_where)
+
+    given_where = resolved.get("where") if "collection_field" in resolved else None
+    return Columns(**resolved, computed=computed, given_where=given_where)
 
 
 def of_value(columns: Columns, field: Column, value: str | None) -> Columns:
@@ -236,13 +242,14 @@ def of_value(columns: Columns, field: Column, value: str | None) -> Columns:
     else:
         # Values are compared byte by byte, whatever the collation; the first condition uses the index.
         condition = '{0} = {1} AND CAST({0} AS text) COLLATE "C" = {1}' if is_text else "{} = {}"
-    added = sql.SQL(condition).format(sql.Identifier(field.name), sql.Literal(value)).as_string()
-    given = columns.given_where
-    read = {*columns.computed.get("where", ()), field.name}
+    of_collection = sql.SQL(condition).format(sql.Identifier(field.name), sql.Literal(value)).as_string()
+
+    where = columns.given_where
+    names = {*columns.computed.get("where", ()), field.name}
     return replace(
         columns,
-        where=added if given is None else f"({given}) AND {added}",
-        computed={**columns.computed, "where": sorted(read)},
+        where=of_collection if where is None else f"({where}) AND {of_collection}",
+        computed={**columns.computed, "where": sorted(names)},
     )
 
 
@@ -251,21 +258,21 @@ def _resolve_expression(
 ) -> tuple[str, list[str]]:
     """Return an expression as PostgreSQL writes it, and the names of the columns that it reads.
 
-    Raises InputError for one that is not immutable, or uses functions or types that are not part of PostgreSQL:
-    workers evaluate it with their own rights, and the owner of such a function may replace it.
+    Raises InputError for an expression that is not immutable, or uses functions or types that are not part of
+    PostgreSQL: workers evaluate it with their rights, and the owner of such a function may replace it.
     """
-    # The user's own SQL, run with the user's own rights and undone.
-    given = Expression(expression)
-    make = statement(
+    command = statement(
         "make_expression",
         relation=relation.identifier,
         type=sql.SQL("boolean" if kind == "where" else "text"),
-        expression=given,
+        expression=Expression(expression),
     )
-    attempt = connection.begin_nested()
+
+    # The user's SQL, run with the user's rights and rolled back.
+    savepoint = connection.begin_nested()
     try:
         with translate_errors():
-            run(connection, make)
+            run(connection, command)
             written, names, foreign = run(connection, "read_expression").row()
     except NearsimError as error:
         reason = str(error.__cause__ or error).splitlines()[0]
@@ -273,7 +280,8 @@ def _resolve_expression(
             f"--{kind} {expression!r} is neither a column nor an expression: {reason}"
         ) from error
     finally:
-        attempt.rollback()
+        savepoint.rollback()
+
     if foreign:
         raise InputError(f"--{kind} {expression!r} uses what is not part of PostgreSQL: {', '.join(foreign)}")
     return written, names

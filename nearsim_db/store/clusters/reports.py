@@ -79,7 +79,7 @@ class Copies:
     Delays are medians, None without dates. Within one source all pairs count as `one_first`.
     """
 
-    one: str | None
+    one: str | None  # the source with the smaller name
     other: str | None
     pairs: int
     one_first: int

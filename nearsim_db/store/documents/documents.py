@@ -167,6 +167,7 @@ def _stream(
     cursor = connection.backend.cursor()
     if parameters["vectors"]:
         load_vectors(cursor)
+
     with cursor, cursor.copy(command, parameters) as copy:
         copy.set_types(_ROW_TYPES)
         batch: list[StoredDocument] = []

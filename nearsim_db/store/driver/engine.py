@@ -226,6 +226,7 @@ class _Connector:
                 # Settings would reach other clients of a pool in transaction mode.
                 refuse_transaction_pool(connection, self._connect)
                 self._is_checked = True
+
             connection.execute(
                 sql.SQL(";").join((statement("begin_session"), configure_citus(is_local=False)))
             )

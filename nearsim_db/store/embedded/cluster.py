@@ -247,6 +247,8 @@ def embedded_settings() -> dict[str, str]:
         # Failing statements may contain whole documents.
         "log_min_error_statement": "panic",
     }
+
+    # Parallel queries need more shared memory than containers have by default.
     if _shared_memory_is_small():
         settings["dynamic_shared_memory_type"] = "sysv"
     return settings

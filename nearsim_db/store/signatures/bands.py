@@ -191,6 +191,7 @@ class BandTable(BandStatements):
                 rows = cursor.fetchmany(max(1, min(_MAX_BATCH_MEMBERS, _MAX_BATCH_ANCHOR_BYTES // row_bytes)))
                 if not rows:
                     return
+
                 hashes, members, anchors = zip(*cast(list[tuple[int, int, bytes]], rows), strict=True)
                 anchor_counts = np.fromiter(map(len, anchors), np.int64, len(rows)) // _ID_BYTES
                 left = unpacked_ids(b"".join(anchors))
