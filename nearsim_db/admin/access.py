@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.access import access, collection_rows
-from nearsim_db.store.access.access import Access, Member, Role
+from nearsim_db.store.access.access import Access, RoleMember, Role
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
@@ -103,7 +103,7 @@ def read_isolation(database: Database) -> Isolation:
         )
 
 
-def list_members(database: Database) -> list[Member]:
+def list_members(database: Database) -> list[RoleMember]:
     """Return the members of nearsim's roles, by name; superusers need no role and are left out."""
     with database.transaction() as connection:
         return access.list_members(connection)

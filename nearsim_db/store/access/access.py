@@ -41,7 +41,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RoleMember:
     """A user or group, and a role that was granted to it."""
 
     user: str
@@ -170,9 +170,9 @@ def list_access(connection: Connection) -> list[Access]:
     return run(connection, "list_access").all(Access)
 
 
-def list_members(connection: Connection) -> list[Member]:
+def list_members(connection: Connection) -> list[RoleMember]:
     """Return the direct members of the roles of nearsim, by name."""
-    return run(connection, "list_role_members").all(Member)
+    return run(connection, "list_role_members").all(RoleMember)
 
 
 def list_roles_without_collections(connection: Connection) -> list[str]:
