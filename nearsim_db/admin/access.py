@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nearsim_db.errors import DatabaseError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.access import access, collection_rows
-from nearsim_db.store.access.access import Access, RoleMember, Role
+from nearsim_db.store.access.access import Access, Role, RoleMember
 from nearsim_db.store.citus import placement
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver import Connection
