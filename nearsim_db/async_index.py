@@ -8,9 +8,9 @@ from functools import partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
-from nearsim_db.errors import DEFAULT, ConflictError
+from nearsim_db.errors import ConflictError
 from nearsim_db.index import Index
-from nearsim_db.records import Progress, silent
+from nearsim_db.records import DEFAULT, Progress, silent
 from nearsim_db.search.events import Following
 
 if TYPE_CHECKING:

@@ -20,9 +20,10 @@ NearsimError
 └── ServerError             the embedded server cannot be started or stopped
 """
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from nearsim_db.messages import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.records import IngestSummary, Match
@@ -164,31 +165,3 @@ class PoolError(NearsimError):
 
 class ServerError(NearsimError):
     """The embedded server cannot be started or stopped."""
-
-
-DEFAULT = "default"  # the collection or profile to use if none is named
-
-
-def suggested_command(command: str, collection: str, profile: str = DEFAULT, *more: str) -> str:
-    """Return a command for a collection and one of its profiles, as "nearsim reindex diff -p body -c news".
-
-    Default names are omitted. The commands of `nearsim profile` always take the profile, as an argument.
-    """
-    words = ["nearsim", *command.split()]
-    if command.startswith("profile "):
-        words.append(profile)
-    elif profile != DEFAULT:
-        words += ["-p", profile]
-    if collection != DEFAULT:
-        words += ["-c", collection]
-    return shlex.join([*words, *more])
-
-
-def none_usable(records: int) -> str:
-    """Return the message for input without a usable record."""
-    return "the only record is not usable" if records == 1 else f"none of the {records:,} records is usable"
-
-
-def count_of(number: int, noun: str) -> str:
-    """Return a number of things, as "1 document" or "2,000 documents"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

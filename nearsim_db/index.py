@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, get_args
 
-from nearsim_db.errors import DEFAULT, ConflictError, InputError, NotFoundError, suggested_command
+from nearsim_db.errors import ConflictError, InputError, NotFoundError
 from nearsim_db.indexing import attached_sweep, attached_table, profiles, purge
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.indexing.build import MAX_SMALL_BUILD_DOCUMENTS
@@ -22,9 +22,11 @@ from nearsim_db.indexing.ingest.bulk import BulkIngest, DryRun, measure
 from nearsim_db.indexing.ingest.checked import CheckedIngest
 from nearsim_db.indexing.purge import Purged
 from nearsim_db.indexing.queue.dispatch import dispatch_changes
+from nearsim_db.messages import suggested_command
 from nearsim_db.readers import RejectWriter, VectorLengthCheck, from_documents
 from nearsim_db.readers.frames import Rows
 from nearsim_db.records import (
+    DEFAULT,
     CollectionId,
     IngestSummary,
     OnDuplicate,

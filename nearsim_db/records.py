@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STANDARD_OUTPUT = Path("-")
+# The name of the collection or profile to use if none is named.
+DEFAULT = "default"
 
 DocId = NewType("DocId", int)
 CollectionId = NewType("CollectionId", int)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearsim_db.errors import NearsimError, RecipeError, count_of
+from nearsim_db.errors import NearsimError, RecipeError
+from nearsim_db.messages import count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.amplification import Amplification, Sensitivity, banding, parse

@@ -14,9 +14,9 @@ import typer
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
 from nearsim_db.cli.output.progress import LogFormat, progress_bars
-from nearsim_db.errors import DEFAULT as DEFAULT
 from nearsim_db.errors import NearsimError
 from nearsim_db.readers.writers.file_format import COMPRESSIONS, SUFFIXES, file_type
+from nearsim_db.records import DEFAULT as DEFAULT
 from nearsim_db.records import STANDARD_OUTPUT
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.options import beginning
-from nearsim_db.errors import RecipeConflictError, suggested_command
+from nearsim_db.errors import RecipeConflictError
+from nearsim_db.messages import suggested_command
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.recipe import Recipe

@@ -12,7 +12,8 @@ import numpy as np
 
 from nearsim_db.deduplication.comparison import Comparison, Labels
 from nearsim_db.deduplication.records import Ranks
-from nearsim_db.errors import InputError, none_usable
+from nearsim_db.errors import InputError
+from nearsim_db.messages import none_usable
 from nearsim_db.readers import Fields, RejectWriter
 from nearsim_db.readers.contract import ID
 from nearsim_db.readers.places import RecordPlaces

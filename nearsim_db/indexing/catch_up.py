@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from nearsim_db.errors import DEFAULT, FingerprintError, RecipeError
+from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing import build, build_plan, profiles, retention
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.queue.runner import Runner
-from nearsim_db.records import CollectionId, Progress
+from nearsim_db.records import DEFAULT, CollectionId, Progress
 from nearsim_db.similarity.backend import FIRST_PLAIN_CHARACTERS, plain_characters
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe

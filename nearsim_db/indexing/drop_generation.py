@@ -12,8 +12,9 @@ from functools import partial
 
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random
 
-from nearsim_db.errors import ConflictError, NotFoundError, count_of
+from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.indexing import attached_table
+from nearsim_db.messages import count_of
 from nearsim_db.records import GenerationId
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments

@@ -5,7 +5,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nearsim_db.errors import InputError, count_of
+from nearsim_db.errors import InputError
+from nearsim_db.messages import count_of
 from nearsim_db.readers.arrow_values import (
     BYTES_AT_ONCE,
     ROWS_AT_ONCE,

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nearsim_db.errors import InputError, NearsimError, count_of
+from nearsim_db.errors import InputError, NearsimError
+from nearsim_db.messages import count_of
 from nearsim_db.readers.dates import parsed_instant
 from nearsim_db.readers.folder import identity_of
 from nearsim_db.readers.writers.file_format import compression_of

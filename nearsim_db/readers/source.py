@@ -9,7 +9,8 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from nearsim_db.errors import InputError, count_of
+from nearsim_db.errors import InputError
+from nearsim_db.messages import count_of
 from nearsim_db.readers.arrow import ARROW, TABLES, find_tables, read_arrow, split_of
 from nearsim_db.readers.contract import Fields, Reader, Reading
 from nearsim_db.readers.decoding import DECOMPRESSORS, control_share

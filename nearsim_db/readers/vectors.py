@@ -9,7 +9,8 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import InputError, count_of
+from nearsim_db.errors import InputError
+from nearsim_db.messages import count_of
 from nearsim_db.readers.values import kind, shown
 from nearsim_db.records import Document, ReadDocument, Reject
 

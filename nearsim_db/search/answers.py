@@ -10,8 +10,8 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from nearsim_db.errors import DEFAULT, EmptyIndexError, InputError, NotFoundError
-from nearsim_db.records import Cluster, ClusterMember, Direction, Matches, Pair, Results, Verdict
+from nearsim_db.errors import EmptyIndexError, InputError, NotFoundError
+from nearsim_db.records import DEFAULT, Cluster, ClusterMember, Direction, Matches, Pair, Results, Verdict
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY

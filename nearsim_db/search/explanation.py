@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nearsim_db.errors import InputError, count_of
+from nearsim_db.errors import InputError
+from nearsim_db.messages import count_of
 from nearsim_db.readers.values import field_of, label_of
 from nearsim_db.search.answers import find_documents, metric_of, profile_of
 from nearsim_db.search.pair_figures import (

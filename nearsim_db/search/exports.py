@@ -12,7 +12,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from nearsim_db.errors import EmptyIndexError, InputError, count_of
+from nearsim_db.errors import EmptyIndexError, InputError
+from nearsim_db.messages import count_of
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.readers.writers.opened import open_writer
 from nearsim_db.readers.writers.parquet import parquet_schema

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from nearsim_db.errors import DEFAULT, EmptyIndexError, NotFoundError, suggested_command
-from nearsim_db.records import Document
+from nearsim_db.errors import EmptyIndexError, NotFoundError
+from nearsim_db.messages import suggested_command
+from nearsim_db.records import DEFAULT, Document
 from nearsim_db.store import query_rows
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.driver import Connection

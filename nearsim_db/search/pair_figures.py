@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearsim_db.errors import RecipeError, count_of
+from nearsim_db.errors import RecipeError
+from nearsim_db.messages import count_of
 from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import FeatureSets, Sketches
 from nearsim_db.similarity.encoder import Content, Encoder

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
-from nearsim_db.errors import DEFAULT, count_of
+from nearsim_db.messages import count_of
+from nearsim_db.records import DEFAULT
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, to_mapping

@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 from nearsim_db.similarity.arrays import Ints, Mask, Sketches
 from nearsim_db.similarity.batches import PackedDigests, SignatureRows
 from nearsim_db.similarity.recipe import Recipe

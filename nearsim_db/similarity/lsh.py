@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearsim_db.errors import RecipeError, count_of
+from nearsim_db.errors import RecipeError
+from nearsim_db.messages import count_of
 from nearsim_db.similarity.amplification import MAX_COUNT, Amplification, Sensitivity, banding, upper_tail
 
 # A curve from 0 to 1 is integrated in so many panels, each exactly for polynomials up to degree 63.

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from nearsim_db.errors import FingerprintError, RecipeError, count_of
+from nearsim_db.errors import FingerprintError, RecipeError
+from nearsim_db.messages import count_of
 from nearsim_db.similarity import lsh, sketch, text
 from nearsim_db.similarity.amplification import Amplification, banding, parse
 from nearsim_db.similarity.backend import resolve as resolve_backend

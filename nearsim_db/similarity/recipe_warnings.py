@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 from nearsim_db.similarity.amplification import Amplification
 from nearsim_db.similarity.arrays import Keys, Ragged, Sketches, lengths
 from nearsim_db.similarity.candidates import links

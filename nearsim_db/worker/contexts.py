@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from nearsim_db.errors import NearsimError, NotFoundError, count_of
+from nearsim_db.errors import NearsimError, NotFoundError
 from nearsim_db.indexing.context import Context, ContextFactory
+from nearsim_db.messages import count_of
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.similarity.screening import FeatureCache
 from nearsim_db.store.access import collection_rows

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
+from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.indexing import attached_sweep, drop_generation, retention
 from nearsim_db.indexing.context import Context
+from nearsim_db.messages import suggested_command
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import attachments, obstacles

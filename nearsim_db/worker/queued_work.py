@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from nearsim_db.errors import count_of
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.queue.dispatch import dispatch_leased
 from nearsim_db.indexing.queue.runner import Runner
+from nearsim_db.messages import count_of
 from nearsim_db.records import WorkStage
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch

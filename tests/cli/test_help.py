@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from nearsim_db.cli.app import OLD_NAMES, app
 from nearsim_db.cli.options import PANELS
-from nearsim_db.errors import suggested_command
+from nearsim_db.messages import suggested_command
 from tests.contract.options import every_command, old_command, whole
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"

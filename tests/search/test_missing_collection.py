@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from nearsim_db import AsyncIndex, Deduper, Document, Index
-from nearsim_db.errors import DEFAULT, MissingCollectionError
+from nearsim_db.errors import MissingCollectionError
+from nearsim_db.records import DEFAULT
 from nearsim_db.search.queries import passages_in
 
 READING: dict[str, Callable[[Index], object]] = {

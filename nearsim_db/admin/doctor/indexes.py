@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from nearsim_db.admin.doctor.installation import Finding
-from nearsim_db.errors import count_of, suggested_command
 from nearsim_db.indexing import profiles
+from nearsim_db.messages import count_of, suggested_command
 from nearsim_db.similarity.profile import restore_for_reading
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.access.collection_rows import Collection

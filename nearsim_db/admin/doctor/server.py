@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from nearsim_db.admin.doctor.installation import Finding
-from nearsim_db.errors import SchemaError, count_of
+from nearsim_db.errors import SchemaError
+from nearsim_db.messages import count_of
 from nearsim_db.store.access import access
 from nearsim_db.store.access.access import Roles
 from nearsim_db.store.citus import placement

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
+from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.messages import suggested_command
 from nearsim_db.records import GenerationId
 from nearsim_db.search.live_generation import choose_newest, list_of_collection
 from nearsim_db.store.driver import Connection

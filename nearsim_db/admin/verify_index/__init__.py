@@ -16,12 +16,12 @@ from nearsim_db.admin.verify_index.findings import (
     IndexCheck,
     Kind,
 )
-from nearsim_db.errors import DEFAULT, ConflictError, DatabaseError, EmptyIndexError
+from nearsim_db.errors import ConflictError, DatabaseError, EmptyIndexError
 from nearsim_db.indexing import drop_generation
 from nearsim_db.indexing.catch_up import CatchUp
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.queue.dispatch import dispatch_changes
-from nearsim_db.records import GenerationId, Progress, silent
+from nearsim_db.records import DEFAULT, GenerationId, Progress, silent
 from nearsim_db.search import live_generation
 from nearsim_db.store.attached import attachments
 from nearsim_db.store.citus import placement

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from nearsim_db.analysis.report.contents import Similarities
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 from nearsim_db.store.clusters.reports import OverTime
 
 _MAX_LABELS, _MAX_TICKS = 6, 4

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nearsim_db.analysis.text_diff import Diff
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 from nearsim_db.records import Evidence
 from nearsim_db.store.clusters.reports import (
     Bucket,

@@ -25,9 +25,10 @@ from nearsim_db.analysis.report.contents import (
     Similarities,
     Step,
 )
-from nearsim_db.errors import DEFAULT, NotFoundError, suggested_command
+from nearsim_db.errors import NotFoundError
+from nearsim_db.messages import suggested_command
 from nearsim_db.readers.rejects import read_rejects
-from nearsim_db.records import Progress, silent
+from nearsim_db.records import DEFAULT, Progress, silent
 from nearsim_db.search import live_generation, statistics
 from nearsim_db.search.answers import profile_of
 from nearsim_db.similarity.metrics import METRICS

@@ -17,7 +17,8 @@ from nearsim_db.analysis.report import charts, contents
 from nearsim_db.analysis.report.comparisons import WEIGHTS
 from nearsim_db.analysis.report.contents import IndexContents, Report
 from nearsim_db.analysis.text_diff import compare
-from nearsim_db.errors import NearsimError, count_of
+from nearsim_db.errors import NearsimError
+from nearsim_db.messages import count_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -10,7 +10,7 @@ from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import summaries, tables, terminal
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.indexing.attached_sweep import SweepResult

@@ -7,7 +7,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.output import layouts, tables
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.store.access.collection_rows import Collection

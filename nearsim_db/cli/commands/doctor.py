@@ -8,7 +8,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.admin.doctor import Finding
@@ -118,7 +118,7 @@ _CHECKED = {"documents": "documents", "heads": "heads", "pairs": "stored pairs",
 
 
 def _verdict(result: "VerifyResult", selection: list[str]) -> str:
-    from nearsim_db.errors import suggested_command
+    from nearsim_db.messages import suggested_command
 
     found, after = result.found, result.after
     if found.generation is None:

@@ -13,7 +13,8 @@ from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.options import Format
 from nearsim_db.cli.output import summaries, tables, terminal
-from nearsim_db.errors import NotFoundError, count_of
+from nearsim_db.errors import NotFoundError
+from nearsim_db.messages import count_of
 
 document: typer.Typer = typer.Typer(no_args_is_help=True, help="Show, delete and purge documents.")
 

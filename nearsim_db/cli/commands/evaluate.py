@@ -9,7 +9,7 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.analysis.evaluation import Evaluation

@@ -10,8 +10,9 @@ import typer
 from nearsim_db.cli import inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import summaries, terminal
-from nearsim_db.errors import DEFAULT, DuplicateError, InputError, NearsimError, count_of, none_usable
-from nearsim_db.records import OnDuplicate
+from nearsim_db.errors import DuplicateError, InputError, NearsimError
+from nearsim_db.messages import count_of, none_usable
+from nearsim_db.records import DEFAULT, OnDuplicate
 
 if TYPE_CHECKING:
     from nearsim_db.index import Index

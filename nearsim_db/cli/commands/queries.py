@@ -13,7 +13,8 @@ import typer
 from nearsim_db.cli import inputs, options
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import layouts, summaries, terminal
-from nearsim_db.errors import InputError, none_usable
+from nearsim_db.errors import InputError
+from nearsim_db.messages import none_usable
 
 if TYPE_CHECKING:
     from nearsim_db.cli.output.layouts import Check

@@ -13,8 +13,8 @@ from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import reindex as shown
 from nearsim_db.cli.output import terminal
-from nearsim_db.errors import DEFAULT, suggested_command
-from nearsim_db.records import STANDARD_OUTPUT
+from nearsim_db.messages import suggested_command
+from nearsim_db.records import DEFAULT, STANDARD_OUTPUT
 
 if TYPE_CHECKING:
     from nearsim_db.admin.reindex import Limits, Reindex

@@ -9,7 +9,8 @@ import typer
 
 from nearsim_db.cli import inputs, options, recipes
 from nearsim_db.cli.output import layouts, tables, terminal
-from nearsim_db.errors import InputError, count_of
+from nearsim_db.errors import InputError
+from nearsim_db.messages import count_of
 
 if TYPE_CHECKING:
     from nearsim_db.analysis.pair_scores import PairFile, ScoredRow

@@ -11,7 +11,8 @@ from nearsim_db.cli import options
 from nearsim_db.cli.commands.documents import confirm
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import layouts, terminal
-from nearsim_db.errors import NotFoundError, count_of
+from nearsim_db.errors import NotFoundError
+from nearsim_db.messages import count_of
 from nearsim_db.records import WorkStage
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import typer
 from nearsim_db.cli import options
 from nearsim_db.cli.failures import INTERRUPTED, UsageError
 from nearsim_db.cli.output.terminal import logged_to, on_signals, stderr_handler
-from nearsim_db.errors import NearsimError, count_of
+from nearsim_db.errors import NearsimError
+from nearsim_db.messages import count_of
 
 Once = Annotated[bool, typer.Option("--once", help="Work until the queue is empty, then end.")]
 Port = Annotated[

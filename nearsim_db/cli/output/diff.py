@@ -5,7 +5,7 @@ from typing import Any
 
 from nearsim_db.admin.reindex import Difference
 from nearsim_db.cli.output import tables, terminal
-from nearsim_db.errors import count_of, suggested_command
+from nearsim_db.messages import count_of, suggested_command
 from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.store.generations.diffs import ChangedCluster, PairInGeneration
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from nearsim_db.analysis.text_diff import InlineDiff, InlineRun, compare_inline
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import width_of
-from nearsim_db.errors import count_of, suggested_command
+from nearsim_db.messages import count_of, suggested_command
 from nearsim_db.search.common_fingerprints import CommonFingerprints
 from nearsim_db.search.explanation import Explanation
 from nearsim_db.search.passages import SpreadPassage

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from nearsim_db.errors import suggested_command
+from nearsim_db.messages import suggested_command
 from nearsim_db.records import Cluster, ClusterMember, Document, Match, Matches, Nearest, Pair, Verdict
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from nearsim_db.cli.options import Outcome, Result
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import values_of
-from nearsim_db.errors import suggested_command
+from nearsim_db.messages import suggested_command
 from nearsim_db.records import GenerationId
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import values_of
-from nearsim_db.errors import NearsimError, count_of
+from nearsim_db.errors import NearsimError
+from nearsim_db.messages import count_of
 from nearsim_db.records import STANDARD_OUTPUT, IngestSummary, OnDuplicate
 
 if TYPE_CHECKING:

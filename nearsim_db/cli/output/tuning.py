@@ -18,7 +18,7 @@ from nearsim_db.analysis.tuning.tuning import Tuning
 from nearsim_db.cli.options import Outcome
 from nearsim_db.cli.output import tables, terminal
 from nearsim_db.cli.output.terminal import values_of
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.rejects import place_of
 from nearsim_db.records import STANDARD_OUTPUT

@@ -12,8 +12,9 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import DatabaseError, count_of
+from nearsim_db.errors import DatabaseError
 from nearsim_db.indexing.context import Context
+from nearsim_db.messages import count_of
 from nearsim_db.similarity.arrays import Ints, are_fresh
 from nearsim_db.similarity.batches import Signatures
 from nearsim_db.similarity.metrics import Scores

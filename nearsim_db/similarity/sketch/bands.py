@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearsim_db.errors import RecipeError, count_of
+from nearsim_db.errors import RecipeError
+from nearsim_db.messages import count_of
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.backend import sketch_kernels

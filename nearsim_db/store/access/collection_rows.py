@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from nearsim_db.errors import DEFAULT, ConflictError, MissingCollectionError
-from nearsim_db.records import CollectionId
+from nearsim_db.errors import ConflictError, MissingCollectionError
+from nearsim_db.records import DEFAULT, CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from psycopg import sql
 
-from nearsim_db.errors import ConflictError, NotFoundError, count_of
+from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.messages import count_of
 from nearsim_db.records import CollectionId
 from nearsim_db.store.attached.tables import Columns, Relation, read_relation
 from nearsim_db.store.driver import Connection

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from nearsim_db.errors import ConflictError, NotFoundError, suggested_command
+from nearsim_db.errors import ConflictError, NotFoundError
+from nearsim_db.messages import suggested_command
 from nearsim_db.records import CollectionId, GenerationId, ProfileId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, run, statement

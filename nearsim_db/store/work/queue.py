@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from psycopg import sql
 
-from nearsim_db.errors import count_of
+from nearsim_db.messages import count_of
 from nearsim_db.records import CollectionId, GenerationId, WorkStage
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
