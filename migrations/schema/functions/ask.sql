@@ -7,11 +7,11 @@ CREATE FUNCTION nearsim.ask(
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     home integer;
-    asked bigint;
-    waits numeric := extract(epoch FROM coalesce(ask.deadline, '5 seconds'));
-    until timestamptz;
+    new_probe_id bigint;
+    seconds numeric := extract(epoch FROM coalesce(ask.deadline, '5 seconds'));
+    deadline_at timestamptz;
 BEGIN
-    IF NOT waits BETWEEN 0 AND 24 * 60 * 60 THEN
+    IF NOT seconds BETWEEN 0 AND 24 * 60 * 60 THEN
         RAISE EXCEPTION 'a deadline of % is out of range; choose one from 0 to 24 hours', ask.deadline
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -25,12 +25,12 @@ BEGIN
     END IF;
     home := nearsim.collection_named(ask.collection);
     -- Computed before asked_at, a default of the row, so that the two are at most 24 hours apart.
-    until := clock_timestamp() + make_interval(secs => waits);
+    deadline_at := clock_timestamp() + make_interval(secs => seconds);
     INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline, max_matches, external_id, purpose)
-    VALUES (home, ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), until, ask.max_matches,
+    VALUES (home, ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), deadline_at, ask.max_matches,
         ask.external_id, ask.purpose)
-    RETURNING probe.probe_id INTO asked;
-    RETURN asked;
+    RETURNING probe.probe_id INTO new_probe_id;
+    RETURN new_probe_id;
 END
 $$;
 COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval, integer, text, text) IS

@@ -3,18 +3,18 @@ CREATE OR REPLACE FUNCTION nearsim.bucket_members(generation_id integer, bucket_
 RETURNS bigint[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    met bigint[];
+    doc_ids bigint[];
 BEGIN
     IF nearsim.may_see_generation(generation_id) THEN
         EXECUTE format($query$
-            SELECT array_agg(DISTINCT member.doc_id) FROM unnest($1) AS own (bucket_hash)
+            SELECT array_agg(DISTINCT member.doc_id) FROM unnest($1) AS bucket (bucket_hash)
             CROSS JOIN LATERAL (
-                SELECT doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash ORDER BY doc_id LIMIT $2
+                SELECT doc_id FROM %s AS band WHERE bucket_hash = bucket.bucket_hash ORDER BY doc_id LIMIT $2
             ) AS member
             $query$, nearsim.rows_of('band', generation_id))
-            INTO met USING bucket_hashes, most;
+            INTO doc_ids USING bucket_hashes, most;
     END IF;
-    RETURN met;
+    RETURN doc_ids;
 END
 $$;
 COMMENT ON FUNCTION nearsim.bucket_members(integer, bigint[], integer) IS

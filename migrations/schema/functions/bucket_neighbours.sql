@@ -8,53 +8,54 @@ RETURNS TABLE (other_id bigint, estimate double precision, shared_bands smallint
 LANGUAGE plpgsql STABLE ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    known nearsim.generation;
-    me record;
+    generation_row nearsim.generation;
+    asked_signature record;
 BEGIN
     IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN;
     END IF;
-    SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = bucket_neighbours.generation_id;
+    SELECT * INTO generation_row FROM nearsim.generation WHERE generation.generation_id = bucket_neighbours.generation_id;
     EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id))
-        INTO me USING doc_id;
-    IF me.sketch IS NULL THEN
+        INTO asked_signature USING doc_id;
+    IF asked_signature.sketch IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format($query$
-        SELECT family.doc_id, said.estimate, said.shared_bands, family.numbers_digest <> $11
+        SELECT twin.doc_id, compared.estimate, compared.shared_bands, twin.numbers_digest <> $11
         FROM (
-            SELECT doc_id FROM unnest($1) AS given (doc_id)
+            SELECT doc_id FROM unnest($1) AS member (doc_id)
             WHERE doc_id <> $8 AND NOT EXISTS (
-                SELECT FROM %2$s AS stored WHERE left_id = least($8, given.doc_id) AND right_id = greatest($8, given.doc_id))
+                SELECT FROM %2$s AS stored WHERE left_id = least($8, member.doc_id) AND right_id = greatest($8, member.doc_id))
             OFFSET 0
-        ) AS met
+        ) AS unpaired
         CROSS JOIN LATERAL (
-            SELECT sketch FROM %1$s AS signed WHERE doc_id = met.doc_id AND head_id = met.doc_id
+            SELECT sketch FROM %1$s AS signed WHERE doc_id = unpaired.doc_id AND head_id = unpaired.doc_id
                 AND nearsim.may_pair($4, signed.feature_digest, $10) LIMIT 1
-        ) AS other
+        ) AS other_head
         CROSS JOIN LATERAL (
-            SELECT nearsim.shared_bands($4, $5, $6, $9, other.sketch) AS bands OFFSET 0
+            SELECT nearsim.shared_bands($4, $5, $6, $9, other_head.sketch) AS bands OFFSET 0
         ) AS shared
         CROSS JOIN LATERAL (
-            SELECT nearsim.is_candidate($4, shared.bands) AS meets OFFSET 0
-        ) AS under
+            SELECT nearsim.is_candidate($4, shared.bands) AS is_candidate OFFSET 0
+        ) AS relation
         CROSS JOIN LATERAL (
             SELECT CAST(cardinality(shared.bands) AS smallint) AS shared_bands,
-                nearsim.estimate_under($4, $9, other.sketch) AS estimate
-            WHERE coalesce(cardinality(shared.bands) >= $3, under.meets) AND NOT ($7 AND under.meets) OFFSET 0
-        ) AS said
+                nearsim.estimate_under($4, $9, other_head.sketch) AS estimate
+            WHERE coalesce(cardinality(shared.bands) >= $3, relation.is_candidate) AND NOT ($7 AND relation.is_candidate) OFFSET 0
+        ) AS compared
         CROSS JOIN LATERAL (
-            SELECT doc_id, numbers_digest FROM %3$s AS signed WHERE head_id = met.doc_id OFFSET 0
-        ) AS family
-        WHERE said.estimate >= $2
+            SELECT doc_id, numbers_digest FROM %3$s AS signed WHERE head_id = unpaired.doc_id OFFSET 0
+        ) AS twin
+        WHERE compared.estimate >= $2
         $query$, nearsim.rows_of('signature', generation_id), nearsim.rows_of('similar_pair', generation_id),
             nearsim.rows_of('signed', generation_id))
         USING nearsim.bucket_members(generation_id,
-                nearsim.keys_under(known.recipe, known.bands, known.rows, me.sketch),
-                nullif(CAST(known.recipe #>> '{match,bucket_limit}' AS integer), 0)),
-            min_similarity, min_shared_bands, known.recipe, CAST(known.bands AS integer), CAST(known.rows AS integer),
-            min_similarity >= nearsim.least_similarity(known.recipe), me.head_id, me.sketch, me.feature_digest,
-            me.numbers_digest;
+                nearsim.keys_under(generation_row.recipe, generation_row.bands, generation_row.rows, asked_signature.sketch),
+                nullif(CAST(generation_row.recipe #>> '{match,bucket_limit}' AS integer), 0)),
+            min_similarity, min_shared_bands, generation_row.recipe, CAST(generation_row.bands AS integer),
+            CAST(generation_row.rows AS integer), min_similarity >= nearsim.least_similarity(generation_row.recipe),
+            asked_signature.head_id, asked_signature.sketch, asked_signature.feature_digest,
+            asked_signature.numbers_digest;
 END
 $$;
 COMMENT ON FUNCTION nearsim.bucket_neighbours(integer, bigint, double precision, integer) IS

@@ -26,7 +26,7 @@ BEGIN
                 ORDER BY doc_id LIMIT $1
             ) AS anchor
             GROUP BY anchor.doc_id, other.doc_id
-        ), beyond AS (
+        ), past_limit AS (
             SELECT other.doc_id, array_agg(bucket.bucket_hash) AS buckets
             FROM bucket
             CROSS JOIN LATERAL (
@@ -37,16 +37,16 @@ BEGIN
         )
         SELECT linked.left_id, linked.right_id, CAST(shared.bands AS smallint)
         FROM linked
-        LEFT JOIN beyond AS l ON l.doc_id = linked.left_id
-        LEFT JOIN beyond AS r ON r.doc_id = linked.right_id
+        LEFT JOIN past_limit AS of_left ON of_left.doc_id = linked.left_id
+        LEFT JOIN past_limit AS of_right ON of_right.doc_id = linked.right_id
         LEFT JOIN LATERAL (
             SELECT array_agg(CAST((bucket >> 56) & 255 AS smallint)) AS bands
-            FROM unnest(l.buckets) AS bucket WHERE bucket = ANY (r.buckets)
-            HAVING l.buckets && r.buckets
-        ) AS more ON true
-        CROSS JOIN LATERAL (SELECT linked.shared_bands + coalesce(cardinality(more.bands), 0) AS bands) AS shared
+            FROM unnest(of_left.buckets) AS bucket WHERE bucket = ANY (of_right.buckets)
+            HAVING of_left.buckets && of_right.buckets
+        ) AS unlinked ON true
+        CROSS JOIN LATERAL (SELECT linked.shared_bands + coalesce(cardinality(unlinked.bands), 0) AS bands) AS shared
         WHERE CASE WHEN $3 #>> '{match,amplification}' IS NULL THEN shared.bands >= $2
-            ELSE nearsim.is_candidate($3, linked.bands || more.bands) END
+            ELSE nearsim.is_candidate($3, linked.bands || unlinked.bands) END
         $query$, nearsim.rows_of('band', live.generation_id))
         USING nullif(CAST(live.recipe #>> '{match,bucket_limit}' AS bigint), 0), live.min_shared_bands, live.recipe;
 END

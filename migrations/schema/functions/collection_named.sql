@@ -5,13 +5,13 @@ DECLARE
     ids integer[];
     names text;
 BEGIN
-    SELECT array_agg(known.collection_id), string_agg(quote_literal(known.name), ', ' ORDER BY known.name)
+    SELECT array_agg(existing.collection_id), string_agg(quote_literal(existing.name), ', ' ORDER BY existing.name)
     INTO ids, names
-    FROM nearsim.collection AS known
-    WHERE known.name = collection_named.collection OR collection_named.collection IS NULL;
+    FROM nearsim.collection AS existing
+    WHERE existing.name = collection_named.collection OR collection_named.collection IS NULL;
     IF ids IS NULL AND collection_named.collection IS NOT NULL THEN
-        SELECT string_agg(quote_literal(known.name), ', ' ORDER BY known.name) INTO names
-        FROM nearsim.collection AS known;
+        SELECT string_agg(quote_literal(existing.name), ', ' ORDER BY existing.name) INTO names
+        FROM nearsim.collection AS existing;
         RAISE EXCEPTION 'collection % does not exist in database %; existing collections: %',
             quote_literal(collection_named.collection), current_database(), coalesce(names, 'none yet')
             USING ERRCODE = 'no_data_found';

@@ -10,9 +10,9 @@ DECLARE
     keep text COLLATE "default";
     sources text[] COLLATE "default";
     roots integer[];
-    shared record;
-    one integer;
-    other integer;
+    link record;
+    left_root integer;
+    right_root integer;
 BEGIN
     home := nearsim.collection_named(collection);
     SELECT array_agg(live.generation_id), (array_agg(live.recipe #>> '{cluster,keep}' ORDER BY live.place))[1]
@@ -27,7 +27,7 @@ BEGIN
         SELECT CAST(count(*) AS integer) FROM (
             SELECT DISTINCT member.generation_id, member.cluster_id FROM nearsim.cluster_member AS member
             WHERE member.generation_id = ANY (generations)) AS cluster)) AS number;
-    FOR shared IN
+    FOR link IN
         SELECT DISTINCT found.first, found.number
         FROM (
             SELECT numbered.number, min(numbered.number) OVER (PARTITION BY numbered.doc_id) AS first
@@ -39,17 +39,17 @@ BEGIN
         ) AS found
         WHERE found.first <> found.number
     LOOP
-        one := shared.first;
-        WHILE roots[one] <> one LOOP
-            roots[one] := roots[roots[one]];
-            one := roots[one];
+        left_root := link.first;
+        WHILE roots[left_root] <> left_root LOOP
+            roots[left_root] := roots[roots[left_root]];
+            left_root := roots[left_root];
         END LOOP;
-        other := shared.number;
-        WHILE roots[other] <> other LOOP
-            roots[other] := roots[roots[other]];
-            other := roots[other];
+        right_root := link.number;
+        WHILE roots[right_root] <> right_root LOOP
+            roots[right_root] := roots[roots[right_root]];
+            right_root := roots[right_root];
         END LOOP;
-        roots[greatest(one, other)] := least(one, other);
+        roots[greatest(left_root, right_root)] := least(left_root, right_root);
     END LOOP;
     FOR number IN 1 .. coalesce(cardinality(roots), 0) LOOP
         roots[number] := roots[roots[number]];

@@ -5,32 +5,38 @@ RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], a
 LANGUAGE plpgsql STABLE ROWS 1
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    known nearsim.generation;
-    a record;
-    b record;
+    generation_row nearsim.generation;
+    left_signature record;
+    right_signature record;
 BEGIN
     IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN;
     END IF;
-    SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;
-    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id)) INTO a USING left_id;
-    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id)) INTO b USING right_id;
-    IF a.sketch IS NULL OR b.sketch IS NULL THEN
+    SELECT * INTO generation_row FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;
+    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id))
+        INTO left_signature USING left_id;
+    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id))
+        INTO right_signature USING right_id;
+    IF left_signature.sketch IS NULL OR right_signature.sketch IS NULL THEN
         RETURN;
     END IF;
-    are_twins := a.feature_digest = b.feature_digest;
-    estimate := nearsim.estimate_under(known.recipe, a.sketch, b.sketch);
-    bands := nearsim.shared_bands(known.recipe, known.bands, known.rows, a.sketch, b.sketch);
+    are_twins := left_signature.feature_digest = right_signature.feature_digest;
+    estimate := nearsim.estimate_under(generation_row.recipe, left_signature.sketch, right_signature.sketch);
+    bands := nearsim.shared_bands(generation_row.recipe, generation_row.bands, generation_row.rows,
+        left_signature.sketch, right_signature.sketch);
     EXECUTE format($query$
         SELECT EXISTS (
-            SELECT FROM unnest($1) AS own (bucket_hash)
-            WHERE own.bucket_hash = ANY ($2) AND ($4 = 0 OR $3 <= coalesce((
-                SELECT doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash
+            SELECT FROM unnest($1) AS bucket (bucket_hash)
+            WHERE bucket.bucket_hash = ANY ($2) AND ($4 = 0 OR $3 <= coalesce((
+                SELECT doc_id FROM %s AS band WHERE bucket_hash = bucket.bucket_hash
                 ORDER BY doc_id OFFSET greatest($4 - 1, 0) LIMIT 1), $3)))
         $query$, nearsim.rows_of('band', generation_id))
-        INTO are_linked USING nearsim.keys_under(known.recipe, known.bands, known.rows, a.sketch),
-            nearsim.keys_under(known.recipe, known.bands, known.rows, b.sketch), least(a.head_id, b.head_id),
-            CAST(known.recipe #>> '{match,bucket_limit}' AS integer);
+        INTO are_linked
+        USING nearsim.keys_under(
+                generation_row.recipe, generation_row.bands, generation_row.rows, left_signature.sketch),
+            nearsim.keys_under(generation_row.recipe, generation_row.bands, generation_row.rows, right_signature.sketch),
+            least(left_signature.head_id, right_signature.head_id),
+            CAST(generation_row.recipe #>> '{match,bucket_limit}' AS integer);
     RETURN NEXT;
 END
 $$;

@@ -5,39 +5,39 @@ RETURNS TABLE (place integer, doc_id bigint, keep boolean, duplicate_of bigint, 
     indexed boolean, verified boolean)
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    given record;
+    visible record;
     live record;
     heads bigint[];
-    signed boolean[];
+    are_signed boolean[];
     link record;
-    kept_as integer[];
-    alike double precision[];
+    earlier_places integer[];
+    similarities double precision[];
     are_verified boolean[];
-    least_stored double precision;
+    lowest_stored double precision;
 BEGIN
-    SELECT * INTO given FROM nearsim.visible_among(doc_ids);
-    IF given.home IS NOT NULL THEN
-        SELECT * INTO live FROM nearsim.live_generation(given.home, profile, given.known[1]);
+    SELECT * INTO visible FROM nearsim.visible_among(doc_ids);
+    IF visible.home IS NOT NULL THEN
+        SELECT * INTO live FROM nearsim.live_generation(visible.home, profile, visible.known[1]);
         IF FOUND THEN
             -- Pairs by their shared bands are stored whatever their similarity.
-            least_stored := CASE WHEN live.recipe #>> '{match,certain_shared_bands}' <> '0' THEN 0
+            lowest_stored := CASE WHEN live.recipe #>> '{match,certain_shared_bands}' <> '0' THEN 0
                 ELSE nearsim.least_similarity(live.recipe) END;
-            IF NOT min_similarity BETWEEN least_stored AND 1 THEN
+            IF NOT min_similarity BETWEEN lowest_stored AND 1 THEN
                 RAISE EXCEPTION 'a similarity of % is outside %..1: pairs below the threshold of the recipe are not stored',
-                    min_similarity, least_stored USING ERRCODE = 'invalid_parameter_value';
+                    min_similarity, lowest_stored USING ERRCODE = 'invalid_parameter_value';
             END IF;
-            SELECT array_agg(own.head_id ORDER BY known.place), array_agg(own.doc_id IS NOT NULL ORDER BY known.place)
-            INTO heads, signed
-            FROM unnest(given.known) WITH ORDINALITY AS known (doc_id, place)
-            LEFT JOIN nearsim.heads_of(live.generation_id, given.known) AS own ON own.doc_id = known.doc_id;
+            SELECT array_agg(head_row.head_id ORDER BY known.place), array_agg(head_row.doc_id IS NOT NULL ORDER BY known.place)
+            INTO heads, are_signed
+            FROM unnest(visible.known) WITH ORDINALITY AS known (doc_id, place)
+            LEFT JOIN nearsim.heads_of(live.generation_id, visible.known) AS head_row ON head_row.doc_id = known.doc_id;
             FOR link IN
                 SELECT * FROM nearsim.links_among(
-                    live.generation_id, given.known, heads, coalesce(min_similarity, 0)) AS found
+                    live.generation_id, visible.known, heads, coalesce(min_similarity, 0)) AS found
                 ORDER BY found.later, found.similarity DESC NULLS LAST, found.earlier
             LOOP
-                IF kept_as[link.later] IS NULL AND kept_as[link.earlier] IS NULL THEN
-                    kept_as[link.later] := link.earlier;
-                    alike[link.later] := link.similarity;
+                IF earlier_places[link.later] IS NULL AND earlier_places[link.earlier] IS NULL THEN
+                    earlier_places[link.later] := link.earlier;
+                    similarities[link.later] := link.similarity;
                     are_verified[link.later] := CASE WHEN link.similarity IS NOT NULL
                         THEN nearsim.is_exact(live.recipe) OR heads[link.later] = heads[link.earlier] END;
                 END IF;
@@ -45,22 +45,22 @@ BEGIN
         END IF;
     END IF;
     RETURN QUERY
-        SELECT CAST(asked.place AS integer), asked.doc_id, asked.decided_by IS NULL AND asked.occurrence = 1,
-            CASE WHEN asked.decided_by IS NOT NULL THEN given.known[asked.decided_by]
-                WHEN asked.occurrence > 1 THEN asked.doc_id END,
-            CASE WHEN asked.decided_by IS NOT NULL THEN alike[asked.known_place]
-                WHEN asked.occurrence > 1 THEN 1 END,
-            coalesce(signed[asked.known_place], false),
-            CASE WHEN asked.decided_by IS NOT NULL THEN are_verified[asked.known_place]
-                WHEN asked.occurrence > 1 THEN true END
+        SELECT CAST(entry.place AS integer), entry.doc_id, entry.decided_by IS NULL AND entry.occurrence = 1,
+            CASE WHEN entry.decided_by IS NOT NULL THEN visible.known[entry.decided_by]
+                WHEN entry.occurrence > 1 THEN entry.doc_id END,
+            CASE WHEN entry.decided_by IS NOT NULL THEN similarities[entry.known_place]
+                WHEN entry.occurrence > 1 THEN 1 END,
+            coalesce(are_signed[entry.known_place], false),
+            CASE WHEN entry.decided_by IS NOT NULL THEN are_verified[entry.known_place]
+                WHEN entry.occurrence > 1 THEN true END
         FROM (
-            SELECT whole.place, whole.doc_id, known.place AS known_place, kept_as[known.place] AS decided_by,
-                CASE WHEN whole.doc_id IS NULL THEN 1
-                    ELSE row_number() OVER (PARTITION BY whole.doc_id ORDER BY whole.place) END AS occurrence
-            FROM unnest(dedupe.doc_ids) WITH ORDINALITY AS whole (doc_id, place)
-            LEFT JOIN unnest(given.known) WITH ORDINALITY AS known (doc_id, place) ON known.doc_id = whole.doc_id
-        ) AS asked
-        ORDER BY asked.place;
+            SELECT given.place, given.doc_id, known.place AS known_place, earlier_places[known.place] AS decided_by,
+                CASE WHEN given.doc_id IS NULL THEN 1
+                    ELSE row_number() OVER (PARTITION BY given.doc_id ORDER BY given.place) END AS occurrence
+            FROM unnest(dedupe.doc_ids) WITH ORDINALITY AS given (doc_id, place)
+            LEFT JOIN unnest(visible.known) WITH ORDINALITY AS known (doc_id, place) ON known.doc_id = given.doc_id
+        ) AS entry
+        ORDER BY entry.place;
 END
 $$;
 COMMENT ON FUNCTION nearsim.dedupe(bigint[], double precision, text) IS

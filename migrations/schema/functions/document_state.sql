@@ -2,13 +2,13 @@
 CREATE FUNCTION nearsim.document_state(generation_id integer, doc_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    known record;
+    document_row record;
     signed record;
 BEGIN
     SELECT coalesce(document.published_at, document.created_at)
             < now() - CAST(nullif(generation.recipe #>> '{retain,age}', 'none') AS interval) AS is_old,
         collection_id, external_id
-        INTO known
+        INTO document_row
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.document USING (collection_id)
     WHERE generation.generation_id = document_state.generation_id AND document.doc_id = document_state.doc_id;
     IF NOT FOUND OR NOT nearsim.may_see_generation(generation_id) THEN
@@ -31,10 +31,10 @@ BEGIN
                 WHERE work.generation_id = document_state.generation_id AND work.stage = 'compare')
             OR EXISTS (
                 SELECT FROM nearsim_index.visible_changes AS change WHERE change.doc_id = document_state.doc_id OR change.collection_id IS NULL
-                    OR change.collection_id = known.collection_id AND change.doc_id IS NULL
-                        AND coalesce(change.external_id, known.external_id) = known.external_id)
+                    OR change.collection_id = document_row.collection_id AND change.doc_id IS NULL
+                        AND coalesce(change.external_id, document_row.external_id) = document_row.external_id)
             THEN 'waits to be indexed'
-        WHEN signed.doc_id IS NULL AND known.is_old THEN 'is past the retention age of the index'
+        WHEN signed.doc_id IS NULL AND document_row.is_old THEN 'is past the retention age of the index'
         WHEN signed.doc_id IS NULL THEN 'is not indexed'
         WHEN signed.head_id IS NULL THEN 'has no features'
     END;

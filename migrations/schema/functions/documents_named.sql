@@ -8,22 +8,24 @@ BEGIN
         RAISE EXCEPTION 'a verdict is about two documents, not about % and itself', quote_literal(a)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT min(one.doc_id), min(other.doc_id), array_agg(found.name ORDER BY found.name) INTO a_id, b_id, names
-    FROM nearsim.collection AS found
-    JOIN nearsim.document AS one ON one.collection_id = found.collection_id AND one.external_id = a COLLATE "C"
-    JOIN nearsim.document AS other ON other.collection_id = found.collection_id AND other.external_id = b COLLATE "C"
-    WHERE found.name = documents_named.collection OR documents_named.collection IS NULL;
+    SELECT min(a_document.doc_id), min(b_document.doc_id), array_agg(place.name ORDER BY place.name) INTO a_id, b_id, names
+    FROM nearsim.collection AS place
+    JOIN nearsim.document AS a_document
+        ON a_document.collection_id = place.collection_id AND a_document.external_id = a COLLATE "C"
+    JOIN nearsim.document AS b_document
+        ON b_document.collection_id = place.collection_id AND b_document.external_id = b COLLATE "C"
+    WHERE place.name = documents_named.collection OR documents_named.collection IS NULL;
     IF cardinality(names) > 1 THEN
         RAISE EXCEPTION 'documents % and % are in several collections; name one of: %',
             quote_literal(a), quote_literal(b), array_to_string(names, ', ') USING ERRCODE = 'invalid_parameter_value';
     ELSIF names IS NULL THEN
         PERFORM nearsim.collection_named(collection) WHERE documents_named.collection IS NOT NULL;
-        SELECT asked.external_id INTO unknown
-        FROM unnest(ARRAY[a, b]) WITH ORDINALITY AS asked (external_id, position)
+        SELECT given.external_id INTO unknown
+        FROM unnest(ARRAY[a, b]) WITH ORDINALITY AS given (external_id, position)
         WHERE NOT EXISTS (
-            SELECT FROM nearsim.document JOIN nearsim.collection AS found USING (collection_id)
-            WHERE document.external_id = asked.external_id COLLATE "C"
-                AND (found.name = documents_named.collection OR documents_named.collection IS NULL))
+            SELECT FROM nearsim.document JOIN nearsim.collection AS place USING (collection_id)
+            WHERE document.external_id = given.external_id COLLATE "C"
+                AND (place.name = documents_named.collection OR documents_named.collection IS NULL))
         ORDER BY position LIMIT 1;
         IF FOUND THEN
             RAISE EXCEPTION 'there is no document %', concat_ws(' in collection ', quote_nullable(unknown),

@@ -9,7 +9,7 @@ BEGIN
         WITH signed AS MATERIALIZED (
             SELECT CAST(given.place AS integer) AS place, given.doc_id, given.head_id
             FROM unnest(doc_ids, head_ids) WITH ORDINALITY AS given (doc_id, head_id, place)
-        ), said AS MATERIALIZED (
+        ), judged AS MATERIALIZED (
             SELECT signed.doc_id AS left_id, verdict.right_id, verdict.verdict
             FROM signed CROSS JOIN LATERAL (
                 SELECT standing.right_id, standing.verdict FROM nearsim.verdict AS standing
@@ -20,7 +20,7 @@ BEGIN
             SELECT signed.* FROM signed
             JOIN (
                 SELECT head_id, min(place) AS first, bool_or(doc_id IN (
-                    SELECT left_id FROM said UNION ALL SELECT right_id FROM said)) AS is_decided
+                    SELECT left_id FROM judged UNION ALL SELECT right_id FROM judged)) AS is_decided
                 FROM signed GROUP BY head_id
             ) AS family USING (head_id)
             WHERE family.is_decided OR signed.place = family.first
@@ -38,14 +38,14 @@ BEGIN
         FROM keeper AS early
         JOIN alike ON alike.head_id = early.head_id
         JOIN signed AS late ON late.head_id = alike.other_id AND late.place > early.place
-        LEFT JOIN said ON said.left_id = least(late.doc_id, early.doc_id)
-            AND said.right_id = greatest(late.doc_id, early.doc_id)
-        WHERE CASE said.verdict WHEN 'pinned' THEN true WHEN 'vetoed' THEN false
+        LEFT JOIN judged ON judged.left_id = least(late.doc_id, early.doc_id)
+            AND judged.right_id = greatest(late.doc_id, early.doc_id)
+        WHERE CASE judged.verdict WHEN 'pinned' THEN true WHEN 'vetoed' THEN false
             ELSE alike.similarity >= min_similarity END
         UNION ALL
         SELECT greatest(l.place, r.place), least(l.place, r.place), NULL
-        FROM said JOIN signed AS l ON l.doc_id = said.left_id JOIN signed AS r ON r.doc_id = said.right_id
-        WHERE said.verdict = 'pinned';
+        FROM judged JOIN signed AS l ON l.doc_id = judged.left_id JOIN signed AS r ON r.doc_id = judged.right_id
+        WHERE judged.verdict = 'pinned';
 END
 $$;
 COMMENT ON FUNCTION nearsim.links_among(integer, bigint[], bigint[], double precision) IS

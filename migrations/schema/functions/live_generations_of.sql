@@ -5,10 +5,10 @@ LANGUAGE plpgsql STABLE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF profiles IS NULL THEN
         RETURN QUERY
-            SELECT row_number() OVER (ORDER BY known.name <> 'default', known.name COLLATE "C"), live.generation_id,
-                known.name, live.recipe
-            FROM nearsim.profile AS known JOIN nearsim.generation AS live USING (profile_id)
-            WHERE known.collection_id = live_generations_of.collection_id AND live.state = 'live';
+            SELECT row_number() OVER (ORDER BY existing.name <> 'default', existing.name COLLATE "C"), live.generation_id,
+                existing.name, live.recipe
+            FROM nearsim.profile AS existing JOIN nearsim.generation AS live USING (profile_id)
+            WHERE existing.collection_id = live_generations_of.collection_id AND live.state = 'live';
         IF FOUND THEN
             RETURN;
         END IF;
@@ -18,13 +18,13 @@ BEGIN
     END IF;
     -- If none is live, raise the error or notice for a single profile.
     RETURN QUERY
-        SELECT asked.place, live.generation_id, live.profile_name, live.recipe
+        SELECT requested.place, live.generation_id, live.profile_name, live.recipe
         FROM (
             SELECT named.name, min(named.place) AS place
             FROM unnest(coalesce(profiles, ARRAY[NULL])) WITH ORDINALITY AS named (name, place) GROUP BY named.name
-        ) AS asked
+        ) AS requested
         CROSS JOIN LATERAL nearsim.live_generation(
-            live_generations_of.collection_id, asked.name, unindexed_id) AS live;
+            live_generations_of.collection_id, requested.name, unindexed_id) AS live;
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generations_of(integer, text[], bigint) IS

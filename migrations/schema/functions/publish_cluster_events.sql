@@ -14,69 +14,79 @@ BEGIN
     INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, cluster_id, survivor_id, other_ids,
         other_survivor_ids)
     WITH touched AS (
-        SELECT DISTINCT ON (was.doc_id) was.doc_id, was.is_survivor, was.cluster_id
+        -- Documents whose membership changed, as it was before the transaction.
+        SELECT DISTINCT ON (former_member.doc_id) former_member.doc_id, former_member.is_survivor, former_member.cluster_id
         FROM nearsim_index.pending_event AS draft
         CROSS JOIN LATERAL unnest(draft.doc_ids, draft.cluster_ids, draft.survive)
-            AS was (doc_id, cluster_id, is_survivor)
+            AS former_member (doc_id, cluster_id, is_survivor)
         WHERE draft.pending_id >= publish_cluster_events.first_draft AND draft.generation_id = publish_cluster_events.generation_id
             AND draft.kind = 'members'
-        ORDER BY was.doc_id, draft.pending_id
+        ORDER BY former_member.doc_id, draft.pending_id
     ), moved AS MATERIALIZED (
-        SELECT touched.doc_id, touched.cluster_id AS old_id, touched.is_survivor AS survived, now_is.cluster_id AS new_id
+        -- The same documents with their present clusters.
+        SELECT touched.doc_id, touched.cluster_id AS old_id, touched.is_survivor AS survived, present.cluster_id AS new_id
         FROM touched LEFT JOIN LATERAL (
             SELECT member.cluster_id FROM nearsim.cluster_member AS member
             WHERE member.generation_id = publish_cluster_events.generation_id AND member.doc_id = touched.doc_id
             LIMIT 1
-        ) AS now_is ON true
-    ), known AS (
-        SELECT cluster_id, count(*) FILTER (WHERE came) AS came FROM (
+        ) AS present ON true
+    ), concerned AS (
+        -- Clusters that have or had a touched document, with the number of documents that moved in.
+        SELECT cluster_id, count(*) FILTER (WHERE is_arrival) AS arrivals FROM (
             SELECT old_id, false FROM moved WHERE old_id IS NOT NULL
             UNION ALL SELECT new_id, true FROM moved WHERE new_id IS NOT NULL
-        ) AS seen (cluster_id, came) GROUP BY cluster_id
+        ) AS membership (cluster_id, is_arrival) GROUP BY cluster_id
     ), kept AS MATERIALIZED (
-        SELECT known.cluster_id FROM known CROSS JOIN LATERAL (
+        -- Clusters with a member that was not touched, which are former and present ones.
+        SELECT concerned.cluster_id FROM concerned CROSS JOIN LATERAL (
             SELECT count(*) AS members FROM (
                 SELECT FROM nearsim.cluster_member AS member
-                WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id = known.cluster_id
-                LIMIT known.came + 1
+                WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id = concerned.cluster_id
+                LIMIT concerned.arrivals + 1
             ) AS found
-        ) AS has WHERE has.members > known.came
+        ) AS counted WHERE counted.members > concerned.arrivals
     ), flow AS MATERIALIZED (
+        -- The former and the present cluster of documents.
         SELECT old_id, new_id FROM moved WHERE old_id IS NOT NULL AND new_id IS NOT NULL
         UNION SELECT cluster_id, cluster_id FROM kept
     ), old AS MATERIALIZED (
-        SELECT had.cluster_id, coalesce(had.survivor_id, now_is.survivor_id) AS survivor_id
+        -- The former clusters with their survivors.
+        SELECT former.cluster_id, coalesce(former.survivor_id, present.survivor_id) AS survivor_id
         FROM (
             SELECT cluster_id, max(survivor_id) AS survivor_id FROM (
                 SELECT old_id, CASE WHEN survived THEN doc_id END FROM moved WHERE old_id IS NOT NULL
                 UNION ALL SELECT cluster_id, NULL FROM kept
-            ) AS seen (cluster_id, survivor_id) GROUP BY cluster_id
-        ) AS had LEFT JOIN LATERAL (
+            ) AS membership (cluster_id, survivor_id) GROUP BY cluster_id
+        ) AS former LEFT JOIN LATERAL (
             SELECT member.doc_id AS survivor_id FROM nearsim.cluster_member AS member
-            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id BETWEEN had.cluster_id AND had.cluster_id
+            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id BETWEEN former.cluster_id AND former.cluster_id
                 AND member.is_survivor ORDER BY member.cluster_id LIMIT 1
-        ) AS now_is ON true
+        ) AS present ON true
     ), new AS MATERIALIZED (
-        SELECT has.cluster_id, now_is.survivor_id FROM (
+        -- The present clusters with their survivors.
+        SELECT latter.cluster_id, present.survivor_id FROM (
             SELECT new_id FROM moved WHERE new_id IS NOT NULL UNION SELECT cluster_id FROM kept
-        ) AS has (cluster_id) LEFT JOIN LATERAL (
+        ) AS latter (cluster_id) LEFT JOIN LATERAL (
             SELECT member.doc_id AS survivor_id FROM nearsim.cluster_member AS member
-            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id BETWEEN has.cluster_id AND has.cluster_id
+            WHERE member.generation_id = publish_cluster_events.generation_id AND member.cluster_id BETWEEN latter.cluster_id AND latter.cluster_id
                 AND member.is_survivor ORDER BY member.cluster_id LIMIT 1
-        ) AS now_is ON true
+        ) AS present ON true
     ), source AS MATERIALIZED (
+        -- Each present cluster with the former ones that its documents come from.
         SELECT new.cluster_id, new.survivor_id, count(flow.old_id) AS number,
             array_agg(flow.old_id ORDER BY flow.old_id) AS ids,
             array_agg(old.survivor_id ORDER BY flow.old_id) AS survivors
         FROM new LEFT JOIN flow ON flow.new_id = new.cluster_id LEFT JOIN old ON old.cluster_id = flow.old_id
         GROUP BY new.cluster_id, new.survivor_id
     ), target AS MATERIALIZED (
+        -- Each former cluster with the present ones that its documents are in.
         SELECT old.cluster_id, old.survivor_id, count(flow.new_id) AS number,
             array_agg(flow.new_id ORDER BY flow.new_id) AS ids,
             array_agg(new.survivor_id ORDER BY flow.new_id) AS survivors
         FROM old LEFT JOIN flow ON flow.old_id = old.cluster_id LEFT JOIN new ON new.cluster_id = flow.new_id
         GROUP BY old.cluster_id, old.survivor_id
     ), same AS (
+        -- Present clusters that neither merged nor split.
         SELECT source.* FROM source JOIN target ON target.cluster_id = source.ids[1]
         WHERE source.number = 1 AND target.number = 1
     ), changed AS (
@@ -86,7 +96,7 @@ BEGIN
         UNION SELECT same.cluster_id, same.survivor_id FROM same JOIN (
             SELECT DISTINCT old_id FROM moved WHERE old_id IS NOT NULL AND new_id IS NULL
         ) AS shrunk ON shrunk.old_id = same.ids[1]
-    ), said (rank, kind, cluster_id, survivor_id, ids, survivors) AS (
+    ), new_event (rank, kind, cluster_id, survivor_id, ids, survivors) AS (
         SELECT 1, 'cluster_gone', cluster_id, survivor_id, NULL, NULL FROM target WHERE number = 0
         UNION ALL SELECT 2, 'cluster_merged', cluster_id, survivor_id, ids, survivors FROM source WHERE number > 1
         UNION ALL SELECT 3, 'cluster_split', cluster_id, survivor_id, ids, survivors FROM target WHERE number > 1
@@ -98,8 +108,8 @@ BEGIN
         UNION ALL SELECT 7, 'cluster_changed', cluster_id, survivor_id, NULL, NULL FROM changed
     )
     SELECT publish_cluster_events.collection_id, publish_cluster_events.profile_id, publish_cluster_events.generation_id,
-        said.kind, said.cluster_id, said.survivor_id, said.ids, said.survivors
-    FROM said ORDER BY said.rank, said.cluster_id;
+        new_event.kind, new_event.cluster_id, new_event.survivor_id, new_event.ids, new_event.survivors
+    FROM new_event ORDER BY new_event.rank, new_event.cluster_id;
     GET DIAGNOSTICS published = ROW_COUNT;
     RETURN published;
 END

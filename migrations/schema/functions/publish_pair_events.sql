@@ -33,27 +33,27 @@ BEGIN
     END IF;
     INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, left_id, right_id, similarity, verified)
     WITH step AS (
-        SELECT draft.pending_id, draft.kind = 'pairs_after' AS came, pair.left_id, pair.right_id,
+        SELECT draft.pending_id, draft.kind = 'pairs_after' AS is_present, pair.left_id, pair.right_id,
             coalesce(pair.similarity, 1) AS similarity, pair.similarity IS NULL OR are_exact AS verified
         FROM nearsim_index.pending_event AS draft
         CROSS JOIN LATERAL unnest(draft.left_ids, draft.right_ids, draft.similarities)
             AS pair (left_id, right_id, similarity)
         WHERE draft.pending_id >= publish_pair_events.first_draft AND draft.generation_id = publish_pair_events.generation_id
             AND draft.kind IN ('pairs_before', 'pairs_after')
-    ), net AS (
-        SELECT left_id, right_id, count(*) AS steps, array_agg(came ORDER BY pending_id) AS came,
+    ), change AS (
+        SELECT left_id, right_id, count(*) AS steps, array_agg(is_present ORDER BY pending_id) AS is_present,
             array_agg(similarity ORDER BY pending_id) AS similarity, array_agg(verified ORDER BY pending_id) AS verified
         FROM step GROUP BY left_id, right_id
     )
     SELECT publish_pair_events.collection_id, publish_pair_events.profile_id, publish_pair_events.generation_id,
-        said.kind, net.left_id, net.right_id, CASE said.kind WHEN 'pair_found' THEN net.similarity[steps] END,
-        CASE said.kind WHEN 'pair_found' THEN net.verified[steps] END
-    FROM net CROSS JOIN LATERAL (VALUES
-        ('pair_gone', NOT came[1] AND (NOT came[steps] OR (similarity[1], verified[1]) <> (similarity[steps], verified[steps]))),
-        ('pair_found', came[steps] AND (came[1] OR (similarity[1], verified[1]) <> (similarity[steps], verified[steps])))
-    ) AS said (kind, is_so)
-    WHERE said.is_so
-    ORDER BY said.kind DESC, net.left_id, net.right_id;
+        new_event.kind, change.left_id, change.right_id, CASE new_event.kind WHEN 'pair_found' THEN change.similarity[steps] END,
+        CASE new_event.kind WHEN 'pair_found' THEN change.verified[steps] END
+    FROM change CROSS JOIN LATERAL (VALUES
+        ('pair_gone', NOT is_present[1] AND (NOT is_present[steps] OR (similarity[1], verified[1]) <> (similarity[steps], verified[steps]))),
+        ('pair_found', is_present[steps] AND (is_present[1] OR (similarity[1], verified[1]) <> (similarity[steps], verified[steps])))
+    ) AS new_event (kind, happened)
+    WHERE new_event.happened
+    ORDER BY new_event.kind DESC, change.left_id, change.right_id;
     GET DIAGNOSTICS published = ROW_COUNT;
     RETURN published;
 END

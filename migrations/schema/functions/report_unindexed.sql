@@ -3,16 +3,16 @@
 CREATE FUNCTION nearsim.report_unindexed(generation_id integer, doc_id bigint, is_empty boolean) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    signed bigint;
+    signed_revision bigint;
     is_current boolean;
 BEGIN
     IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN;
     END IF;
     EXECUTE format('SELECT revision FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id))
-        INTO signed USING doc_id;
-    SELECT one.revision IS NOT DISTINCT FROM signed INTO is_current
-    FROM nearsim.document AS one WHERE one.doc_id = report_unindexed.doc_id;
+        INTO signed_revision USING doc_id;
+    SELECT document.revision IS NOT DISTINCT FROM signed_revision INTO is_current
+    FROM nearsim.document WHERE document.doc_id = report_unindexed.doc_id;
     IF is_current AND is_empty THEN
         is_current := NOT EXISTS (
             SELECT FROM nearsim_index.queued_work AS work

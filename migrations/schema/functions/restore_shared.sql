@@ -4,7 +4,7 @@ CREATE FUNCTION nearsim.restore_shared(parent text) RETURNS integer[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     leaf constant regclass := CAST(format('nearsim_index.%I', parent || '_shared') AS regclass);
-    lost integer[] := '{}';
+    damaged_ids integer[] := '{}';
     generation_id integer;
     command text;
 BEGIN
@@ -19,14 +19,14 @@ BEGIN
             BEGIN
                 EXECUTE format('INSERT INTO kept SELECT * FROM %s WHERE generation_id = $1', leaf) USING generation_id;
             EXCEPTION WHEN data_corrupted OR index_corrupted OR internal_error OR undefined_file OR io_error THEN
-                lost := lost || generation_id;
+                damaged_ids := damaged_ids || generation_id;
             END;
         END LOOP;
         SET LOCAL enable_seqscan = DEFAULT;
     END;
     -- A crash empties an unlogged table.
     IF (SELECT relpersistence = 'u' FROM pg_class WHERE oid = leaf) THEN
-        lost := ARRAY(SELECT generation.generation_id FROM nearsim.generation ORDER BY generation.generation_id);
+        damaged_ids := ARRAY(SELECT generation.generation_id FROM nearsim.generation ORDER BY generation.generation_id);
     END IF;
 
     FOR command IN
@@ -60,7 +60,7 @@ BEGIN
     END IF;
     PERFORM nearsim.create_capture_triggers('_shared');
     DROP TABLE kept;
-    RETURN lost;
+    RETURN damaged_ids;
 END
 $$;
 COMMENT ON FUNCTION nearsim.restore_shared(text) IS

@@ -6,19 +6,19 @@ RETURNS SETOF nearsim.combined_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET jit = off AS $$
 DECLARE
     home constant integer := nearsim.collection_of(doc_id);
-    generations integer[];
+    generation_ids integer[];
     is_empty boolean;
 BEGIN
     IF max_matches < 1 THEN
         RAISE EXCEPTION 'a maximum of % matches is out of range; choose 1 or more', max_matches
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT array_agg(live.generation_id) INTO generations
+    SELECT array_agg(live.generation_id) INTO generation_ids
     FROM nearsim.live_generations_of(
         home, similar_by_profiles_by_doc_id.profiles, similar_by_profiles_by_doc_id.doc_id) AS live;
     RETURN QUERY
         SELECT named.doc_id, named.external_id, named.title, found.names, found.similarities, found.highest, found.lowest,
-            said.verdict, found.are_verified
+            current.verdict, found.are_verified
         FROM (
             SELECT alike.doc_id AS other_id, array_agg(live.name ORDER BY live.name COLLATE "C") AS names,
                 jsonb_object_agg(live.name, alike.similarity) AS similarities,
@@ -27,7 +27,7 @@ BEGIN
             FROM nearsim.generation JOIN nearsim.profile AS live USING (profile_id)
             CROSS JOIN LATERAL nearsim.pairs_of(
                 generation.generation_id, similar_by_profiles_by_doc_id.doc_id, NULL, 1) AS alike
-            WHERE generation.generation_id = ANY (generations)
+            WHERE generation.generation_id = ANY (generation_ids)
             GROUP BY alike.doc_id
         ) AS found
         CROSS JOIN LATERAL (
@@ -39,10 +39,10 @@ BEGIN
             WHERE verdict.left_id = least(similar_by_profiles_by_doc_id.doc_id, found.other_id)
                 AND verdict.right_id = greatest(similar_by_profiles_by_doc_id.doc_id, found.other_id)
                 AND verdict.undone_at IS NULL LIMIT 1
-        ) AS said ON true
+        ) AS current ON true
         ORDER BY found.highest DESC, found.other_id LIMIT similar_by_profiles_by_doc_id.max_matches;
     is_empty := NOT FOUND;
-    PERFORM nearsim.report_unindexed(one, doc_id, is_empty) FROM unnest(generations) AS one;
+    PERFORM nearsim.report_unindexed(generation_id, doc_id, is_empty) FROM unnest(generation_ids) AS generation_id;
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_by_profiles_by_doc_id(bigint, text[], integer) IS

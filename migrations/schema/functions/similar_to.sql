@@ -8,26 +8,26 @@ LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     home constant integer := nearsim.collection_of(doc_id);
     live record;
-    least_alike double precision;
-    alike double precision;
+    recipe_minimum double precision;
+    lowest_similarity double precision;
 BEGIN
     SELECT * INTO live FROM nearsim.live_generation(home, profile, doc_id);
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    least_alike := nearsim.least_similarity(live.recipe);
-    alike := coalesce(min_similarity, least_alike);
-    IF NOT alike BETWEEN 0 AND 1 THEN
-        RAISE EXCEPTION 'a similarity of % is outside 0..1', alike USING ERRCODE = 'invalid_parameter_value';
+    recipe_minimum := nearsim.least_similarity(live.recipe);
+    lowest_similarity := coalesce(min_similarity, recipe_minimum);
+    IF NOT lowest_similarity BETWEEN 0 AND 1 THEN
+        RAISE EXCEPTION 'a similarity of % is outside 0..1', lowest_similarity USING ERRCODE = 'invalid_parameter_value';
     ELSIF min_shared_bands < 1 THEN
         RAISE EXCEPTION 'a minimum of % shared bands is out of range; choose 1 or more', min_shared_bands
             USING ERRCODE = 'invalid_parameter_value';
     ELSIF max_matches < 1 THEN
         RAISE EXCEPTION 'a maximum of % matches is out of range; choose 1 or more', max_matches
             USING ERRCODE = 'invalid_parameter_value';
-    ELSIF alike < least_alike OR min_shared_bands IS NOT NULL THEN
+    ELSIF lowest_similarity < recipe_minimum OR min_shared_bands IS NOT NULL THEN
         RETURN QUERY SELECT * FROM nearsim.similar_in_buckets(
-            live.generation_id, home, similar_to_by_doc_id.doc_id, alike,
+            live.generation_id, home, similar_to_by_doc_id.doc_id, lowest_similarity,
             min_similarity, min_shared_bands, similar_to_by_doc_id.max_matches);
     ELSE
         RETURN QUERY EXECUTE format('SELECT * FROM nearsim_index.%I($1, $2, $3, $4, 1, $5, $6, $7)',
@@ -46,13 +46,13 @@ CREATE FUNCTION nearsim.similar_to(
 RETURNS SETOF nearsim.similar_document
 LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    meant bigint;
+    named_id bigint;
 BEGIN
-    meant := nearsim.document_named(external_id, collection);
+    named_id := nearsim.document_named(external_id, collection);
     RETURN QUERY SELECT * FROM nearsim.similar_to_by_doc_id(
-        meant, min_similarity, min_shared_bands, profile, max_matches);
+        named_id, min_similarity, min_shared_bands, profile, max_matches);
 EXCEPTION WHEN no_data_found THEN
-    IF meant IS NOT NULL OR NOT EXISTS (
+    IF named_id IS NOT NULL OR NOT EXISTS (
         SELECT FROM nearsim_index.visible_changes AS change JOIN nearsim.collection AS place USING (collection_id)
         WHERE change.external_id = similar_to.external_id COLLATE "C"
             AND (similar_to.collection IS NULL OR place.name = similar_to.collection))

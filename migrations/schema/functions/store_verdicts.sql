@@ -2,7 +2,7 @@ CREATE FUNCTION nearsim.store_verdicts(verdicts text[], ones bigint[], others bi
 RETURNS SETOF nearsim.verdict
 LANGUAGE plpgsql ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    made nearsim.verdict[];
+    stored nearsim.verdict[];
 BEGIN
     -- Somebody may insert a verdict by hand at the same moment; it is replaced.
     FOR attempt IN 1 .. 3 LOOP
@@ -16,14 +16,14 @@ BEGIN
             ON CONFLICT (left_id, right_id) WHERE undone_at IS NULL DO NOTHING
             RETURNING standing
         )
-        SELECT array_agg(standing) INTO made FROM inserted;
-        RETURN QUERY SELECT * FROM unnest(made);
-        IF cardinality(made) = cardinality(ones) THEN
+        SELECT array_agg(standing) INTO stored FROM inserted;
+        RETURN QUERY SELECT * FROM unnest(stored);
+        IF cardinality(stored) = cardinality(ones) THEN
             RETURN;
         END IF;
         SELECT array_agg(wanted), array_agg(one), array_agg(other) INTO verdicts, ones, others
         FROM unnest(verdicts, ones, others) AS pair (wanted, one, other)
-        WHERE (least(one, other), greatest(one, other)) NOT IN (SELECT left_id, right_id FROM unnest(made));
+        WHERE (least(one, other), greatest(one, other)) NOT IN (SELECT left_id, right_id FROM unnest(stored));
         IF ones IS NULL THEN
             RETURN;
         END IF;

@@ -4,11 +4,11 @@ CREATE FUNCTION nearsim.undo_current_verdicts(ones bigint[], others bigint[], wh
 RETURNS SETOF nearsim.verdict
 LANGUAGE plpgsql ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    wrong record;
+    refused record;
 BEGIN
-    SELECT one INTO wrong FROM unnest(ones, others) AS pair (one, other) WHERE one = other LIMIT 1;
+    SELECT one INTO refused FROM unnest(ones, others) AS pair (one, other) WHERE one = other LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'a verdict is about two documents, not about % and itself', wrong.one
+        RAISE EXCEPTION 'a verdict is about two documents, not about % and itself', refused.one
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM nearsim.require_reason('a verdict', why, by);
@@ -16,16 +16,16 @@ BEGIN
     PERFORM FROM nearsim.document WHERE doc_id = ANY (ones || others) ORDER BY doc_id FOR KEY SHARE;
     SELECT one, other, first.doc_id IS NULL OR second.doc_id IS NULL AS is_unknown,
         least(CASE WHEN first.doc_id IS NULL THEN one END, CASE WHEN second.doc_id IS NULL THEN other END) AS unknown
-    INTO wrong
+    INTO refused
     FROM unnest(ones, others) AS pair (one, other)
     LEFT JOIN nearsim.document AS first ON first.doc_id = one
     LEFT JOIN nearsim.document AS second ON second.doc_id = other
     WHERE first.collection_id = second.collection_id IS NOT TRUE LIMIT 1;
-    IF wrong.is_unknown THEN
-        RAISE EXCEPTION 'there is no document %', coalesce(CAST(wrong.unknown AS text), 'null')
+    IF refused.is_unknown THEN
+        RAISE EXCEPTION 'there is no document %', coalesce(CAST(refused.unknown AS text), 'null')
             USING ERRCODE = 'no_data_found';
     ELSIF FOUND THEN
-        RAISE EXCEPTION 'documents % and % are in different collections, which are never compared', wrong.one, wrong.other
+        RAISE EXCEPTION 'documents % and % are in different collections, which are never compared', refused.one, refused.other
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- The lock VERDICT of nearsim_db.store.driver.locks: verdicts on one pair are set one after the other. Taken in order, so

@@ -23,9 +23,9 @@ BEGIN
         )
         SELECT pair.left_id, pair.right_id, CAST(cardinality(shared.bands) AS smallint)
         FROM (SELECT DISTINCT linked.left_id, linked.right_id FROM linked) AS pair
-        JOIN %1$s AS l ON l.doc_id = pair.left_id
-        JOIN %1$s AS r ON r.doc_id = pair.right_id
-        CROSS JOIN LATERAL (SELECT nearsim.shared_bands($4, $5, $6, l.sketch, r.sketch) AS bands OFFSET 0) AS shared
+        JOIN %1$s AS left_signature ON left_signature.doc_id = pair.left_id
+        JOIN %1$s AS right_signature ON right_signature.doc_id = pair.right_id
+        CROSS JOIN LATERAL (SELECT nearsim.shared_bands($4, $5, $6, left_signature.sketch, right_signature.sketch) AS bands OFFSET 0) AS shared
         WHERE CASE WHEN $4 #>> '{match,amplification}' IS NULL THEN cardinality(shared.bands) >= $3
             ELSE nearsim.is_candidate($4, shared.bands) END
         $query$, nearsim.rows_of('signature', live.generation_id), nearsim.rows_of('band', live.generation_id))

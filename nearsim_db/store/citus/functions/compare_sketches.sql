@@ -6,37 +6,42 @@ LANGUAGE plpgsql STABLE ROWS 1
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET client_min_messages = warning
 SET citus.subquery_pushdown = on AS $$
 DECLARE
-    known nearsim.generation;
-    a record;
-    b record;
+    generation_row nearsim.generation;
+    left_signature record;
+    right_signature record;
     shared bigint[];
     anchors bigint;
 BEGIN
     IF NOT nearsim.may_see_generation(generation_id) THEN
         RETURN;
     END IF;
-    SELECT * INTO known FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;
-    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id)) INTO a USING left_id;
-    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id)) INTO b USING right_id;
-    IF a.sketch IS NULL OR b.sketch IS NULL THEN
+    SELECT * INTO generation_row FROM nearsim.generation WHERE generation.generation_id = compare_sketches.generation_id;
+    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id))
+        INTO left_signature USING left_id;
+    EXECUTE format('SELECT * FROM %s AS own WHERE doc_id = $1', nearsim.rows_of('signature', generation_id))
+        INTO right_signature USING right_id;
+    IF left_signature.sketch IS NULL OR right_signature.sketch IS NULL THEN
         RETURN;
     END IF;
-    are_twins := a.feature_digest = b.feature_digest;
-    estimate := nearsim.estimate_under(known.recipe, a.sketch, b.sketch);
-    bands := nearsim.shared_bands(known.recipe, known.bands, known.rows, a.sketch, b.sketch);
-    anchors := CAST(known.recipe #>> '{match,bucket_limit}' AS bigint);
+    are_twins := left_signature.feature_digest = right_signature.feature_digest;
+    estimate := nearsim.estimate_under(generation_row.recipe, left_signature.sketch, right_signature.sketch);
+    bands := nearsim.shared_bands(generation_row.recipe, generation_row.bands, generation_row.rows,
+        left_signature.sketch, right_signature.sketch);
+    anchors := CAST(generation_row.recipe #>> '{match,bucket_limit}' AS bigint);
     shared := ARRAY(
-        SELECT unnest(nearsim.keys_under(known.recipe, known.bands, known.rows, a.sketch))
+        SELECT unnest(nearsim.keys_under(
+            generation_row.recipe, generation_row.bands, generation_row.rows, left_signature.sketch))
         INTERSECT
-        SELECT unnest(nearsim.keys_under(known.recipe, known.bands, known.rows, b.sketch)));
+        SELECT unnest(nearsim.keys_under(
+            generation_row.recipe, generation_row.bands, generation_row.rows, right_signature.sketch)));
     are_linked := cardinality(shared) > 0;
     IF are_linked AND anchors > 0 THEN
         EXECUTE format($query$
             WITH hot AS MATERIALIZED (
-                SELECT found.last_anchor FROM unnest($1) AS own (bucket_hash)
+                SELECT found.last_anchor FROM unnest($1) AS bucket (bucket_hash)
                 CROSS JOIN LATERAL (
                     SELECT bucket_hash, max(doc_id) AS last_anchor FROM (
-                        SELECT bucket_hash, doc_id FROM %s AS band WHERE bucket_hash = own.bucket_hash AND (bucket_hash = ANY ($1) OR bucket_hash = ($1)[1])
+                        SELECT bucket_hash, doc_id FROM %s AS band WHERE bucket_hash = bucket.bucket_hash AND (bucket_hash = ANY ($1) OR bucket_hash = ($1)[1])
                         ORDER BY doc_id LIMIT $2
                     ) AS anchor
                     GROUP BY bucket_hash HAVING count(*) >= $2
@@ -45,7 +50,7 @@ BEGIN
             )
             SELECT count(*) < cardinality($1) OR bool_or($3 <= last_anchor) FROM hot
             $query$, nearsim.rows_of('band', generation_id))
-            INTO are_linked USING shared, anchors, least(a.head_id, b.head_id);
+            INTO are_linked USING shared, anchors, least(left_signature.head_id, right_signature.head_id);
     END IF;
     RETURN NEXT;
 END
