@@ -29,7 +29,7 @@ from nearsim_db.similarity.passages import Passage
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
-from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.similarity.text.pages import shown_text
 from nearsim_db.store import query_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation

@@ -15,7 +15,7 @@ from nearsim_db.similarity.passages import Passage, PassageFinder, Span, find_pa
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
 from nearsim_db.similarity.text.clean import clean
-from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.similarity.text.pages import shown_text
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.generations.generation_rows import Generation

@@ -142,8 +142,8 @@ def of_markup(recipe: Recipe, html: int, texts: int) -> list[str]:
         return []
     return [
         f"{html / texts:.0%} of the texts are HTML, whose tags and scripts are compared like words; set normalise.html "
-        "to true to compare the text that they display; menus and other frames that pages share are text, too, so that "
-        "different pages of a site are alike under a low threshold"
+        "to main to compare the article of each page, or to true to compare all text that they display: menus and "
+        "other frames that pages share are text, too, so that different pages of a site may be alike"
     ]
 
 

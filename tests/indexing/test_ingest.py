@@ -19,7 +19,8 @@ from nearsim_db.indexing.ingest import bulk
 from nearsim_db.readers import Source, from_documents
 from nearsim_db.records import OnDuplicate, ReadDocument, Reject
 from nearsim_db.similarity import presets
-from nearsim_db.similarity.text import normalise
+from nearsim_db.similarity.recipe import override
+from nearsim_db.similarity.text import pages
 from nearsim_db.similarity.text.markup import strip_html
 
 TEXT = "the very same words are in the body of each of these documents"
@@ -283,9 +284,9 @@ def test_a_page_is_parsed_once_for_one_indexing(index: Index, monkeypatch: pytes
         parsed.append(text)
         return strip_html(text)
 
-    monkeypatch.setattr(normalise, "strip_html", strip_and_count)
+    monkeypatch.setattr(pages, "strip_html", strip_and_count)
     with index:
-        index.create_profile("default", presets.load("web-pages"))
+        index.create_profile("default", override(presets.load("web-pages"), ["normalise.html=true"]))
         index.add([Document(str(number), body=page(number)) for number in range(20)])
         assert sorted(parsed) == sorted(map(page, range(20)))
         assert len(list(index.pairs())) == 190

@@ -173,6 +173,7 @@ LATER_KEYS = {
 THEN = {
     "newshound": ["match.certain_shared_bands=0", "match.min_shared_bands=3", "match.bucket_limit=128"],
     "riskiq": ["match.bucket_limit=128"],
+    "web-pages": ["normalise.html=true"],
 }
 # Fingerprints of the presets before there were such keys, computed by the version of that time.
 WITHOUT_LATER_KEYS = {

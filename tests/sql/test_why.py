@@ -52,7 +52,7 @@ def check_sides(known: World, found: dict[str, object], left: int, right: int) -
         known.generation_id,
         THRESHOLD,
     )
-    assert found["recipe"] == to_mapping(known.profile.recipe) | {"fields": ["body"]}
+    assert found["recipe"] == json.loads(json.dumps(to_mapping(known.profile.recipe))) | {"fields": ["body"]}
 
 
 def check_scores(known: World, found: dict[str, object], left: int, right: int) -> None:

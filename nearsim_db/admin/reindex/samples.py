@@ -16,7 +16,7 @@ from nearsim_db.search.pair_figures import (
     shared_too_few,
 )
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.similarity.text.pages import shown_text
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import sketches_from
 from nearsim_db.store.generations.diffs import (

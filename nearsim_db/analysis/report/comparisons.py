@@ -16,7 +16,7 @@ from nearsim_db.analysis.report.contents import (
 from nearsim_db.analysis.text_diff import compare
 from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.similarity.text.pages import shown_text
 from nearsim_db.store.clusters import reports
 from nearsim_db.store.clusters.reports import ClusterFacts, ReadText, ReportPair
 from nearsim_db.store.driver import Connection

@@ -16,7 +16,7 @@ from nearsim_db.errors import NotFoundError
 from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
-from nearsim_db.similarity.text.markup import shown_text
+from nearsim_db.similarity.text.pages import shown_text
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.pairs.review_documents import (
     ClusterDocument,

@@ -36,7 +36,7 @@ def begin_encoding(
     again would take longer than everything else.
     """
     encoder, build = context.encoder, context.build
-    keep = keep_features or build.is_spooling or encoder.profile.recipe.normalise.html
+    keep = keep_features or build.is_spooling or encoder.profile.recipe.normalise.html is not False
     contents = [encoder.content_of(document.title, document.body, document.vector) for document in batch]
 
     # Two runs for each thread, so that a run of long texts does not leave the others idle.

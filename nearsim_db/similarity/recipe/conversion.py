@@ -230,6 +230,8 @@ def _in_words(expected: str) -> str:
 
 
 def _choices(kind: Any) -> list[str]:
+    if kind is bool:
+        return ["false", "true"]
     if get_origin(kind) is Literal:
         return list(get_args(kind))
     return [choice for part in get_args(kind) for choice in _choices(part)]

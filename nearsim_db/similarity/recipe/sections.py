@@ -32,8 +32,9 @@ class Normalise(_Section, frozen=True):
     whitespace: Literal["none", "collapse"] = "collapse"
     """With collapse, each run of spaces and control characters becomes one space. Matters for character shingles only:
     any run separates words."""
-    html: bool = False
-    """Remove tags, scripts, styles and comments, and decode entities."""
+    html: bool | Literal["main"] = False
+    """With true, remove tags, scripts, styles and comments, and decode entities. With main, compare only the article of
+    a page, or all of its text if it has none: needs trafilatura (extra `web`)."""
     invisible: Literal["drop", "keep"] = "drop"
     """With drop, characters that no reader sees (Unicode calls them default-ignorable: soft hyphens, joiners, variation
     selectors, marks of direction, the byte order mark) are left out, so that texts that look alike are compared alike.

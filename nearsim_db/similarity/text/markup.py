@@ -6,7 +6,7 @@ so do character references such as &eacute; &#233; and &#xE9; (13.2.5.72).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from html.entities import html5
 from typing import Literal
 
@@ -190,9 +190,3 @@ class _Page:
     def _separate(self) -> None:
         if self._parts and self._parts[-1] != " ":
             self._parts.append(" ")
-
-
-def shown_text(values: Mapping[str, str | None], fields: Iterable[str], *, html: bool) -> str:
-    """Return the fields of a document that are compared, an empty line between them, with HTML stripped on request."""
-    content = "\n\n".join(value for field in fields if (value := values[field]))
-    return strip_html(content) if html else content

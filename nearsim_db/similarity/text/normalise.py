@@ -23,7 +23,7 @@ from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.text import confusables, separators
 from nearsim_db.similarity.text.kernels import TextKernels
-from nearsim_db.similarity.text.markup import strip_html
+from nearsim_db.similarity.text.pages import page_reader
 
 # Default_Ignorable_Code_Point of DerivedCoreProperties.txt, the same 4,174 code points in Unicode 14.0 to 16.0.
 RANGES = (
@@ -157,10 +157,11 @@ def make_fold(rules: Normalise) -> Callable[[str], str]:
     """Return a function for the steps before masks and kernels: HTML, and all but spaces and case of ASCII."""
     drops_invisible = rules.invisible == "drop"
     folds_confusables = rules.confusables == "fold"
+    read_page = page_reader(rules.html) if rules.html else None
 
     def fold(text: str) -> str:
-        if rules.html and ("<" in text or "&" in text):
-            text = strip_html(text)
+        if read_page is not None and ("<" in text or "&" in text):
+            text = read_page(text)
         if not text.isascii() and drops_invisible:
             text = drop(text)
         if folds_confusables:

@@ -97,6 +97,7 @@ def library_versions(recipe: Recipe) -> dict[str, str]:
         "stop-words": isinstance(listed, str) and listed not in ("none", *CLASSIC_ENGLISH),
         "PyStemmer": recipe.shingle.stem != "none",
         "Pygments": recipe.shingle.language is not None,
+        "trafilatura": recipe.normalise.html == "main",
     }
     return {library: version(library) for library, used in needed.items() if used}
 
