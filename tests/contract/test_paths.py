@@ -9,6 +9,8 @@ from tests.builders.command_line import CommandLine, write_jsonl
 from tests.builders.workers import application
 from tests.contract.test_contract import compare
 
+pytestmark = pytest.mark.slow("commands under a profiler")
+
 NUMBA = {"NEARSIM_BACKEND": "numba", "NEARSIM_THREADS": "1"}  # as in any longer run, however short the texts
 
 

@@ -265,6 +265,7 @@ def write_many(app: Application) -> None:
         write(app, number, f"tenant {number % 30}")
 
 
+@pytest.mark.slow("kills a process")
 def test_a_killed_attach_continues_with_the_other_collections(
     app: Application, database: Database, where: str
 ) -> None:
