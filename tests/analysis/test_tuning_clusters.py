@@ -49,7 +49,7 @@ def test_labels_of_records_propose_average_linkage_and_a_threshold_that_keeps_co
     clusters = tuning.clusters_at_threshold
     companies = len(set(_companies().company_of.values()))
     assert clusters is not None and clusters.documents == ROWS
-    assert clusters.removed == pytest.approx(1 - companies / ROWS, abs=0.03)
+    assert clusters.removed == pytest.approx(1 - companies / ROWS, abs=0.04)
     assert clusters.largest_cluster < 0.01
     assert tuning.required().profile.recipe.cluster.linkage == "average"
     assert "chains of pairs" in tuning.required().reasons["cluster.linkage"]

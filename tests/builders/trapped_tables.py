@@ -82,6 +82,7 @@ def questions(world: World) -> list[str]:
                 identifier(name)
             )
             for name in relations(world.url)
+            if name != "visible_workers"  # its seconds pass between the questions
         ]
         for signature, trial in TRIALS.items():
             if signature in DRAWING or trial.startswith("CALL"):

@@ -87,8 +87,8 @@ def stop_in_the_middle(database_url: str, other: Application, worker: WorkerProc
     with application(database_url) as locking, locking.transaction():
         locking.execute("LOCK TABLE nearsim.document IN ACCESS EXCLUSIVE MODE")
         worker.signal(signal.SIGCONT)
+        wait_until(other, "SELECT count(*) = 200 FROM nearsim_index.queued_work WHERE lease_id IS NOT NULL")
         wait_until(other, BLOCKED)
-        assert ask(other, "SELECT count(*) FROM nearsim_index.queued_work WHERE lease_id IS NOT NULL") == 200
         worker.signal(signal.SIGSTOP)
 
 
