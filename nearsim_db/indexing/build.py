@@ -36,7 +36,7 @@ from nearsim_db.store.work.build_slices import SlicedStage
 MAX_SMALL_BUILD_DOCUMENTS = 8
 # The lengths of attached texts are known before they are read, so the bounds are those of a batch in memory; a table
 # may have thousands of collections, which are worth building in one transaction each.
-_MAX_SMALL_BUILD_ATTACHED_DOCUMENTS = 4_000
+MAX_SMALL_BUILD_ATTACHED_DOCUMENTS = 4_000
 _MAX_SMALL_BUILD_ATTACHED_CHARACTERS = 4_000_000
 _POLL_SECONDS = 0.05
 _PROGRESS_STEPS: dict[SlicedStage, str] = {"sign": "sign", "bands": "bands", "pairs": "candidates"}
@@ -209,9 +209,9 @@ def fits_one_transaction(connection: Connection, context: Context) -> bool:
     if context.retained_seconds is not None or context.encoder.freezes:
         return False
     if attachments.find_attachment(connection, collection_id) is not None:
-        size = attachments.measure_texts(connection, collection_id, _MAX_SMALL_BUILD_ATTACHED_DOCUMENTS + 1)
+        size = attachments.measure_texts(connection, collection_id, MAX_SMALL_BUILD_ATTACHED_DOCUMENTS + 1)
         return (
-            size.documents <= _MAX_SMALL_BUILD_ATTACHED_DOCUMENTS
+            size.documents <= MAX_SMALL_BUILD_ATTACHED_DOCUMENTS
             and size.characters <= _MAX_SMALL_BUILD_ATTACHED_CHARACTERS
         )
 

@@ -1,17 +1,19 @@
 """Build the indexes of a collection, and bring them up to date with what was written to it, in the calling process."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from nearsim_db.errors import FingerprintError, RecipeError
 from nearsim_db.indexing import build, build_plan, profiles, retention
 from nearsim_db.indexing.context import Context, ContextFactory
 from nearsim_db.indexing.queue.runner import Runner
-from nearsim_db.records import DEFAULT, CollectionId, Progress
+from nearsim_db.records import DEFAULT, CollectionId, Progress, silent
 from nearsim_db.similarity.backend import FIRST_PLAIN_CHARACTERS, plain_characters
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.store import query_rows
+from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
@@ -56,30 +58,48 @@ class CatchUp:
         existing = self.generations(collection_id)
         if existing and not any(generation.is_first_build for generation in existing):
             return existing
-        self._build_first(collection_id, prepared)
+        self._build_first(collection_id, self._progress, prepared)
         return self.generations(collection_id)
 
     def ensure_all_built(self, collection_ids: Sequence[CollectionId]) -> list[Generation]:
-        """Build first generations of collections; return all generations of these.
+        """Build first generations of collections with attached tables; return all generations of these.
 
         Raises InputError for a recipe that the documents of its collection do not suit.
         """
         existing = self.generations(*collection_ids)
-        by_collection = {collection_id: list[Generation]() for collection_id in collection_ids}
-        for generation in existing:
-            by_collection[generation.collection_id].append(generation)
+        built = {generation.collection_id for generation in existing}
+        built -= {generation.collection_id for generation in existing if generation.is_first_build}
+        unbuilt = [collection_id for collection_id in collection_ids if collection_id not in built]
+        if not unbuilt:
+            return existing
 
-        built = False
-        for collection_id, generations in by_collection.items():
-            if not generations or any(generation.is_first_build for generation in generations):
-                profiles.refuse_unusable_recipes(
-                    self._database, collection_id, existing=generations, only_new=True
-                )
-                self._build_first(collection_id)
-                built = True
-        return self.generations(*collection_ids) if built else existing
+        limit = build.MAX_SMALL_BUILD_ATTACHED_DOCUMENTS
+        with self._database.transaction() as connection:
+            counts = [collection_rows.count_documents(connection, one, limit + 1) for one in unbuilt]
 
-    def _build_first(self, collection_id: CollectionId, prepared: Sequence[Context] = ()) -> None:
+        # A small build leaves one thread of this process or the server idle; a large one takes all threads itself.
+        small = [one for one, count in zip(unbuilt, counts, strict=True) if count <= limit]
+        with ThreadPoolExecutor(self._contexts.settings.threads, thread_name_prefix="nearsim-builds") as pool:
+            builds = [pool.submit(self._build_if_suitable, one, silent) for one in small]
+            try:
+                for future in builds:
+                    future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        for collection_id in unbuilt:
+            if collection_id not in small:
+                self._build_if_suitable(collection_id, self._progress)
+        return self.generations(*collection_ids)
+
+    def _build_if_suitable(self, collection_id: CollectionId, progress: Progress) -> None:
+        profiles.refuse_unusable_recipes(self._database, collection_id, only_new=True)
+        self._build_first(collection_id, progress)
+
+    def _build_first(
+        self, collection_id: CollectionId, progress: Progress, prepared: Sequence[Context] = ()
+    ) -> None:
+        """Build the first generations of a collection; `prepared` as in `ensure_built`."""
         prepared_by_id = {context.generation.generation_id: context for context in prepared}
         with self._database.builder(collection_id):
             # Another process may have built them while this one waited for the lock.
@@ -91,13 +111,17 @@ class CatchUp:
                 if existing and context is None:
                     with self._database.transaction() as connection:
                         generation = build_plan.place(connection, generation)
-                self.build(generation, context)
+                self._build(generation, context, progress)
 
-    def build(self, generation: Generation, context: Context | None = None) -> None:
-        """Build a generation from the stage at which it stopped, in a context that was prepared, or a new one."""
+    def build(self, generation: Generation) -> None:
+        """Build a generation from the stage at which it stopped."""
+        self._build(generation, None, self._progress)
+
+    def _build(self, generation: Generation, context: Context | None, progress: Progress) -> None:
+        """Build a generation in a context that was prepared, or a new one."""
         if context is None:
             context = self._contexts.make(generation, plain_characters=self._plain_characters)
-        build.build(self._database.engine, context, self._progress)
+        build.build(self._database.engine, context, progress)
         self._plain_characters = min(self._plain_characters, max(0, context.encoder.plain_left))
 
     @contextmanager

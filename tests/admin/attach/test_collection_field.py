@@ -8,7 +8,8 @@ import pytest
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
-from nearsim_db.errors import ConflictError, InputError, NotFoundError
+from nearsim_db.errors import ConflictError, FingerprintError, InputError, NotFoundError
+from nearsim_db.indexing import build
 from nearsim_db.indexing.attached_sweep import sweep
 from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.similarity.recipe import Recipe, override
@@ -176,7 +177,11 @@ def test_a_worker_leaves_a_collection_whose_documents_are_still_written(
     index, worker = Index(database, "story"), Worker(database.engine.url)
     index.create_profile("default", RECIPE)
     with worker._session(lasts=False) as session:
-        sweep(database.engine, index._collection_id(), meanwhile=session.run_once)
+
+        def work() -> None:
+            session.run_once()
+
+        sweep(database.engine, index._collection_id(), meanwhile=work)
     assert documents(app) == expected(app)
     assert ask(app, "SELECT count(*) FROM nearsim.generation WHERE state <> 'building'") == 0
     worker.drain()
@@ -291,6 +296,37 @@ def test_an_index_of_few_rows_is_built_in_one_transaction(app: Application, data
     # A build in stages records how long each took.
     assert ask(app, "SELECT count(*) FROM nearsim.generation WHERE figures ? 'seconds'") == 0
     assert len({collection for collection, _ in pairs(database)}) == 30 + 3
+
+
+def test_an_index_of_many_rows_is_built_by_stages_after_the_small_ones(
+    app: Application, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "MAX_SMALL_BUILD_ATTACHED_DOCUMENTS", 3)
+    attached(database)
+    by_stages = ask(app, "SELECT array_agg(collection) FROM nearsim.generations WHERE figures ? 'seconds'")
+    assert by_stages == ["story"]
+    assert len(pairs(database)) == 1 + 1 + 6
+
+
+def test_an_error_of_a_build_ends_the_pass_and_the_next_continues_it(
+    app: Application, database: Database
+) -> None:
+    attach.attach_table(database, "story", COLUMNS)
+    index = Index(database, "story")
+    index.create_profile("default", RECIPE)
+    sweep(database.engine, index._collection_id())
+    fingerprint = ask(app, "SELECT min(fingerprint) FROM nearsim.generation")
+    change = (
+        b"UPDATE nearsim.generation SET fingerprint = %s "
+        b"WHERE generation_id = (SELECT max(generation_id) FROM nearsim.generation)"
+    )
+
+    app.execute(change, ("00" * 16,))
+    with pytest.raises(FingerprintError):
+        index.sweep()
+    app.execute(change, (fingerprint,))
+    index.sweep()
+    assert len(pairs(database)) == 1 + 1 + 6
 
 
 def test_a_text_that_changed_unseen_before_the_build_is_indexed_as_it_is_now(
