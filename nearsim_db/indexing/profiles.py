@@ -58,13 +58,13 @@ def refuse_unusable(
 ) -> None:
     """Refuse a recipe that cannot be used for the documents of a collection.
 
-    Raises InputError if there are documents, but none has a field of `match` or of the keep policy;
-    RecipeError for a keep policy that an index with this linkage does not have; ConflictError if the texts are lost.
-    `adds`: a dry run would add documents without a source.
+    Raises InputError if there are documents, but none has a field of `match` or of the keep policy; RecipeError for a
+    keep policy that an index with this linkage does not have; ConflictError if the texts are lost. `adds`: a dry run
+    would add documents without a source.
     """
     refuse_lost_texts(connection, collection_id)
-
     _refuse_absent_fields(connection, collection_id, from_mapping(with_earlier_values(recipe)).match)
+
     keep = recipe["cluster"]["keep"]
     if keep == "central" and recipe["cluster"]["linkage"] == "representative":
         raise RecipeError(
@@ -84,9 +84,9 @@ def refuse_unusable(
 
 def _refuse_absent_fields(connection: Connection, collection_id: CollectionId, match: MatchRules) -> None:
     """Raise InputError if no document has a field that decides which pairs count."""
-    given = [("within", name) for name in match.fields_within]
-    given += [("across", match.across)] if match.across != NOWHERE else []
-    for key, name in given:
+    fields = [("within", name) for name in match.fields_within]
+    fields += [("across", match.across)] if match.across != NOWHERE else []
+    for key, name in fields:
         if documents.lacks_values(connection, collection_id, name):
             missing = "there are no pairs" if key == "across" else "all documents would agree in it"
             raise InputError(

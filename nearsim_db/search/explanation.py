@@ -136,25 +136,32 @@ _OF_EVIDENCE = (
 
 
 def explain(
-    connection: Connection, generation: Generation, encoder: Encoder | None, one: str, other: str
+    connection: Connection, generation: Generation, encoder: Encoder | None, first: str, second: str
 ) -> Explanation:
     """Explain two documents of a live generation's collection, in their order; `connection` is in a snapshot.
 
     `encoder` is None if this version would make different sketches. Raises NotFoundError for a missing document, and
     InputError if both are the same.
     """
-    found = find_two(connection, generation, one, other)
-    left, right = sorted(found, key=lambda document: int(document["doc_id"]))
-    ids = left["doc_id"], right["doc_id"]
+    profile, documents = profile_of(generation), find_two(connection, generation, first, second)
+
+    # What the index stores, which has the document with the smaller doc_id on the left.
+    left, right = sorted(documents, key=lambda document: int(document["doc_id"]))
+    names, ids = (left["external_id"], right["external_id"]), (left["doc_id"], right["doc_id"])
     evidence = query_rows.read_evidence(connection, *ids, generation.profile)
     buckets = tuple(generation.tables(connection).shown.read_shared_buckets(*ids))
-    profile = profile_of(generation)
+    needed_limit = _needed_limit(evidence, buckets)
+
+    # What the present texts say.
     contents, figures = _measure(connection, generation, encoder, ids)
-    names = left["external_id"], right["external_id"]
-    needed = _needed_limit(evidence, buckets)
-    excluded = _exclusion(profile.recipe, found)
+    excluded = _exclusion(profile.recipe, documents)
+    remedy = None
+    if figures and not evidence.is_pair and excluded is None:
+        remedy = find_remedy(figures, contents, needed_limit)
     numbers = {ids[0]: evidence.left_numbers, ids[1]: evidence.right_numbers}
-    sides = [_side(document, profile.recipe, numbers[document["doc_id"]]) for document in found]
+    sides = [_side(document, profile.recipe, numbers[document["doc_id"]]) for document in documents]
+    passages = passages_if_contained(connection, generation, *(side.text for side in sides))
+
     return Explanation(
         left=sides[0],
         right=sides[1],
@@ -172,21 +179,19 @@ def explain(
         rows=profile.rows,
         bucket_limit=profile.recipe.match.bucket_limit,
         buckets=buckets,
-        reasons=tuple(_reasons(names, profile, evidence, needed, figures, excluded=excluded)),
-        remedy=find_remedy(figures, contents, needed)
-        if figures and not evidence.is_pair and excluded is None
-        else None,
-        passages=tuple(passages_if_contained(connection, generation, *(side.text for side in sides))),
+        reasons=tuple(_reasons(names, profile, evidence, needed_limit, figures, excluded=excluded)),
+        remedy=remedy,
+        passages=tuple(passages),
     )
 
 
 def find_two(
-    connection: Connection, generation: Generation, one: str, other: str
+    connection: Connection, generation: Generation, first: str, second: str
 ) -> tuple[dict[str, Any], ...]:
-    """Return two documents of a generation's collection, in the order given; raises as `explain`."""
-    if one == other:
-        raise InputError(f"{one!r} is given twice; name two documents")
-    return tuple(find_documents(connection, generation, (one, other)))
+    """Return two documents of a generation's collection, in their order; raises as `explain`."""
+    if first == second:
+        raise InputError(f"{first!r} is given twice; name two documents")
+    return tuple(find_documents(connection, generation, (first, second)))
 
 
 def _measure(
@@ -210,13 +215,14 @@ def _measure(
     return contents, PairFigures.of(encoder, encoder.sketch(features), sets)
 
 
-def _exclusion(recipe: Recipe, found: Sequence[Mapping[str, Any]]) -> Reason | None:
+def _exclusion(recipe: Recipe, documents: Sequence[Mapping[str, Any]]) -> Reason | None:
     """Return which field keeps two documents from being a pair, None if none does."""
     rules = FieldRules.of(recipe)
     if rules is None:
         return None
+
     labels = []
-    for document in found:
+    for document in documents:
         values = [field_of(name, document["source"], document["attributes"]) for name in rules.fields]
         label = label_of(rules, values, document["published_at"])
         labels.append(np.frombuffer(label, np.uint8).reshape(1, -1))

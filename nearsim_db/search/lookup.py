@@ -62,7 +62,7 @@ class Query:
     signature: Signatures  # one row
     keys: Keys  # one row
     label: Labels | None  # one row, if fields decide which documents match
-    is_document: bool  # whether dates and values that have to differ count, too
+    is_document: bool  # whether dates, and values that have to differ, decide too
 
 
 class Lookups:
@@ -117,9 +117,11 @@ def encode(encoder: Encoder, document: Document) -> Query | None:
     digest, label = encoder.digest(features), None
     if (rules := encoder.field_rules) is not None:
         values = [field_of(name, document.source, document.attributes) for name in rules.fields]
-        own = label_of(rules, values, document.published_at)
-        label = np.frombuffer(own, np.uint8).reshape(1, -1)
-        sketch, digest = rules.salted(sketch, label, encoder.family), rules.digest(digest, _QUERY_ID, own)
+        label_bytes = label_of(rules, values, document.published_at)
+        label = np.frombuffer(label_bytes, np.uint8).reshape(1, -1)
+        sketch = rules.salted(sketch, label, encoder.family)
+        digest = rules.digest(digest, _QUERY_ID, label_bytes)
+
     signature = Signatures(np.array([_QUERY_ID], np.int64), sketch, [digest_uuid(digest)])
     keys, is_document = encoder.band_keys(sketch), bool(document.external_id)
     return Query(features, len(batch.ids), digest_uuid(digest), signature, keys, label, is_document)

@@ -1,4 +1,4 @@
-"""The k most similar documents of every document, or of every record that is given, whatever the threshold."""
+"""Find the k most similar documents of every document of a collection, or of other records, whatever the threshold."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,38 +21,34 @@ from nearsim_db.similarity.recipe import Recipe, from_mapping
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation
 
-_RECORDS_AT_ONCE = 2_000
-_VALUE_BYTES = 16
 DEFAULT_PRESET = "records"
-_WORDS = from_mapping({"shingle": {"scheme": "bag"}})  # often rarer than the features of a recipe
+_RECORDS_PER_BATCH = 2_000
+_VALUE_DIGEST_BYTES = 16
+# Words are often rarer than the features of a recipe, so they find candidates too.
+_WORDS = from_mapping({"shingle": {"scheme": "bag"}})
 
 
 @dataclass(frozen=True, slots=True)
 class NearestQuery:
-    """What is asked for: the `most` nearest that are at least so similar, with the features of a recipe.
+    """Which documents are wanted for each record."""
 
-    With `mutual` only those of which each is among the nearest of the other; `across` is a field whose values must
-    differ, `within` are fields whose values must be equal, where None is a value. `margin` is the share of its
-    similarity by which each must be more similar than the one after the `most`.
-    """
-
-    most: int = 5
+    max_matches: int = 5
     min_similarity: float = 0.2
-    mutual: bool = False
-    across: str | None = None
+    mutual: bool = False  # only if each of the two is among the nearest of the other
+    across: str | None = None  # a field whose values must differ
     weights: Weights = "idf"
-    recipe: Recipe | None = None
-    margin: float = 0.0
-    within: tuple[str, ...] = ()
+    recipe: Recipe | None = None  # decides the features; None for the default preset
+    margin: float = 0.0  # drop matches whose similarity is within this share of the next best
+    within: tuple[str, ...] = ()  # fields whose values must be equal; None is a valid value
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields whose values are read: those of `within`, then the one of `across`."""
+        """The fields whose values are read: `within`, then `across`."""
         return self.within if self.across is None else (*self.within, self.across)
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise InputError(f"k is {self.most}; give 1 or more")
+        if self.max_matches < 1:
+            raise InputError(f"k is {self.max_matches}; give 1 or more")
         if not 0 <= self.min_similarity <= 1:
             raise InputError(f"a similarity of {self.min_similarity} is outside 0..1")
         if not 0 <= self.margin < 1:
@@ -60,27 +56,27 @@ class NearestQuery:
 
 
 class Record(NamedTuple):
-    """A document or a record; `values` are those of the query's fields."""
+    """A document of a collection, or a record that was read."""
 
     id: str
     title: str | None
     body: str | None
-    values: tuple[object, ...]
+    values: tuple[object, ...]  # of the query's fields
 
 
 def of_collection(connection: Connection, live: Generation, names: Sequence[str]) -> Iterator[Record]:
-    """Yield the documents of a collection, with their values of fields."""
+    """Yield the documents of a collection, with their values of the fields `names`."""
     columns = ["text"] if set(names) <= {"source"} else ["text", "attributes"]
     for row in live.tables(connection).exports.stream_documents(live.collection_id, columns, duplicates=None):
         values = tuple(field_of(name, row.source, row.attributes) for name in names)
         yield Record(row.external_id, row.title, row.body, values)
 
 
-def of_records(given: Iterable[ReadDocument], names: Sequence[str], fields: Fields) -> Iterator[Record]:
-    """Yield records that were read, with their values of fields."""
-    for one in given:
-        values = tuple(column_of(one, name, fields) for name in names)
-        yield Record(one.document.external_id, one.document.title, one.document.body, values)
+def of_records(documents: Iterable[ReadDocument], names: Sequence[str], fields: Fields) -> Iterator[Record]:
+    """Yield documents that were read with the mapping `fields`, with their values of the fields `names`."""
+    for read in documents:
+        values = tuple(column_of(read, name, fields) for name in names)
+        yield Record(read.document.external_id, read.document.title, read.document.body, values)
 
 
 class NearestSearch:
@@ -93,64 +89,65 @@ class NearestSearch:
         self._words = Encoder(resolve(_WORDS), backend)
         if self._encoder.takes_vectors:
             raise InputError("nearest compares texts, but sketch.input of the recipe is vector")
-        self._across: dict[bytes, int] = {}
-        self._within: dict[bytes, int] = {}
+        # Numbers of values, by their digests.
+        self._across_numbers: dict[bytes, int] = {}
+        self._within_numbers: dict[bytes, int] = {}
 
     def find(self, records: Iterable[Record], targets: Iterable[Record] | None) -> Iterator[Nearest]:
-        """Yield the nearest of `targets` for each record, in order; None: of the other records."""
-        left = self._encoded(records)
-        right = left if targets is None else self._encoded(targets)
-        if self.query.across is not None and len(self._across) < 2:
+        """Yield the nearest of `targets`, or of the other records if it is None, for each record in order."""
+        left = self._encode(records)
+        right = left if targets is None else self._encode(targets)
+        if self.query.across is not None and len(self._across_numbers) < 2:
             raise InputError(
                 f"no two documents differ in '{self.query.across}', across which they are compared; name another field"
             )
-        for block in self._blocks(left, right):
-            ranks = np.arange(1, len(block.query) + 1) - np.searchsorted(block.query, block.query)
-            ends = zip(block.query.tolist(), block.target.tolist(), strict=True)
-            for (one, other), rank, similarity in zip(
-                ends, ranks.tolist(), block.similarity.tolist(), strict=True
-            ):
-                titles = left.titles[one], right.titles[other]
-                yield Nearest(left.ids[one], rank, right.ids[other], round(similarity, 6), *titles)
 
-    def _encoded(self, records: Iterable[Record]) -> "_Records":
-        """Read and encode records; values of fields are numbered, None is one of its own."""
+        for block in self._blocks(left, right):
+            # The matches of a record are in a row, the most similar first.
+            ranks = np.arange(1, len(block.query) + 1) - np.searchsorted(block.query, block.query)
+            columns = block.query, block.target, ranks, block.similarity
+            for row, target, rank, similarity in zip(*(column.tolist() for column in columns), strict=True):
+                titles = left.titles[row], right.titles[target]
+                yield Nearest(left.ids[row], rank, right.ids[target], round(similarity, 6), *titles)
+
+    def _encode(self, records: Iterable[Record]) -> "_Records":
+        """Read and encode records; number their values of fields, of which None is one."""
         ids: list[str] = []
         titles: list[str | None] = []
         across: list[int] = []
         within: list[int] = []
-        parts, words = [Ragged.of([])], [Ragged.of([])]
-        rest = iter(records)
-        while batch := list(islice(rest, _RECORDS_AT_ONCE)):
-            texts = [self._encoder.text_of(one.title, one.body) for one in batch]
-            for kept, encoder in ((parts, self._encoder), (words, self._words)):
+        feature_parts, word_parts = [Ragged.of([])], [Ragged.of([])]
+        within_count, remaining = len(self.query.within), iter(records)
+        while batch := list(islice(remaining, _RECORDS_PER_BATCH)):
+            texts = [self._encoder.text_of(record.title, record.body) for record in batch]
+            for parts, encoder in ((feature_parts, self._encoder), (word_parts, self._words)):
                 features = encoder.features(texts)
-                kept.append(Ragged(features.ids, features.offsets))
-            ids += [one.id for one in batch]
-            titles += [one.title for one in batch]
-            agreeing = len(self.query.within)
-            for one in batch:
-                for numbers, known, values in (
-                    (within, self._within, one.values[:agreeing]),
-                    (across, self._across, one.values[agreeing:]),
-                ):
-                    numbers.append(known.setdefault(value_digest(values, _VALUE_BYTES), len(known)))
-        own = Ragged.joined(parts)
-        keys = own.united(Ragged.joined(words))
+                parts.append(Ragged(features.ids, features.offsets))
+            ids += [record.id for record in batch]
+            titles += [record.title for record in batch]
+            within += [_number(record.values[:within_count], self._within_numbers) for record in batch]
+            across += [_number(record.values[within_count:], self._across_numbers) for record in batch]
+
+        joined = Ragged.joined(feature_parts)
+        keys = joined.united(Ragged.joined(word_parts))
         if self.query.within:
             # A key of other values is another key, so that the documents of one value do not fill the limit of links.
             salts = np.repeat(fmix64(np.array(within, np.uint64)), np.diff(keys.offsets))
             keys = Ragged(keys.values ^ salts, keys.offsets)
-        return _Records(ids, titles, np.array(across, np.int64), np.array(within, np.int64), own, keys)
+        return _Records(ids, titles, np.array(across, np.int64), np.array(within, np.int64), joined, keys)
 
     def _blocks(self, left: "_Records", right: "_Records") -> Iterator[NearestPairs]:
-        found = self._search(left, right)
+        """Yield the pairs of `_search`, with `mutual` only the pairs that are found from both sides."""
+        blocks = self._search(left, right)
         if not self.query.mutual:
-            yield from found
+            yield from blocks
             return
-        both = NearestPairs.joined([_NONE, *found])
-        others = both if left is right else NearestPairs.joined([_NONE, *self._search(right, left)])
-        yield both.mutual(others)
+
+        forward = NearestPairs.joined([_NO_PAIRS, *blocks])
+        backward = forward
+        if left is not right:
+            backward = NearestPairs.joined([_NO_PAIRS, *self._search(right, left)])
+        yield forward.mutual(backward)
 
     def _search(self, left: "_Records", right: "_Records") -> Iterator[NearestPairs]:
         differing = None if self.query.across is None else (left.across, right.across)
@@ -169,23 +166,34 @@ class NearestSearch:
                 f"each word and feature of {join.left_out:,} documents is in more than {MAX_LINKS} others, of which "
                 f"the first {MAX_LINKS} were compared"
             )
-        most, least, margin = self.query.most, self.query.min_similarity, self.query.margin
+
+        max_matches, margin = self.query.max_matches, self.query.margin
+        min_similarity = self.query.min_similarity
         if not margin:
-            yield from join.search(most, least)
+            yield from join.search(max_matches, min_similarity)
             return
-        for found in join.search(most + 1, least * (1 - margin)):
-            clear = found.clear(most, margin)
-            yield clear.take(clear.similarity >= least)
+
+        # The next best after the matches may be less similar than the minimum.
+        for pairs in join.search(max_matches + 1, min_similarity * (1 - margin)):
+            clear = pairs.clear(max_matches, margin)
+            yield clear.take(clear.similarity >= min_similarity)
+
+
+def _number(values: tuple[object, ...], numbers: dict[bytes, int]) -> int:
+    """Return the number of values, a new one if they have none."""
+    return numbers.setdefault(value_digest(values, _VALUE_DIGEST_BYTES), len(numbers))
 
 
 @dataclass(frozen=True, slots=True)
 class _Records:
+    """Encoded records."""
+
     ids: list[str]
     titles: list[str | None]
-    across: Ints
-    within: Ints
-    features: Ragged
-    keys: Ragged
+    across: Ints  # the number of each one's value
+    within: Ints  # the number of each one's values
+    features: Ragged  # decide the similarity
+    keys: Ragged  # of the candidates: features and words
 
 
-_NONE = NearestPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+_NO_PAIRS = NearestPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))

@@ -129,7 +129,7 @@ class Queries(Answers):
         self,
         k: int = 5,
         *,
-        rows: Rows | None = None,
+        documents: Rows | None = None,
         within: str | None = None,
         min_similarity: float = 0.2,
         mutual: bool = False,
@@ -141,56 +141,31 @@ class Queries(Answers):
     ) -> Results[Nearest]:
         """Stream the k most similar documents of every document, whatever the threshold, in the order of the documents.
 
-        They are those of the collection `within`, by default of its own. `rows`, as for `Index.add`, are looked up
-        instead of the documents. With `mutual` each must be among the k nearest of the other; `across` is a field, such
-        as source, whose values must differ, `within_fields` are fields whose values must be equal. With a `margin`, a
-        share, those are left out that are not more similar than the next one after the k by it. Texts are compared as
-        the recipe, by default the preset records, splits them, under the weights idf by the cosine of inverse document
-        frequencies, otherwise by their Jaccard similarity; candidates share a rare feature. All features are in memory.
-        Rejected rows are warnings; close the generator when leaving it early. Raises InputError for values out of
-        range.
+        The matches are documents of the collection `within`, by default of the same collection. `documents`, as for
+        `Index.add`, are looked up instead of the collection's. With `mutual`, each of the two must be among the k
+        nearest of the other. `across` is a field, such as source, whose values must differ; `within_fields` are fields
+        whose values must be equal. `margin`: drop matches whose similarity is within this share of the next best.
+
+        Texts are compared as the recipe, by default the preset records, splits them: with the weights idf by the cosine
+        of inverse document frequencies, otherwise by their Jaccard similarity. Candidates share a rare feature. All
+        features are in memory. Rejected documents are warnings. Close the stream when leaving it early. Raises
+        InputError for values out of range.
         """
         from nearsim_db.readers import Fields
         from nearsim_db.readers.memory import from_documents
         from nearsim_db.search.nearest import NearestQuery
 
         query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin, tuple(within_fields))
-        given = None if rows is None else self._usable(from_documents(rows))
-        return Results(self.search_nearest(query, given, Fields(), within), Nearest)
+        usable = None if documents is None else self._usable(from_documents(documents))
+        return Results(search_nearest(self, query, usable, Fields(), within), Nearest)
 
-    def search_nearest(
-        self,
-        query: "NearestQuery",
-        given: Iterable[ReadDocument] | None,
-        fields: "Fields",
-        within: str | None,
-    ) -> Generator[Nearest, None, None]:
-        """Stream what `nearest` does, for records that were read with these fields."""
-        from nearsim_db.search.nearest import NearestSearch, of_collection, of_records
-
-        search = NearestSearch(query, self._contexts.settings.backend)
-        target = within or self.collection
-
-        def documents(collection: str) -> "Iterator[Record]":
-            with translate_errors(), self.database.engine.snapshot() as connection:
-                try:
-                    live = live_generation.find_live(connection, collection, None)
-                except EmptyIndexError:
-                    return
-                yield from of_collection(connection, live, query.fields)
-
-        own = documents(self.collection) if given is None else of_records(given, query.fields, fields)
-        targets = None if given is None and target == self.collection else documents(target)
-        yield from search.find(own, targets)
-        self.warnings.extend(search.warnings)
-
-    def _usable(self, given: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument]:
-        """Yield what was not rejected; the others are warnings."""
-        for one in given:
-            if isinstance(one, Reject):
-                self.warnings.append(f"{one.file}:{one.line} was rejected: {one.reason}")
+    def _usable(self, documents: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument]:
+        """Yield the documents that were not rejected; warn of the others."""
+        for record in documents:
+            if isinstance(record, Reject):
+                self.warnings.append(f"{record.file}:{record.line} was rejected: {record.reason}")
             else:
-                yield one
+                yield record
 
     def export(
         self,
@@ -292,6 +267,36 @@ class Queries(Answers):
         """
         with self.database.transaction() as connection:
             return open_live(connection, self._contexts, self.collection, self.profile)
+
+
+def search_nearest(
+    queries: Queries,
+    query: "NearestQuery",
+    documents: Iterable[ReadDocument] | None,
+    fields: "Fields",
+    within: str | None,
+) -> Generator[Nearest, None, None]:
+    """Stream the matches of `Queries.nearest`, for documents that were read with the mapping `fields`."""
+    from nearsim_db.search.nearest import NearestSearch, of_collection, of_records
+
+    search = NearestSearch(query, queries._contexts.settings.backend)
+    target = within or queries.collection
+
+    def stored(collection: str) -> "Iterator[Record]":
+        with translate_errors(), queries.database.engine.snapshot() as connection:
+            try:
+                live = live_generation.find_live(connection, collection, None)
+            except EmptyIndexError:
+                return
+            yield from of_collection(connection, live, query.fields)
+
+    if documents is None:
+        records = stored(queries.collection)
+        targets = None if target == queries.collection else stored(target)
+    else:
+        records, targets = of_records(documents, query.fields, fields), stored(target)
+    yield from search.find(records, targets)
+    queries.warnings.extend(search.warnings)
 
 
 def passages_in(queries: Queries, document: Document, other: str) -> list[Passage]:

@@ -30,7 +30,7 @@ def test_every_method_of_an_index_is_there() -> None:
     methods = {
         name for name, one in inspect.getmembers(Index, inspect.isfunction) if not name.startswith("_")
     }
-    for_commands = {"most_similar_pairs", "search_nearest", "incomparable_reason"}
+    for_commands = {"most_similar_pairs", "incomparable_reason"}
     assert methods - own == {"serving", *for_commands}
 
 

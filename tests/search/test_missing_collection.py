@@ -21,7 +21,7 @@ READING: dict[str, Callable[[Index], object]] = {
     "clusters": lambda index: list(index.clusters()),
     "cluster": lambda index: list(index.cluster("a")),
     "nearest": lambda index: list(index.nearest()),
-    "nearest of rows": lambda index: list(index.nearest(rows=[("a", "a text")])),
+    "nearest of rows": lambda index: list(index.nearest(documents=[("a", "a text")])),
     "verdicts": lambda index: list(index.verdicts()),
     "events": lambda index: list(index.events()),
     "stats": lambda index: index.stats(),

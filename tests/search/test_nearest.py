@@ -64,11 +64,13 @@ def test_every_document_has_at_most_k_most_similar_first(index: Index) -> None:
 
 def test_rows_and_another_collection_are_searched(index: Index, database_url: str) -> None:
     rows = [("x", SHOP["a3"]), ("y", "nothing of the kind")]
-    assert [(one.id, one.nearest) for one in index.nearest(1, rows=rows, min_similarity=0.4)] == [("x", "a3")]
+    assert [(one.id, one.nearest) for one in index.nearest(1, documents=rows, min_similarity=0.4)] == [
+        ("x", "a3")
+    ]
     with Index.connect(database_url, collection="more") as more:
         more.add([Document(id, title=text) for id, text in OTHER.items()])
         assert {(one.id, one.nearest) for one in index.nearest(1, within="more") if one.id in SHOP} >= MATCHES
-        assert {one.nearest for one in more.nearest(1, rows=rows)} == {"b3"}
+        assert {one.nearest for one in more.nearest(1, documents=rows)} == {"b3"}
 
 
 def test_a_margin_leaves_out_what_the_next_document_comes_close_to(index: Index) -> None:

@@ -94,6 +94,7 @@ def nearest(
     from nearsim_db.readers import RejectWriter, Source, refuse_overwriting_inputs
     from nearsim_db.records import IngestSummary
     from nearsim_db.search.nearest import DEFAULT_PRESET, NearestQuery
+    from nearsim_db.search.queries import search_nearest
 
     recipe = recipe_options.chosen(preset=DEFAULT_PRESET)
     query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin, tuple(within or ()))
@@ -104,7 +105,7 @@ def nearest(
     with RejectWriter(rejects) as writer, options.Scope(collection).queries() as queries:
         given = None if source is None else _usable(source, writer)
         try:
-            rows.write(layouts.NEAREST, queries.search_nearest(query, given, fields, target))
+            rows.write(layouts.NEAREST, search_nearest(queries, query, given, fields, target))
         except MissingCollectionError as error:
             if not files:
                 raise
