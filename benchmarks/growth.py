@@ -51,7 +51,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe.conversion import load
 from nearsim_db.store.database import Database
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 
 BASE = 100_000
 _SAMPLE_SECONDS = 0.25
@@ -130,7 +130,7 @@ def watched_stages(url: str, server: psutil.Process) -> Iterator[dict[str, Use]]
 
 
 def ingest(
-    cluster: Cluster, file: Path, collection: str, recipe: Path = RECIPE
+    cluster: PostgresCluster, file: Path, collection: str, recipe: Path = RECIPE
 ) -> tuple[Cost, dict[str, Use], int]:
     """Create a profile and ingest a file with the commands; return the cost of the second, also by stage, and the
     number of full-page images.

@@ -17,7 +17,7 @@ from nearsim_db.index import Index
 from nearsim_db.readers import from_documents
 from nearsim_db.records import Document
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -43,7 +43,7 @@ class Backlog:
 class System:
     """A server with a collection that has one live generation of one profile."""
 
-    cluster: Cluster
+    cluster: PostgresCluster
     generation_id: int
     collection_id: int
 
@@ -111,7 +111,7 @@ def living_system(major: int, recipe: Recipe, documents: Iterable[Document] = ()
         yield open_system(cluster)
 
 
-def open_system(cluster: Cluster) -> System:
+def open_system(cluster: PostgresCluster) -> System:
     """Return the system in a server that already has the collection."""
     with psycopg.connect(cluster.dsn()) as connection:
         row = connection.execute(

@@ -29,7 +29,7 @@ from benchmarks.own_server import own_server
 from benchmarks.speed import percentiles
 from nearsim_db import Document, Index
 from nearsim_db.readers import Source
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 
 COLLECTION = "lookups"
 CALLS: Mapping[str, LiteralString] = {
@@ -87,7 +87,7 @@ def _strings(text: tuple[object, ...]) -> tuple[str | None, str | None]:
     return None if title is None else str(title), None if body is None else str(body)
 
 
-def restart(server: Cluster) -> None:
+def restart(server: PostgresCluster) -> None:
     """Empty the server's memory; the system keeps its files."""
     server.stop()
     server.start()
@@ -120,7 +120,7 @@ Figures = dict[str, dict[str, dict[str, float]]]
 
 
 def measure_texts(
-    server: Cluster, texts: Sequence[tuple[int, str | None, str | None]], limit: int | None
+    server: PostgresCluster, texts: Sequence[tuple[int, str | None, str | None]], limit: int | None
 ) -> Figures:
     """Look texts up from Python after a restart, and again. Compiled code is loaded before."""
     with Index.connect(server.dsn(), collection=COLLECTION) as index:
@@ -137,7 +137,7 @@ def measure_texts(
         return {name: time_each(server.dsn(), look_up, len(texts)) for name in ("first touch", "warm")}
 
 
-def measure_documents(server: Cluster, doc_ids: Sequence[int], limit: int | None) -> Figures:
+def measure_documents(server: PostgresCluster, doc_ids: Sequence[int], limit: int | None) -> Figures:
     """Look stored documents up from SQL after a restart, and again."""
     restart(server)
     with psycopg.connect(server.dsn(), autocommit=True) as session:

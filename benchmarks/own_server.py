@@ -12,7 +12,7 @@ from pathlib import Path
 from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.account import server_account
 from nearsim_db.store.embedded.binaries import Binaries, embedded_binaries
-from nearsim_db.store.embedded.cluster import Cluster, embedded_settings
+from nearsim_db.store.embedded.cluster import PostgresCluster, embedded_settings
 
 _DEBIAN = Path("/usr/lib/postgresql")
 
@@ -26,7 +26,7 @@ def binaries_by_major() -> dict[int, Binaries]:
 @contextmanager
 def own_server(
     major: int, settings: Mapping[str, str] | None = None, kept: Path | None = None
-) -> Iterator[Cluster]:
+) -> Iterator[PostgresCluster]:
     """Start a server with the embedded server's settings and the schema; remove it and its data after the block.
 
     They are also removed if this process is terminated. The folder is in the temporary folder; as root it is
@@ -40,7 +40,7 @@ def own_server(
     if os.geteuid() == 0:
         home.chmod(0o755)
     results = {**embedded_settings(), **(settings or {})}
-    cluster = Cluster(binaries_by_major()[major], home / "data", home / "socket", results)
+    cluster = PostgresCluster(binaries_by_major()[major], home / "data", home / "socket", results)
     try:
         cluster.initialise()
         cluster.start()

@@ -37,7 +37,7 @@ from nearsim_db import Document, Index
 from nearsim_db.store.citus import placement
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Leaves
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from nearsim_db.store.generations.tables import GenerationTables
 from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
@@ -126,13 +126,13 @@ class Bench:
         )
 
 
-def _processor_seconds(cluster: Cluster) -> float:
+def _processor_seconds(cluster: PostgresCluster) -> float:
     postmaster = cluster.status()
     assert postmaster is not None
     return processor_seconds(postmaster.process)
 
 
-def _written(cluster: Cluster) -> int:
+def _written(cluster: PostgresCluster) -> int:
     with psycopg.connect(cluster.dsn("postgres")) as connection:
         found = connection.execute(_WAL).fetchone()
     assert found is not None

@@ -33,7 +33,7 @@ from benchmarks.truth import read_documents
 from nearsim_db import Document, Index
 from nearsim_db.similarity.recipe import load
 from nearsim_db.store.database import Database
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
 
@@ -48,7 +48,7 @@ class Subject:
 
     url: str
     index: Index
-    servers: Sequence[Cluster]
+    servers: Sequence[PostgresCluster]
     clock: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     processor: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 

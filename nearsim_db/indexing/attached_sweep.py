@@ -19,7 +19,7 @@ from nearsim_db.store.access.collection_rows import Collection
 from nearsim_db.store.attached import attachments, source_rows, tables
 from nearsim_db.store.attached.attachments import Attachment
 from nearsim_db.store.attached.obstacles import find_obstacle
-from nearsim_db.store.attached.source_rows import Place, Source
+from nearsim_db.store.attached.source_rows import AttachedSource, Place
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.driver_errors import is_transient, retry_conflicts
 from nearsim_db.store.driver.locks import Lock, is_lock_taken, release_lock, take_lock, take_transaction_lock
@@ -168,7 +168,7 @@ def _compare_documents(
     return last if documents == _DOCUMENTS_PER_SLICE else None, gone
 
 
-def lock_source(connection: Connection, collection_id: CollectionId) -> Source:
+def lock_source(connection: Connection, collection_id: CollectionId) -> AttachedSource:
     """Take the lock under which rows of the table are applied, and return the table."""
     lock_updates(connection, collection_id)
     return source_rows.get_source(connection, collection_id)
@@ -196,7 +196,7 @@ def has_values(attachment: Attachment) -> bool:
 
 
 def create_missing(
-    connection: Connection, parent: Attachment, source: Source, values: Sequence[str]
+    connection: Connection, parent: Attachment, source: AttachedSource, values: Sequence[str]
 ) -> list[CollectionId]:
     """Create the collections of values that have none, with the parent's profiles, and return them.
 

@@ -20,7 +20,7 @@ from nearsim_db.similarity.candidates import are_by_band
 from nearsim_db.similarity.sketch.kernels import FullRows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import from_bigint, to_bigint
-from nearsim_db.store.signatures.bands import FullBuckets, Links
+from nearsim_db.store.signatures.bands import LastAnchors, Links
 
 _SKETCHES_PER_BATCH = 20_000
 # 24 bytes each.
@@ -90,7 +90,7 @@ class BandKeys:
             for at in range(0, len(self), step):
                 yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
 
-    def first_links(self, context: Context, links: Links, full: FullBuckets) -> Links:
+    def first_links(self, context: Context, links: Links, full: LastAnchors) -> Links:
         """Return the links that are the first of their pair; `full` are all buckets over the limit.
 
         Links of documents that are no longer heads are left out.

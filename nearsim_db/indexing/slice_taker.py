@@ -20,7 +20,7 @@ from nearsim_db.store.documents import documents
 from nearsim_db.store.documents.documents import StoredDocument
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
-from nearsim_db.store.signatures.bands import FullBuckets, Links
+from nearsim_db.store.signatures.bands import LastAnchors, Links
 from nearsim_db.store.work.build_slices import Slice, SlicedStage
 
 _CANDIDATES_PER_BATCH = 16_384
@@ -99,7 +99,7 @@ class Taker:
         """Load the band rows of the heads of a slice."""
         build_bands.load_slice(self._reading, self._writing, self._context, part)
 
-    def find_pairs(self, part: Slice, full: FullBuckets | None = None) -> None:
+    def find_pairs(self, part: Slice, full: LastAnchors | None = None) -> None:
         """Verify the candidates whose first link is in the slice; other slices have the rest.
 
         `full` are the buckets over the limit, if they are not stored with slices.
@@ -119,7 +119,7 @@ class Taker:
         # only this process knows of them.
         tables.work.add("search", sorted(stale))
 
-    def _first_linked(self, links: Iterable[Links], full: FullBuckets | None) -> Iterator[Ints]:
+    def _first_linked(self, links: Iterable[Links], full: LastAnchors | None) -> Iterator[Ints]:
         """Yield the pairs, (m, 2), whose first link is among the links of a slice.
 
         Pairs come in long runs, sorted by the first document of their bucket. So the pairs of a family of copies come

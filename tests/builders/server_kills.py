@@ -6,11 +6,11 @@ import psycopg
 
 from nearsim_db.store.driver import Engine
 from nearsim_db.store.driver.connection import Backend
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.builders.engine_hooks import before_commits, on_connect
 
 
-def kill(cluster: Cluster) -> None:
+def kill(cluster: PostgresCluster) -> None:
     """kill -9 the postmaster."""
     postmaster = cluster.status()
     assert postmaster is not None
@@ -21,7 +21,7 @@ def kill(cluster: Cluster) -> None:
 class ServerKill:
     """Kills the server before one statement or commit of an engine; `is_done` once it has."""
 
-    def __init__(self, cluster: Cluster, before_step: int) -> None:
+    def __init__(self, cluster: PostgresCluster, before_step: int) -> None:
         self._cluster, self._left = cluster, before_step
         self.is_done = False
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.builders.workers import application
 from tests.servers.citus import CitusServer, citus_server
 
@@ -29,7 +29,7 @@ def closed() -> Iterator[CitusServer]:
         yield cluster
 
 
-def close(node: Cluster) -> None:
+def close(node: PostgresCluster) -> None:
     """Let a server ask everybody for a password but the user of the tests."""
     with application(node.dsn("postgres")) as session:
         rules = node.data_directory / "pg_hba.conf"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import sql
 
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from nearsim_db.store.embedded.processes import end_orphans
 from tests.builders.server_kills import kill
 from tests.builders.workers import PATIENCE_SECONDS, Application, application, ask
@@ -25,7 +25,9 @@ class HalfCommit:
     standby, which does not exist; all other commits are released at once.
     """
 
-    def __init__(self, coordinator: Cluster, node: Cluster, database: str, skipped: int) -> None:
+    def __init__(
+        self, coordinator: PostgresCluster, node: PostgresCluster, database: str, skipped: int
+    ) -> None:
         self.is_done = False
         self._coordinator, self._node = coordinator, node
         self._database, self._skipped = database, skipped
@@ -70,7 +72,7 @@ class HalfCommit:
 
 
 @contextmanager
-def locked_shards(connection: Application, node: Cluster, table: str) -> Iterator[Application]:
+def locked_shards(connection: Application, node: PostgresCluster, table: str) -> Iterator[Application]:
     """Lock a table's shards on a node for the block, so that reads wait there; a session of the node."""
     query = "SELECT shard_name FROM citus_shards WHERE table_name = %s::regclass AND nodename = %s"
     shards = connection.execute(query, [table, str(node.socket_directory)]).fetchall()
@@ -85,18 +87,18 @@ def locked_shards(connection: Application, node: Cluster, table: str) -> Iterato
         holding.close()
 
 
-def _set(cluster: Cluster, name: str, value: str) -> None:
+def _set(cluster: PostgresCluster, name: str, value: str) -> None:
     command = sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.Identifier(*name.split(".")), sql.Literal(value))
     _alter(cluster, command)
 
 
-def reset(cluster: Cluster, name: str) -> None:
+def reset(cluster: PostgresCluster, name: str) -> None:
     """Give a setting of a server its configured value."""
     _alter(cluster, sql.SQL("ALTER SYSTEM RESET {}").format(sql.Identifier(*name.split("."))))
 
 
 @contextmanager
-def setting(cluster: Cluster, name: str, value: str) -> Iterator[None]:
+def setting(cluster: PostgresCluster, name: str, value: str) -> Iterator[None]:
     """A setting of a server for the block, where a reload is enough."""
     _set(cluster, name, value)
     try:
@@ -105,7 +107,7 @@ def setting(cluster: Cluster, name: str, value: str) -> Iterator[None]:
         reset(cluster, name)
 
 
-def _alter(cluster: Cluster, command: sql.Composed) -> None:
+def _alter(cluster: PostgresCluster, command: sql.Composed) -> None:
     with application(cluster.dsn("postgres")) as connection:
         connection.execute(command)
         connection.execute("SELECT pg_reload_conf()")

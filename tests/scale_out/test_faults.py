@@ -18,7 +18,7 @@ from nearsim_db.indexing import build_bands
 from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.indexing.queue.runner import Runner
 from nearsim_db.readers import Source
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.builders.scale_out_world import answers, documents, index_at, newest_leaves
 from tests.builders.selection import some
 from tests.builders.server_kills import kill
@@ -205,7 +205,7 @@ def test_the_doctor_reports_a_setting_of_a_node(
         assert [one.verdict for one in _nodes()] == ["ok", "ok"]
 
 
-def _restart(node: Cluster) -> None:
+def _restart(node: PostgresCluster) -> None:
     node.stop()
     node.start()
 
@@ -275,7 +275,7 @@ def test_a_missing_shard_of_the_parent_is_named_before_an_index_is_rebuilt(citus
         assert newest_leaves(index).generation_id == 1
 
 
-def _damage(node: Cluster, writer: Application, table: str, damage: Sequence[LiteralString]) -> int:
+def _damage(node: PostgresCluster, writer: Application, table: str, damage: Sequence[LiteralString]) -> int:
     """Run commands on a node with a shard of a table and its index; return the number of the shard."""
     query = (
         "SELECT shardid FROM pg_dist_shard_placement JOIN pg_dist_shard USING (shardid) "

@@ -6,7 +6,7 @@ import pytest
 
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.store.citus import placement
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.builders.scale_out_world import answers, documents, index_at
 from tests.builders.workers import application, ask
 from tests.indexing.test_build_slices import rows_of, small_slices
@@ -20,14 +20,14 @@ _FAILED = "SELECT message FROM pg_dist_background_task WHERE retry_count > 0"
 
 
 @pytest.fixture
-def third_node(citus: CitusServer) -> Cluster:
+def third_node(citus: CitusServer) -> PostgresCluster:
     """A node that databases created from here on do not use yet."""
     citus.start_nodes(3)
     return citus.nodes[2]
 
 
 def test_shards_move_to_an_added_node_under_writes_and_lookups(
-    third_node: Cluster, urls: tuple[str, str]
+    third_node: PostgresCluster, urls: tuple[str, str]
 ) -> None:
     texts, written = documents(2_000, seed=20), count(100, 5)
     with index_at(urls[0]) as plain, index_at(urls[1]) as cluster, application(urls[1]) as writer:

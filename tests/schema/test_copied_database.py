@@ -11,7 +11,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.errors import NearsimError
 from nearsim_db.store.database import Database
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.builders.server_kills import kill
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
@@ -23,16 +23,16 @@ _SETTINGS = {"wal_level": "minimal", "max_wal_senders": "0", "shared_buffers": "
 
 
 @pytest.fixture
-def cluster(major: int) -> Iterator[Cluster]:
+def cluster(major: int) -> Iterator[PostgresCluster]:
     with server_home() as home:
-        cluster = Cluster(programs()[major], home / "data", home / "socket", _SETTINGS)
+        cluster = PostgresCluster(programs()[major], home / "data", home / "socket", _SETTINGS)
         cluster.initialise("original")
         cluster.start()
         Database.initialise(cluster.dsn("original"))
         yield cluster
 
 
-def copy(cluster: Cluster, option: str = "", afterwards: str = "SELECT 1") -> None:
+def copy(cluster: PostgresCluster, option: str = "", afterwards: str = "SELECT 1") -> None:
     """Copy the database, and crash."""
     with psycopg.connect(cluster.dsn("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE copied TEMPLATE original {option}".encode())
@@ -41,7 +41,7 @@ def copy(cluster: Cluster, option: str = "", afterwards: str = "SELECT 1") -> No
     cluster.start()
 
 
-def pairs_after_writing(cluster: Cluster) -> int:
+def pairs_after_writing(cluster: PostgresCluster) -> int:
     """Write two equal documents to the copy; return the number of pairs."""
     with Index.connect(cluster.dsn("copied")) as index:
         index.add(Document(name, body="the very same words in both of these") for name in ("a", "b"))
@@ -49,12 +49,12 @@ def pairs_after_writing(cluster: Cluster) -> int:
 
 
 @pytest.mark.parametrize("steps", [("STRATEGY file_copy", "SELECT 1"), ("", "CHECKPOINT")])
-def test_a_copy_survives_a_crash(cluster: Cluster, steps: tuple[str, str]) -> None:
+def test_a_copy_survives_a_crash(cluster: PostgresCluster, steps: tuple[str, str]) -> None:
     copy(cluster, *steps)
     assert pairs_after_writing(cluster) == 1
 
 
-def test_a_damaged_copy_is_repaired(cluster: Cluster) -> None:
+def test_a_damaged_copy_is_repaired(cluster: PostgresCluster) -> None:
     copy(cluster)
     with pytest.raises(NearsimError, match=r"pending_event_p"):
         pairs_after_writing(cluster)

@@ -15,7 +15,7 @@ from nearsim_db.admin import access
 from nearsim_db.errors import DatabaseError, SchemaError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from nearsim_db.store.schema import baseline, revisions
 from tests.builders.logins import ROLES, as_user, fill, login, user_of
 from tests.servers.databases import SETTINGS
@@ -30,7 +30,7 @@ _NUMBERS = itertools.count()
 class Bare:
     """A server without the roles, and databases with owners of their own."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: PostgresCluster) -> None:
         self.cluster = cluster
 
     def roles(self) -> set[str]:
@@ -59,10 +59,10 @@ class Bare:
 
 
 @pytest.fixture(scope="module")
-def bare_cluster(major: int) -> Iterator[Cluster]:
+def bare_cluster(major: int) -> Iterator[PostgresCluster]:
     """A separate server on which no test has created the roles."""
     with server_home() as home:
-        cluster = Cluster(programs()[major], home / "data", home / "socket", SETTINGS)
+        cluster = PostgresCluster(programs()[major], home / "data", home / "socket", SETTINGS)
         cluster.initialise("bare")
         cluster.start()
         yield cluster
@@ -70,7 +70,7 @@ def bare_cluster(major: int) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def bare(bare_cluster: Cluster) -> Iterator[Bare]:
+def bare(bare_cluster: PostgresCluster) -> Iterator[Bare]:
     """That server without the roles."""
     server = Bare(bare_cluster)
     assert server.roles() == set()

@@ -15,7 +15,7 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.store.embedded.account import SUPERUSER
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.builders.logins import as_user
 from tests.builders.reindex_world import LOWER, RECIPE, fill, jaccard_pairs, pairs_of, stories, texts_of
 from tests.builders.workers import IDLE, application, ask
@@ -71,13 +71,13 @@ def _fill(url: str) -> None:
         assert ask(app, "SELECT EXISTS (SELECT FROM nearsim.work) AND EXISTS (SELECT FROM nearsim.change)")
 
 
-def _run(cluster: Cluster, folder: Path, program: str, *arguments: str) -> None:
+def _run(cluster: PostgresCluster, folder: Path, program: str, *arguments: str) -> None:
     """Run a program of the server, as its user, in a folder that it can write to."""
     done = cluster.account.run(["env", "-C", str(folder), cluster.binaries.program(program), *arguments])
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def by_dump(old: Cluster, new: Cluster, scratch: Path) -> None:
+def by_dump(old: PostgresCluster, new: PostgresCluster, scratch: Path) -> None:
     """Dump the database and restore it on a server that has the roles."""
     dump = str(scratch / "nearsim.dump")
     # A newer major's pg_dump may be of an older date than the server's minor release, and fail on its catalog.
@@ -95,7 +95,7 @@ def by_dump(old: Cluster, new: Cluster, scratch: Path) -> None:
         assert ask(app, _DISTINCT) == ask(app, _EXPECTED_DISTINCT)
 
 
-def by_pg_upgrade(old: Cluster, new: Cluster, scratch: Path) -> None:
+def by_pg_upgrade(old: PostgresCluster, new: PostgresCluster, scratch: Path) -> None:
     """Stop the old server, take over its data, and start the new one."""
     old.stop()
     new.initialise("other")
@@ -116,10 +116,10 @@ def by_pg_upgrade(old: Cluster, new: Cluster, scratch: Path) -> None:
 @pytest.fixture(params=[by_dump, by_pg_upgrade])
 def moved(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a database that was filled on the oldest major and is on the newest."""
-    move: Callable[[Cluster, Cluster, Path], None] = request.param
+    move: Callable[[PostgresCluster, PostgresCluster, Path], None] = request.param
     with server_home() as home:
         old, new = (
-            Cluster(programs()[major], home / str(major), home / "socket", SETTINGS)
+            PostgresCluster(programs()[major], home / str(major), home / "socket", SETTINGS)
             for major in (oldest_major(), newest_major())
         )
         old.initialise()

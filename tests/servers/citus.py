@@ -15,7 +15,7 @@ from nearsim_db.errors import ServerError
 from nearsim_db.store.database import Database
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.embedded.binaries import Binaries
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from nearsim_db.store.generations import partitions
 from nearsim_db.store.schema import revisions
 from tests.servers.databases import SETTINGS, Fill, Server
@@ -66,11 +66,11 @@ class CitusServer:
         self._numbers = itertools.count()
         self._filled: dict[tuple[Fill | None, int], str] = {}
         self.coordinator = _started(home / "coordinator")
-        self.nodes: list[Cluster] = []
+        self.nodes: list[PostgresCluster] = []
         self.start_nodes(nodes)
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> PostgresCluster:
         """The server that clients connect to."""
         return self.coordinator
 
@@ -154,7 +154,7 @@ class CitusServer:
             for host in hosts:
                 add_node(connection, host)
 
-    def _clusters(self) -> list[Cluster]:
+    def _clusters(self) -> list[PostgresCluster]:
         return [self.coordinator, *self.nodes]
 
     @contextmanager
@@ -194,10 +194,10 @@ def add_node(connection: psycopg.Connection[tuple[object, ...]], host: Path) -> 
     connection.execute("SELECT citus_add_node(%s, %s)", [str(host), _PORT])
 
 
-def _started(folder: Path) -> Cluster:
+def _started(folder: Path) -> PostgresCluster:
     # By which the rebalancer connects to its own server
     settings = {**_SETTINGS, "citus.local_hostname": str(folder / "socket")}
-    cluster = Cluster(_binaries(), folder / "data", folder / "socket", settings)
+    cluster = PostgresCluster(_binaries(), folder / "data", folder / "socket", settings)
     cluster.initialise()
     cluster.start()
     return cluster
@@ -209,7 +209,7 @@ def _prepare(url: str, fill: Fill | None) -> None:
         fill(url)
 
 
-def _run_alone(cluster: Cluster, name: str, command: sql.Composed) -> None:
+def _run_alone(cluster: PostgresCluster, name: str, command: sql.Composed) -> None:
     """Copy or drop a database once nothing is connected to it; Citus's daemon may start between the two commands."""
     for _ in range(_ATTEMPTS):
         _end_sessions(cluster, name)
@@ -218,18 +218,18 @@ def _run_alone(cluster: Cluster, name: str, command: sql.Composed) -> None:
     return _run(cluster, command)
 
 
-def _end_sessions(cluster: Cluster, name: str) -> None:
+def _end_sessions(cluster: PostgresCluster, name: str) -> None:
     """End what is connected to a database, also Citus's daemon, which may have been starting when it was closed."""
     ending = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = {}"
     _run(cluster, sql.SQL(ending).format(sql.Literal(name)))
 
 
-def _roles(cluster: Cluster) -> list[str]:
+def _roles(cluster: PostgresCluster) -> list[str]:
     with psycopg.connect(cluster.dsn("postgres")) as connection:
         query = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'nearsim\\_%'"
         return [name for (name,) in connection.execute(query)]
 
 
-def _run(cluster: Cluster, command: sql.Composed) -> None:
+def _run(cluster: PostgresCluster, command: sql.Composed) -> None:
     with psycopg.connect(cluster.dsn("postgres"), autocommit=True) as connection:
         connection.execute(command)

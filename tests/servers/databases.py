@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 
 from nearsim_db.store.driver.engine import open_engine
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from nearsim_db.store.generations import partitions
 from nearsim_db.store.schema import revisions
 from tests.servers.homes import server_home
@@ -34,7 +34,7 @@ Fill = Callable[[str], None]
 class Server:
     """A running server of one major, with a template database that has the schema."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: PostgresCluster) -> None:
         self.cluster = cluster
         self._numbers = itertools.count()
         self._filled: dict[tuple[Fill, int], str] = {}
@@ -95,7 +95,7 @@ class Servers:
 def own_server(major: int) -> Iterator[Server]:
     """A server of a major that no other test uses."""
     with server_home() as home:
-        cluster = Cluster(programs()[major], home / "data", home / "socket", SETTINGS)
+        cluster = PostgresCluster(programs()[major], home / "data", home / "socket", SETTINGS)
         cluster.initialise(_TEMPLATE)
         cluster.start()
         engine = open_engine(cluster.dsn(_TEMPLATE))

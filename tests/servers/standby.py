@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nearsim_db.store.database import Database
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.servers.databases import SETTINGS
 from tests.servers.homes import server_home
 from tests.servers.programs import programs
@@ -18,11 +18,11 @@ _REPLICATION = {**SETTINGS, "wal_level": "replica", "max_wal_senders": "4", "sha
 @contextmanager
 def primary_and_standby(
     major: int, fill: Callable[[str], None] = lambda url: None
-) -> Iterator[tuple[Cluster, Cluster]]:
+) -> Iterator[tuple[PostgresCluster, PostgresCluster]]:
     """A server with nearsim in it, filled before it is copied, and a streaming copy."""
     with server_home() as home:
         primary, standby = (
-            Cluster(programs()[major], home / name, home / f"{name}-socket", _REPLICATION)
+            PostgresCluster(programs()[major], home / name, home / f"{name}-socket", _REPLICATION)
             for name in ("primary", "standby")
         )
         primary.initialise()
@@ -34,7 +34,7 @@ def primary_and_standby(
         yield primary, standby
 
 
-def _copy(primary: Cluster, folder: Path) -> None:
+def _copy(primary: PostgresCluster, folder: Path) -> None:
     """pg_basebackup, as a standby of the server."""
     folder.mkdir(mode=0o700)
     primary.account.give(folder)

@@ -17,7 +17,7 @@ import yaml
 from psycopg.conninfo import conninfo_to_dict
 
 from docs.check_constraints import problems
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.builders.logins import as_user, fill
 from tests.builders.workers import PATIENCE_SECONDS, application, running
 from tests.servers.homes import server_home
@@ -123,7 +123,7 @@ def test_commands_and_health_checks_work_without_containers() -> None:
     services = compose()["services"]
     settings = dict(one.split("=", 1) for one in services["postgres"]["command"][2::2])
     with server_home() as home:
-        cluster = Cluster(
+        cluster = PostgresCluster(
             programs()[18],
             home / "data",
             home / "socket",

@@ -118,7 +118,9 @@ def test_pid_file_alone_is_not_trusted(tmp_path: Path, content: str | None) -> N
 def test_data_directory_in_use_elsewhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_LOCK_SECONDS", 0.05)
     current = Account("somebody", os.geteuid(), os.getegid())
-    here = cluster.Cluster(installed_binaries(), tmp_path / "data", tmp_path / "socket", account=current)
+    here = cluster.PostgresCluster(
+        installed_binaries(), tmp_path / "data", tmp_path / "socket", account=current
+    )
     with (tmp_path / "data.lock").open("w") as elsewhere:
         fcntl.flock(elsewhere, fcntl.LOCK_EX)
         with pytest.raises(ServerError, match=f"Another server.*uses {tmp_path / 'data'}"):

@@ -20,7 +20,7 @@ from nearsim_db.errors import ServerError
 from nearsim_db.store.embedded import ensure_running, start, status, stop
 from nearsim_db.store.embedded.account import Account, server_account
 from nearsim_db.store.embedded.binaries import installed_binaries
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from nearsim_db.store.embedded.processes import wait_until
 from tests.builders.selection import some_combinations
 from tests.servers.homes import server_home, watchdogs
@@ -364,7 +364,7 @@ def test_a_home_of_another_user_is_refused(home: Path) -> None:
 @pytest.mark.slow("starts servers of its own")
 @pytest.mark.each_major
 def test_a_cluster_of_any_major_version_starts_and_stops(home: Path, major: int) -> None:
-    cluster = Cluster(programs()[major], home / "data", home / "socket", QUICK)
+    cluster = PostgresCluster(programs()[major], home / "data", home / "socket", QUICK)
     cluster.initialise()
     cluster.start()
     cluster.start()

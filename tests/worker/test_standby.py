@@ -10,7 +10,7 @@ from nearsim_db import Index
 from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.store.database import Database
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.builders.reindex_world import jaccard_pairs, pairs_of, texts_of
 from tests.builders.server_kills import kill
 from tests.builders.workers import IDLE, application, running, wait_until
@@ -23,7 +23,7 @@ _WRITE = (
 )
 
 
-def both(primary: Cluster, standby: Cluster) -> str:
+def both(primary: PostgresCluster, standby: PostgresCluster) -> str:
     """The address of whichever of them takes writes."""
     hosts = ",".join(str(one.socket_directory).replace("/", "%2F") for one in (primary, standby))
     return f"postgresql://nearsim@/nearsim?host={hosts}&port=5432,5432&target_session_attrs=read-write"
@@ -71,6 +71,6 @@ def test_work_goes_on_with_a_promoted_standby(major: int) -> None:
             assert verify_index(database, sample=None).found.faults == ()
 
 
-def _promote(cluster: Cluster) -> None:
+def _promote(cluster: PostgresCluster) -> None:
     arguments = [cluster.binaries.program("pg_ctl"), "promote", "--wait", "-D", str(cluster.data_directory)]
     assert cluster.account.run(arguments).returncode == 0

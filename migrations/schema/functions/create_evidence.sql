@@ -33,28 +33,28 @@ BEGIN
                     WHERE document.doc_id IN (first_id, second_id)
                 )
                 SELECT first_id, second_id, l.external_id, r.external_id, profile_name, generation,
-                    twins.are OR pair.left_id IS NOT NULL, twins.are,
-                    CASE WHEN twins.are THEN 1 ELSE pair.similarity END,
+                    twins.are_twins OR pair.left_id IS NOT NULL, twins.are_twins,
+                    CASE WHEN twins.are_twins THEN 1 ELSE pair.similarity END,
                     CAST(nearsim.estimate_under(recipe, l.sketch, r.sketch) AS real),
-                    CASE WHEN twins.are AND metric IN ('jaccard', 'containment') THEN l.feature_count ELSE pair.intersection_size END,
-                    CASE WHEN twins.are AND metric IN ('jaccard', 'containment') THEN l.feature_count ELSE pair.union_size END,
-                    CAST(cardinality(said.bands) AS smallint), said.bands, l.numbers_digest <> r.numbers_digest,
+                    CASE WHEN twins.are_twins AND metric IN ('jaccard', 'containment') THEN l.feature_count ELSE pair.intersection_size END,
+                    CASE WHEN twins.are_twins AND metric IN ('jaccard', 'containment') THEN l.feature_count ELSE pair.union_size END,
+                    CAST(cardinality(shared.bands) AS smallint), shared.bands, l.numbers_digest <> r.numbers_digest,
                     nearsim.numbers_missing(numbers.left_ones, numbers.right_ones),
                     nearsim.numbers_missing(numbers.right_ones, numbers.left_ones),
                     pair.verified_at, threshold, recipe, decided.verdict, decided.by, decided.why,
                     coalesce(l.cluster_id = r.cluster_id, false),
-                    CASE WHEN twins.are AND metric = 'euclidean' THEN 0 ELSE pair.distance END,
-                    CASE WHEN twins.are THEN true WHEN pair.left_id IS NOT NULL THEN nearsim.is_exact(recipe) END,
+                    CASE WHEN twins.are_twins AND metric = 'euclidean' THEN 0 ELSE pair.distance END,
+                    CASE WHEN twins.are_twins THEN true WHEN pair.left_id IS NOT NULL THEN nearsim.is_exact(recipe) END,
                     (SELECT place.name FROM nearsim.collection AS place WHERE place.collection_id = l.collection_id),
                     l.title, r.title
                 FROM both_documents AS l
                 CROSS JOIN both_documents AS r
                 CROSS JOIN LATERAL (
                     SELECT nearsim.shared_bands(recipe, bands, rows, l.sketch, r.sketch) AS bands OFFSET 0
-                ) AS said
+                ) AS shared
                 CROSS JOIN LATERAL (
                     SELECT coalesce(l.feature_digest = r.feature_digest AND l.sketch IS NOT NULL AND r.sketch IS NOT NULL,
-                        false) AS are
+                        false) AS are_twins
                 ) AS twins
                 LEFT JOIN LATERAL (
                     SELECT stored.* FROM nearsim_index.%2$I AS stored

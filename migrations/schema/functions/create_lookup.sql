@@ -22,44 +22,44 @@ BEGIN
             is_exact constant boolean := nearsim.is_exact(recipe);
         BEGIN
             RETURN QUERY
-                WITH me AS MATERIALIZED (
+                WITH asked AS MATERIALIZED (
                     SELECT own.head_id, own.feature_count, own.numbers_digest, own.sketch FROM nearsim_index.%1$I AS own
                     WHERE own.generation_id = generation AND own.doc_id = asked_id AND own.head_id IS NOT NULL
                 )
-                SELECT family.doc_id, family.external_id, family.title, alike.similarity, alike.estimate,
-                    alike.shared_bands, alike.intersection_size, alike.union_size,
-                    family.numbers_digest <> (SELECT me.numbers_digest FROM me), said.verdict,
-                    is_exact OR alike.head_id = (SELECT me.head_id FROM me), alike.distance,
-                    CASE WHEN alike.has_shares THEN CAST(alike.intersection_size AS double precision)
-                        / (SELECT me.feature_count FROM me) END,
-                    CASE WHEN alike.has_shares THEN CAST(alike.intersection_size AS double precision)
-                        / (alike.intersection_size + alike.union_size - (SELECT me.feature_count FROM me)) END
+                SELECT match.doc_id, match.external_id, match.title, similar_head.similarity, similar_head.estimate,
+                    similar_head.shared_bands, similar_head.intersection_size, similar_head.union_size,
+                    match.numbers_digest <> (SELECT asked.numbers_digest FROM asked), current.verdict,
+                    is_exact OR similar_head.head_id = (SELECT asked.head_id FROM asked), similar_head.distance,
+                    CASE WHEN similar_head.has_shares THEN CAST(similar_head.intersection_size AS double precision)
+                        / (SELECT asked.feature_count FROM asked) END,
+                    CASE WHEN similar_head.has_shares THEN CAST(similar_head.intersection_size AS double precision)
+                        / (similar_head.intersection_size + similar_head.union_size - (SELECT asked.feature_count FROM asked)) END
                 FROM (
                     SELECT pair.*, metric = 'containment'
-                        AND (is_exact OR pair.head_id = (SELECT me.head_id FROM me)) AS has_shares
+                        AND (is_exact OR pair.head_id = (SELECT asked.head_id FROM asked)) AS has_shares
                     FROM (
                         SELECT stored.other_id AS head_id, stored.similarity, stored.estimate, stored.shared_bands,
                             stored.intersection_size, stored.union_size, stored.distance, stored.in_review
                         FROM nearsim_index.pair_ends AS stored
-                        WHERE stored.generation_id = generation AND stored.doc_id = (SELECT me.head_id FROM me)
+                        WHERE stored.generation_id = generation AND stored.doc_id = (SELECT asked.head_id FROM asked)
                         UNION ALL
-                        -- Twins.
-                        SELECT me.head_id, 1, 1,
-                            CASE WHEN metric = 'containment' THEN CAST(least(octet_length(me.sketch) / 8 - 1, 32767) AS smallint) ELSE all_bands END,
-                            CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
-                            CASE WHEN metric IN ('jaccard', 'containment') THEN me.feature_count END,
+                        -- Twins, which have no stored pairs.
+                        SELECT asked.head_id, 1, 1,
+                            CASE WHEN metric = 'containment' THEN CAST(least(octet_length(asked.sketch) / 8 - 1, 32767) AS smallint) ELSE all_bands END,
+                            CASE WHEN metric IN ('jaccard', 'containment') THEN asked.feature_count END,
+                            CASE WHEN metric IN ('jaccard', 'containment') THEN asked.feature_count END,
                             CASE WHEN metric = 'euclidean' THEN 0 END, false
-                        FROM me
+                        FROM asked
                     ) AS pair
                     WHERE pair.similarity >= coalesce(least_similarity, 0) AND pair.shared_bands >= least_bands
                         AND (least_similarity IS NOT NULL OR NOT pair.in_review)
                     ORDER BY pair.similarity DESC, pair.head_id OFFSET 0
-                ) AS alike
+                ) AS similar_head
                 CROSS JOIN LATERAL (
                     SELECT own.doc_id, own.numbers_digest, named.external_id, named.title
                     FROM (
                         SELECT signed.doc_id, signed.numbers_digest FROM nearsim_index.%3$I AS signed
-                        WHERE signed.generation_id = generation AND signed.head_id = alike.head_id
+                        WHERE signed.generation_id = generation AND signed.head_id = similar_head.head_id
                         ORDER BY signed.generation_id, signed.head_id, signed.doc_id
                     ) AS own
                     CROSS JOIN LATERAL (
@@ -68,13 +68,13 @@ BEGIN
                             AND document.collection_id = home LIMIT 1
                     ) AS named
                     ORDER BY own.doc_id LIMIT most
-                ) AS family
+                ) AS match
                 LEFT JOIN LATERAL (
                     SELECT verdict.verdict FROM nearsim.verdict
-                    WHERE verdict.left_id = least(asked_id, family.doc_id)
-                        AND verdict.right_id = greatest(asked_id, family.doc_id) AND verdict.undone_at IS NULL LIMIT 1
-                ) AS said ON true
-                ORDER BY alike.similarity DESC, family.doc_id LIMIT most;
+                    WHERE verdict.left_id = least(asked_id, match.doc_id)
+                        AND verdict.right_id = greatest(asked_id, match.doc_id) AND verdict.undone_at IS NULL LIMIT 1
+                ) AS current ON true
+                ORDER BY similar_head.similarity DESC, match.doc_id LIMIT most;
         END
         $body$
         $function$, nearsim.leaf_of('signature', generation_id), own_name, nearsim.leaf_of('signed', generation_id));

@@ -29,7 +29,7 @@ Place = tuple[CollectionId, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AttachedSource:
     """An attached table that can be read now, for one collection, or for a parent and the collections of its values."""
 
     collection_id: CollectionId
@@ -48,7 +48,7 @@ class Source:
         return statement(name, None, **self.parts, **more)
 
 
-def find_source(connection: Connection, collection_id: CollectionId) -> Source | None:
+def find_source(connection: Connection, collection_id: CollectionId) -> AttachedSource | None:
     """Return the table attached to a collection, or None. Its definition is locked until the transaction ends.
 
     Raises NotFoundError if the table or one of its columns was dropped or cannot be read.
@@ -81,10 +81,10 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Source |
         "field": sql.Identifier(columns.collection_field or columns.id),
         "value": sql.SQL("''"),
     }
-    return Source(collection_id, relation, columns, parts, {collection_id: ""})
+    return AttachedSource(collection_id, relation, columns, parts, {collection_id: ""})
 
 
-def get_source(connection: Connection, collection_id: CollectionId) -> Source:
+def get_source(connection: Connection, collection_id: CollectionId) -> AttachedSource:
     """Return the table attached to a collection. Raises NotFoundError."""
     source = find_source(connection, collection_id)
     if source is None:
@@ -92,7 +92,7 @@ def get_source(connection: Connection, collection_id: CollectionId) -> Source:
     return source
 
 
-def with_values(connection: Connection, source: Source) -> Source:
+def with_values(connection: Connection, source: AttachedSource) -> AttachedSource:
     """Return a parent's table with the rows of all its collections; any other table as it is."""
     if source.columns.collection_field is None:
         return source
@@ -107,7 +107,9 @@ def with_values(connection: Connection, source: Source) -> Source:
     return replace(source, parts=parts, values={**source.values, **values})
 
 
-def update_ids(connection: Connection, source: Source, changed: Sequence[tuple[str, str | None]]) -> None:
+def update_ids(
+    connection: Connection, source: AttachedSource, changed: Sequence[tuple[str, str | None]]
+) -> None:
     """Update the documents of some ids from their rows, and delete documents without a row.
 
     `changed` has with each id a value of the collection field that its row had: the collection of that value may have a
@@ -122,17 +124,17 @@ def update_ids(connection: Connection, source: Source, changed: Sequence[tuple[s
     run(connection, command, ids=ids, former_values=former_values, **source.collections)
 
 
-def find_values(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
+def find_values(connection: Connection, source: AttachedSource, ids: Sequence[str]) -> list[str]:
     """Return the values of the collection field in the rows of some ids."""
     return run(connection, source.statement("find_values"), ids=list(ids)).values()
 
 
-def find_new_values(connection: Connection, source: Source) -> list[str]:
+def find_new_values(connection: Connection, source: AttachedSource) -> list[str]:
     """Return the values of the collection field that have no collection yet."""
     return run(connection, source.statement("find_new_values"), collection_id=source.collection_id).values()
 
 
-def find_slice(connection: Connection, source: Source, start: str | None, amount: int) -> str | None:
+def find_slice(connection: Connection, source: AttachedSource, start: str | None, amount: int) -> str | None:
     """Return the id that is `amount` rows after an id, or after the first one; None if there are fewer rows."""
     command = source.statement("find_slice", from_here=_from(source, start))
     next_start: str | None = run(connection, command, start=start, amount=amount).value()
@@ -140,14 +142,14 @@ def find_slice(connection: Connection, source: Source, start: str | None, amount
 
 
 def update_slice(
-    connection: Connection, source: Source, start: str | None, amount: int
+    connection: Connection, source: AttachedSource, start: str | None, amount: int
 ) -> tuple[int, int, int]:
     """Update documents from a slice of rows; return the numbers of documents inserted and updated, and of rows."""
     parameters: dict[str, object] = {"start": start, "amount": amount}
     return _write(connection, source, "select_rows_in_slice", parameters, from_here=_from(source, start))
 
 
-def _from(source: Source, start: str | None) -> sql.Composable:
+def _from(source: AttachedSource, start: str | None) -> sql.Composable:
     """Return the condition on rows from an id on, or on all rows with an id."""
     if start is None:
         return sql.SQL("source.{} IS NOT NULL").format(source.parts["id"])
@@ -156,7 +158,7 @@ def _from(source: Source, start: str | None) -> sql.Composable:
 
 def _write(
     connection: Connection,
-    source: Source,
+    source: AttachedSource,
     rows: str,
     parameters: dict[str, object],
     **parts: sql.Composable,
@@ -167,7 +169,7 @@ def _write(
 
 
 def delete_orphans(
-    connection: Connection, source: Source, after: Place, amount: int
+    connection: Connection, source: AttachedSource, after: Place, amount: int
 ) -> tuple[Place | None, int, int]:
     """Delete documents without a row in the next slice of documents.
 
@@ -180,25 +182,29 @@ def delete_orphans(
     return (collection_id, doc_id) if documents else None, documents, deleted
 
 
-def count_unusable(connection: Connection, source: Source) -> dict[CollectionId, int]:
+def count_unusable(connection: Connection, source: AttachedSource) -> dict[CollectionId, int]:
     """Return the number of rows of each collection with an unusable id (NULL, empty or too long)."""
     counts = dict(run(connection, source.statement("count_unusable_rows")).rows())
     return {collection_id: counts.get(value, 0) for collection_id, value in source.values.items()}
 
 
-def copy_texts(connection: Connection, source: Source, after: int, amount: int) -> tuple[int | None, int]:
+def copy_texts(
+    connection: Connection, source: AttachedSource, after: int, amount: int
+) -> tuple[int | None, int]:
     """Copy the texts of the next slice of documents from the table; return its last doc_id and its length."""
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
     last, count = run(connection, source.statement("copy_texts"), **parameters).row()
     return last, count
 
 
-def read_bodies(connection: Connection, source: Source, doc_ids: Sequence[int]) -> dict[int, str | None]:
+def read_bodies(
+    connection: Connection, source: AttachedSource, doc_ids: Sequence[int]
+) -> dict[int, str | None]:
     """Return the current texts of those documents that have a row, by doc_id."""
     return dict(run(connection, source.statement("read_source_bodies"), doc_ids=list(doc_ids)).rows())
 
 
-def find_existing_ids(connection: Connection, source: Source, ids: Sequence[str]) -> list[str]:
+def find_existing_ids(connection: Connection, source: AttachedSource, ids: Sequence[str]) -> list[str]:
     """Return those ids, of some, that have a row."""
     return run(connection, source.statement("find_existing_ids"), ids=list(ids)).values()
 

@@ -13,7 +13,7 @@ from psycopg import sql
 from nearsim_db.records import CollectionId, DocId
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.attached import source_rows
-from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.attached.source_rows import AttachedSource
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import load_vectors
@@ -119,7 +119,7 @@ _Row = tuple[DocId, int, str | None, str | None, NDArray[np.float32] | None, boo
 _ROW_TYPES = ["int8", "int8", "text", "text", "float4[]", "bool"]
 
 
-def _by_id(source: Source | None) -> sql.Composed:
+def _by_id(source: AttachedSource | None) -> sql.Composed:
     if source is None:
         return statement("read_documents")
     return source.statement("read_source_documents")

@@ -256,15 +256,15 @@ def run(
     mode: Mode = "text",
     /,
     **parameters: object,
-) -> "Result":
+) -> "StatementResult":
     """Execute the statement of a name, or SQL, with its parameters."""
     if isinstance(query, str):
         query = statement(query, leaves) if query.isidentifier() else query.encode()
     cursor = connection.backend.cursor(binary=mode != "text")
-    return Result(cursor.execute(query, parameters or None, prepare=mode == "prepared" or None))
+    return StatementResult(cursor.execute(query, parameters or None, prepare=mode == "prepared" or None))
 
 
-class Result:
+class StatementResult:
     """The result of a statement; its rows can be read once."""
 
     def __init__(self, cursor: Cursor[tuple[Any, ...]]) -> None:
@@ -333,7 +333,7 @@ class GenerationStatements:
 
     def run(
         self, query: str | bytes | sql.Composed, mode: Mode = "text", /, **parameters: object
-    ) -> "Result":
+    ) -> "StatementResult":
         """Execute the statement of a name on the generation's tables, or SQL, with its parameters."""
         return run(self.connection, query, self.leaves, mode, **parameters)
 

@@ -36,7 +36,7 @@ _LOCK_SECONDS = 30
 
 
 @dataclass(frozen=True)
-class Cluster:
+class PostgresCluster:
     """A data directory and its server.
 
     Any client that can reach the socket is trusted: it is in a folder that only the server's user (and root) may enter,

@@ -162,11 +162,11 @@ def _answers(data_directory: Path, socket_directory: Path, account: Account) -> 
 def _start(
     data_directory: Path, socket_directory: Path, account: Account, overrides: Mapping[str, str]
 ) -> None:
-    from nearsim_db.store.embedded.cluster import Cluster, embedded_settings
+    from nearsim_db.store.embedded.cluster import PostgresCluster, embedded_settings
 
     binaries = embedded_binaries(account)
     settings = {**embedded_settings(), **overrides}
-    cluster = Cluster(binaries, data_directory, socket_directory, settings, account)
+    cluster = PostgresCluster(binaries, data_directory, socket_directory, settings, account)
     cluster.initialise()
     cluster.start()
 

@@ -18,7 +18,7 @@ from nearsim_db.errors import ConflictError
 from nearsim_db.store.driver import Connection, Engine
 from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.driver_errors import is_missing_table, translate_errors
-from nearsim_db.store.driver.statements import GenerationStatements, Result, run, statement
+from nearsim_db.store.driver.statements import GenerationStatements, StatementResult, run, statement
 from nearsim_db.store.generations.tables import GenerationTables
 
 # Similarities that differ by no more are the same.
@@ -260,7 +260,7 @@ class ComparedTables:
             changed.append(ChangedCluster(cluster, int(documents), Survivor(*survivor), all_parts, parts))
         return changed
 
-    def _run(self, query: sql.Composed, **parameters: object) -> Result:
+    def _run(self, query: sql.Composed, **parameters: object) -> StatementResult:
         return run(self.live.connection, query, **parameters)
 
 

@@ -105,7 +105,7 @@ class ReviewedPair:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPair(ReviewedPair):
+class LivePair(ReviewedPair):
     """A pair of the live generation, twins expanded."""
 
     are_twins: bool
@@ -122,7 +122,7 @@ def read_documents(
 
 def read_pair(
     connection: Connection, collection_id: CollectionId, profile: str, left_id: int, right_id: int
-) -> ShownPair | None:
+) -> LivePair | None:
     """Return the stored pair of two documents; None if they are not a pair."""
     parameters = {
         "collection_id": collection_id,
@@ -130,7 +130,7 @@ def read_pair(
         "left_id": left_id,
         "right_id": right_id,
     }
-    return run(connection, "read_review_pair", **parameters).first(ShownPair)
+    return run(connection, "read_review_pair", **parameters).first(LivePair)
 
 
 def read_cluster(

@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.records import CollectionId
 from nearsim_db.store.driver import Connection
-from nearsim_db.store.driver.statements import Result, run
+from nearsim_db.store.driver.statements import StatementResult, run
 from nearsim_db.store.pairs.review_documents import NamedDocument, ReviewedPair
 from nearsim_db.store.pairs.verdicts import Pair, by_pair, change_verdicts, ends_of
 
@@ -355,7 +355,7 @@ class Desk:
         if missing:
             raise NotFoundError(f"there is no document {min(missing)} in this collection")
 
-    def _run(self, connection: Connection, command: str, /, **parameters: object) -> Result:
+    def _run(self, connection: Connection, command: str, /, **parameters: object) -> StatementResult:
         """Run a statement for this desk's collection and reviewer."""
         return run(connection, command, collection_id=self.collection_id, by=self.by, **parameters)
 

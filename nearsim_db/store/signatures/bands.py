@@ -12,7 +12,7 @@ from nearsim_db.similarity.arrays import Ints, Keys, Ragged, are_fresh, flat, le
 from nearsim_db.similarity.batches import ColumnBatch
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.codec import copy_rows, to_bigint, unpacked_ids
-from nearsim_db.store.driver.statements import GenerationStatements, Mode, Result, statement
+from nearsim_db.store.driver.statements import GenerationStatements, Mode, StatementResult, statement
 
 _ID_BYTES = 8
 # The top byte of a bucket hash is the number of its band.
@@ -28,13 +28,13 @@ BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left
 
 
 @dataclass(frozen=True, slots=True)
-class FullBuckets(ColumnBatch):
+class LastAnchors(ColumnBatch):
     """Buckets over the limit, sorted by hash, each with its last anchor: int64 of n."""
 
     hashes: Ints
     last_anchors: Ints
 
-    def between(self, low: int, high: int) -> "FullBuckets":
+    def between(self, low: int, high: int) -> "LastAnchors":
         """Return the buckets from `low` to `high`, both included."""
         return self.take((self.hashes >= low) & (self.hashes <= high))
 
@@ -71,21 +71,21 @@ class BandRows:
         order = np.lexsort((owners, hashes))
         return cls(hashes[order], owners[order])
 
-    def full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
+    def full_buckets(self, bucket_limit: int) -> tuple[LastAnchors, dict[str, int]]:
         """Return the buckets over the limit, and BUCKET_FIGURES; all rows of each bucket must be here."""
         starts = np.flatnonzero(are_fresh(self.hashes))
         sizes = np.diff(np.append(starts, len(self.hashes)))
         full = (sizes > bucket_limit) & (bucket_limit > 0)
         last_anchors = self.doc_ids[starts[full] + bucket_limit - 1]
         figures = _bucket_figures(len(starts), int(sizes.max(initial=0)), sizes[full].tolist(), bucket_limit)
-        return FullBuckets(self.hashes[starts[full]], last_anchors), figures
+        return LastAnchors(self.hashes[starts[full]], last_anchors), figures
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedBuckets:
     """Buckets of loaded band rows."""
 
-    full: FullBuckets
+    full: LastAnchors
     figures: dict[str, int]  # BUCKET_FIGURES
     sample: Ints  # hashes of loaded rows, at equal distances
 
@@ -100,7 +100,7 @@ class LoadedBuckets:
         """Combine the buckets of ascending ranges of hashes."""
         figures = {name: sum(part.figures[name] for part in parts) for name in BUCKET_FIGURES}
         figures["largest_bucket"] = max(part.figures["largest_bucket"] for part in parts)
-        full = FullBuckets.joined([part.full for part in parts])
+        full = LastAnchors.joined([part.full for part in parts])
         return cls(full, figures, np.concatenate([part.sample for part in parts]))
 
 
@@ -118,7 +118,7 @@ class BandStatements(GenerationStatements):
 
     def run_by_shard(
         self, name: str, doc_ids: Ints, hashes: Ints, mode: Mode = "text", **parameters: object
-    ) -> list[tuple[Ints, Result]]:
+    ) -> list[tuple[Ints, StatementResult]]:
         """Run the statement of a name on band rows; return the positions of rows with the result for these rows.
 
         There is one result, or if the rows are many one for each shard: a statement on several shards would send all
@@ -203,13 +203,13 @@ class BandTable(BandStatements):
                 )
                 last_row_bytes = len(anchors[-1])
 
-    def find_full_buckets(self, bucket_limit: int) -> tuple[FullBuckets, dict[str, int]]:
+    def find_full_buckets(self, bucket_limit: int) -> tuple[LastAnchors, dict[str, int]]:
         """Return the buckets over the limit, and BUCKET_FIGURES."""
         buckets, largest, hashes, sizes, last_anchors = self.run(
             "find_full_buckets", bucket_limit=bucket_limit
         ).row()
         figures = _bucket_figures(buckets, largest, sizes, bucket_limit)
-        return FullBuckets(np.array(hashes, np.int64), np.array(last_anchors, np.int64)), figures
+        return LastAnchors(np.array(hashes, np.int64), np.array(last_anchors, np.int64)), figures
 
     def count_buckets(self, bucket_limit: int) -> dict[str, int]:
         """Return BUCKET_FIGURES: buckets, size of the largest one, buckets over the limit, links left out."""

@@ -14,7 +14,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.store.driver.arrays import packed
 from nearsim_db.store.driver.statements import GenerationStatements
-from nearsim_db.store.signatures.bands import FullBuckets
+from nearsim_db.store.signatures.bands import LastAnchors
 
 SlicedStage = Literal["sign", "bands", "pairs"]
 
@@ -73,7 +73,7 @@ class BuildSlices(GenerationStatements):
         """Divide the heads into slices of `heads` each."""
         self.run("plan_band_slices", heads=heads)
 
-    def plan_pairs(self, bounds: Sequence[int], heads: int, full: FullBuckets) -> None:
+    def plan_pairs(self, bounds: Sequence[int], heads: int, full: LastAnchors) -> None:
         """Divide all buckets into slices; `bounds` are the lowest bucket hashes of all slices except the first.
 
         `heads` is the number of all heads, of which each slice counts an equal share; `full` are the buckets over the
@@ -110,10 +110,10 @@ class BuildSlices(GenerationStatements):
         rows = self.run("sum_slice_counts", stage=stage).rows()
         return {name: int(amount) for name, amount in rows}
 
-    def read_full_buckets(self) -> FullBuckets:
+    def read_full_buckets(self) -> LastAnchors:
         """Return the buckets over the limit, of all slices."""
         rows: Ints = np.array(self.run("read_full_buckets", "binary").rows(), np.int64).reshape(-1, 2)
-        return FullBuckets(rows[:, 0], rows[:, 1])
+        return LastAnchors(rows[:, 0], rows[:, 1])
 
     def delete(self) -> None:
         """Delete the slices of a finished build."""

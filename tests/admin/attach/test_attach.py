@@ -11,7 +11,7 @@ from nearsim_db import Index
 from nearsim_db.admin import attach
 from nearsim_db.indexing import attached_sweep
 from nearsim_db.store.attached import source_rows
-from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.attached.source_rows import AttachedSource
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import documents
 from nearsim_db.store.driver.statements import run
@@ -211,7 +211,9 @@ def test_an_interrupted_load_continues(
     slice_of = source_rows.update_slice
     left = [3]
 
-    def interrupted(connection: object, source: Source, start: str, amount: int) -> tuple[int, int, int]:
+    def interrupted(
+        connection: object, source: AttachedSource, start: str, amount: int
+    ) -> tuple[int, int, int]:
         if not left:
             raise KeyboardInterrupt
         left.pop()

@@ -10,7 +10,7 @@ from nearsim_db.errors import ConflictError, NotFoundError
 from nearsim_db.indexing import attached_table
 from nearsim_db.indexing.drop_generation import delete_collection
 from nearsim_db.store.attached import source_rows
-from nearsim_db.store.attached.source_rows import Source
+from nearsim_db.store.attached.source_rows import AttachedSource
 from nearsim_db.store.database import Database
 from tests.builders.followed_table import CATALOG, attached, clusters, pairs, twin, words, write
 from tests.builders.workers import Application, ask
@@ -71,7 +71,9 @@ def test_an_interrupted_detach_with_keep_continues(
     copy = source_rows.copy_texts
     left = [1, 1]
 
-    def interrupted(connection: object, source: Source, after: int, amount: int) -> tuple[int | None, int]:
+    def interrupted(
+        connection: object, source: AttachedSource, after: int, amount: int
+    ) -> tuple[int | None, int]:
         if not left:
             raise KeyboardInterrupt
         left.pop()

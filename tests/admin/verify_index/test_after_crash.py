@@ -10,7 +10,7 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.verify_index import check, verify_index
 from nearsim_db.indexing.queue import runner
 from nearsim_db.store.database import Database
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from nearsim_db.store.work.queue import STAGES
 from tests.builders.interleaving import Actor, Schedule
 from tests.builders.living_world import World
@@ -73,7 +73,7 @@ def test_an_index_damaged_by_a_crash_or_a_disk_is_rebuilt(server_to_kill: AnySer
         assert outcome.is_repaired and outcome.rebuilt is None, outcome
 
 
-def _file_of(cluster: Cluster, url: str, table: str) -> Path:
+def _file_of(cluster: PostgresCluster, url: str, table: str) -> Path:
     with psycopg.connect(url) as connection:
         return cluster.data_directory / str(
             ask(connection, "SELECT pg_relation_filepath(%s::regclass)", table)

@@ -17,7 +17,7 @@ from nearsim_db.admin import attach
 from nearsim_db.index import Index
 from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
-from nearsim_db.store.embedded.cluster import Cluster
+from nearsim_db.store.embedded.cluster import PostgresCluster
 from tests.builders.workers import wait_until
 from tests.endurance.soak.journal import SCHEMA, Connection
 from tests.endurance.soak.recipes import VARIANTS, draw_recipe, takes_vectors
@@ -50,7 +50,7 @@ class Profile:
 class System:
     """One database on the server, with profiles of several families."""
 
-    def __init__(self, cluster: Cluster, name: str, rng: random.Random) -> None:
+    def __init__(self, cluster: PostgresCluster, name: str, rng: random.Random) -> None:
         self.cluster, self._rng = cluster, rng
         self.url = cluster.dsn(name)
         self._create(name)
