@@ -48,6 +48,7 @@ ReasonKind = Literal[
     "same_value",
     "other_value",
     "distant_dates",
+    "unequal_sizes",
     "unexplained",
     "unknown",
 ]
@@ -314,6 +315,8 @@ def _missing(
         yield Reason("unknown", unknown)
     elif not figures.reaches:
         yield Reason("below_threshold", figures.missed_threshold())
+    if figures is not None and figures.unequal_sizes is not None:
+        yield Reason("unequal_sizes", figures.unequal_sizes)
     if evidence.are_candidates is False:
         text = shared_too_few(profile, evidence.shared_bands or 0)
         if figures is not None:
@@ -322,5 +325,5 @@ def _missing(
     elif evidence.are_linked is False:
         linked = "" if needed_limit is None else f"; a limit of {needed_limit} would link them"
         yield Reason("bucket_limit", separated(profile) + linked)
-    elif figures is not None and figures.reaches:
+    elif figures is not None and figures.reaches and figures.unequal_sizes is None:
         yield Reason("unexplained", figures.unexplained())

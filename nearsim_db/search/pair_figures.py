@@ -53,6 +53,7 @@ class PairFigures:
     enough: bool  # whether their shared bands satisfy the recipe
     run: int | None = None  # length of the longest run of shingles that both have, under winnow
     window: int | None = None  # shingles in the larger window of the two, under winnow
+    sizes: tuple[int, int] | None = None  # distinct features of each, if these are known
 
     @classmethod
     def of(cls, encoder: Encoder, sketches: Sketches, features: FeatureSets | None) -> "PairFigures":
@@ -64,7 +65,11 @@ class PairFigures:
         if features is not None and encoder.family.ordered:
             run = int(longest_runs(features, _FIRST, _SECOND, encoder.backend)[0])
             window = int(windows_of(sketches).max())
-        return cls(encoder, scores, estimated, int(shared[0]), bool(enough[0]), run, window)
+        sizes = None
+        if features is not None:
+            left, right = encoder.sizes(features).tolist()
+            sizes = left, right
+        return cls(encoder, scores, estimated, int(shared[0]), bool(enough[0]), run, window, sizes)
 
     @property
     def decisive(self) -> Scores:
@@ -78,6 +83,18 @@ class PairFigures:
     def reaches(self) -> bool:
         """Whether the two would be a pair if they are candidates: they reach the threshold, or share enough bands."""
         return bool(are_pairs(self.encoder, self.decisive, np.array([self.shared_bands]))[0])
+
+    @property
+    def unequal_sizes(self) -> str | None:
+        """Say that the two have too different numbers of features to be a pair; None if they do not."""
+        ratio = self.encoder.profile.recipe.match.length_ratio
+        if self.sizes is None or not ratio or min(self.sizes) / max(self.sizes) >= ratio:
+            return None
+        smaller, larger = min(self.sizes), max(self.sizes)
+        return (
+            f"they have {smaller:,} and {larger:,} features, a ratio of {smaller / larger:.4f}, which is below "
+            f"match.length_ratio = {ratio:g}"
+        )
 
     def would_reach(self, threshold: float) -> bool:
         """Whether the two reach a threshold."""

@@ -34,7 +34,7 @@ from nearsim_db.similarity.common_shingles import (
     without,
 )
 from nearsim_db.similarity.field_rules import FieldRules
-from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores
+from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores, reach_mask
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.runs import longest_runs, share_runs
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
@@ -321,6 +321,22 @@ class Encoder:
         if self.profile.recipe.run_length is not None:
             return np.ones(len(left), np.bool_)
         return self.metric.may_reach(features, left, right, threshold, self.backend)
+
+    def have_similar_sizes(self, features: FeatureSets, left: Ints, right: Ints) -> Mask:
+        """Return of which m pairs both documents have about as many features as the recipe requires."""
+        ratio = self.profile.recipe.match.length_ratio
+        if not ratio:
+            return np.ones(len(left), np.bool_)
+        sizes = self.sizes(features)
+        return reach_mask(np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right]), ratio)
+
+    def sizes(self, features: FeatureSets) -> Ints:
+        """Return the number of distinct features of documents, int64 of n."""
+        if not self.family.ordered:
+            return np.fromiter(map(len, features), np.int64, len(features))
+        sequences = Ragged.of(features)
+        _, offsets, _ = text_kernels(self.backend).distinct(sequences.values, sequences.offsets)
+        return np.diff(offsets)
 
     def longest_passages(self, features: FeatureSets, left: Ints, right: Ints) -> Ints | None:
         """Return the words of the longest run that both documents have, int64 of m; None without ids in order."""

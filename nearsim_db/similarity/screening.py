@@ -177,6 +177,7 @@ def verify(
     features, left, right = _rows_of(screened, features_by_row)
     may_be_pairs = encoder.may_be_pairs(features, left, right, _threshold(match, review))
     may_be_pairs |= are_certain(match, screened.shared_bands)
+    may_be_pairs &= encoder.have_similar_sizes(features, left, right)
     if not may_be_pairs.all():
         screened = screened.take(may_be_pairs)
         features, left, right = _rows_of(screened, features_by_row)

@@ -112,7 +112,7 @@ DECIDING = [
     ),
     *("shingle.stem=english", "shingle.min_token_length=2", "hash.base=crc32", "sketch.family=minhash"),
     *("sketch.k=127", "sketch.seed=2", "bands.recall=0.991", "bands.rule=pick_bands", "bands.hash=xor"),
-    *("match.across=source", "match.within=source", "match.within_days=1"),
+    *("match.across=source", "match.within=source", "match.within_days=1", "match.length_ratio=0.5"),
     *("match.threshold=0.71", "match.min_shared_bands=2", "match.verify=estimate", "match.bucket_limit=63"),
     "cluster.numbers_differ=keep-apart",
 ]
@@ -167,7 +167,7 @@ print(resolve(parse('shingle = {stopwords = ["b", "a"], stem = "english"}')).fin
 # Keys that recipes did not have at first.
 LATER_KEYS = {
     "normalise": ["invisible", "mask", "confusables"],
-    "match": ["certain_shared_bands", "review", "across", "within", "within_days"],
+    "match": ["certain_shared_bands", "review", "across", "within", "within_days", "length_ratio"],
 }
 # What presets were then.
 THEN = {

@@ -30,7 +30,8 @@ BEGIN
         ) AS unpaired
         CROSS JOIN LATERAL (
             SELECT sketch FROM %1$s AS signed WHERE doc_id = unpaired.doc_id AND head_id = unpaired.doc_id
-                AND nearsim.may_pair($4, signed.feature_digest, $10) LIMIT 1
+                AND nearsim.may_pair($4, signed.feature_digest, $10)
+                AND least(feature_count, $13) >= greatest(feature_count, $13) * $12 LIMIT 1
         ) AS other_head
         CROSS JOIN LATERAL (
             SELECT nearsim.shared_bands($4, $5, $6, $9, other_head.sketch) AS bands OFFSET 0
@@ -55,7 +56,8 @@ BEGIN
             min_similarity, min_shared_bands, generation_row.recipe, CAST(generation_row.bands AS integer),
             CAST(generation_row.rows AS integer), min_similarity >= nearsim.least_similarity(generation_row.recipe),
             asked_signature.head_id, asked_signature.sketch, asked_signature.feature_digest,
-            asked_signature.numbers_digest;
+            asked_signature.numbers_digest,
+            coalesce(CAST(generation_row.recipe #>> '{match,length_ratio}' AS numeric), 0), asked_signature.feature_count;
 END
 $$;
 COMMENT ON FUNCTION nearsim.bucket_neighbours(integer, bigint, double precision, integer) IS

@@ -22,7 +22,12 @@ DECLARE
             format('they share %s of the %s buckets that the recipe requires', pair.shared_bands,
                 pair.recipe #>> '{match,min_shared_bands}')) END;
     exclusion constant text := (
-        SELECT nearsim.exclusion_of(pair.recipe, l.feature_digest, r.feature_digest)
+        SELECT coalesce(nearsim.exclusion_of(pair.recipe, l.feature_digest, r.feature_digest),
+            CASE WHEN least(l.feature_count, r.feature_count) < greatest(l.feature_count, r.feature_count)
+                    * coalesce(CAST(pair.recipe #>> '{match,length_ratio}' AS numeric), 0)
+                THEN format('they have %s and %s features, a ratio below %s (match.length_ratio)',
+                    least(l.feature_count, r.feature_count), greatest(l.feature_count, r.feature_count),
+                    pair.recipe #>> '{match,length_ratio}') END)
         FROM nearsim.signature AS l JOIN nearsim.signature AS r ON r.generation_id = l.generation_id
         WHERE l.generation_id = pair.generation_id AND l.doc_id = pair.left_id AND r.doc_id = pair.right_id);
     certain constant integer := CAST(pair.recipe #>> '{match,certain_shared_bands}' AS integer);

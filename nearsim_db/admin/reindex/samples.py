@@ -238,6 +238,7 @@ def _name(document: DiffDocument) -> str:
 def _reason(figures: PairFigures) -> str:
     profile = figures.encoder.profile
     reasons = [] if figures.reaches else [figures.missed_threshold()]
+    reasons += [] if figures.unequal_sizes is None else [figures.unequal_sizes]
     reasons += [] if figures.enough else [shared_too_few(profile, figures.shared_bands)]
     if reasons:
         return "; ".join(reasons)

@@ -295,7 +295,14 @@ _EARLIER: Mapping[str, Mapping[str, Any]] = {
     "normalise": {"invisible": "keep", "mask": [], "confusables": "keep"},
     "shingle": {"order": "kept"},
     "retain": {"delete": False},
-    "match": {"certain_shared_bands": 0, "review": 0.0, "across": "none", "within": "none", "within_days": 0},
+    "match": {
+        "certain_shared_bands": 0,
+        "review": 0.0,
+        "across": "none",
+        "within": "none",
+        "within_days": 0,
+        "length_ratio": 0.0,
+    },
     "cluster": {"allow_chains": False},
 }
 

@@ -185,6 +185,10 @@ class MatchRules(_Section, frozen=True):
     within_days: Annotated[int, Meta(ge=0, le=100_000)] = 0
     """Only pairs count whose dates (`published_at`) are at most so many days of 24 hours apart; documents without a
     date are compared with each other; 0: any. Of `within`, `within_days` and `across` at most two are given."""
+    length_ratio: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Only pairs count of which the shorter text has at least this share of the longer one's number of distinct
+    shingles; 0: any. For containment, under which a line is a pair with any text that quotes it; a Jaccard similarity
+    of s needs a ratio of s anyway. With `verify = "exact"` only."""
     passage: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     """For winnow: equal words in a row (characters, if shingles are) that are never missed, at least `shingle.k`, by
     default 20."""

@@ -71,6 +71,7 @@ def check(recipe: "Recipe") -> None:
     _check_tokens(recipe.shingle)
     _check_order(recipe)
     _check_code(recipe)
+    _check_length_ratio(recipe)
     if recipe.normalise.confusables == "fold" and recipe.normalise.unicode != "nfkc":
         raise RecipeError(
             f"normalise.confusables is fold, but normalise.unicode is {recipe.normalise.unicode}, so fullwidth and "
@@ -169,6 +170,19 @@ def _check_pair_fields(match: "MatchRules") -> None:
     if within and match.within_days and match.across != "none":
         raise RecipeError(
             "match.within, match.within_days and match.across are given together; give at most two of them"
+        )
+
+
+def _check_length_ratio(recipe: "Recipe") -> None:
+    """Refuse a ratio of lengths where pairs are decided without features, or features are not of a text."""
+    match = recipe.match
+    if not match.length_ratio:
+        return
+    if match.verify != "exact" or recipe.sketch.input == "vector":
+        cause = "match.verify is " + match.verify if match.verify != "exact" else "sketch.input is vector"
+        raise RecipeError(
+            f"match.length_ratio is {match.length_ratio:g}, but {cause}; it is decided on the features of texts: "
+            "set it to 0"
         )
 
 
