@@ -45,12 +45,12 @@ def main() -> None:
     module, _, function = NAMES[name][0].partition(":")
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command()(getattr(importlib.import_module(f"benchmarks.{module}"), function))
-    found = app(prog_name=f"python -m benchmarks {name}", standalone_mode=False)
+    result = app(prog_name=f"python -m benchmarks {name}", standalone_mode=False)
     facts = machine() | {"load": f"{os.getloadavg()[0]:.1f}"}
-    if isinstance(found, Mapping):
-        print(json.dumps({**found, "machine": facts}, indent=2, ensure_ascii=False, default=str))
-    elif isinstance(found, str):
-        print(f"{found}\n\n{describe_machine(facts)}")
+    if isinstance(result, Mapping):
+        print(json.dumps({**result, "machine": facts}, indent=2, ensure_ascii=False, default=str))
+    elif isinstance(result, str):
+        print(f"{result}\n\n{describe_machine(facts)}")
 
 
 if __name__ == "__main__":

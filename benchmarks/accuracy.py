@@ -74,8 +74,8 @@ def measure(url: str | None, documents: Sequence[Document], recipe: Recipe, seed
     true = expand(features, true_pairs(encoder, features.sets))
     judged = _promised(profile, features, true)
     for seed in range(1, seeds + 1):
-        found, candidates = _index(url, documents, override(recipe, [f"sketch.seed={seed}"]))
-        add_seed(judged, features, true, found)
+        pairs, candidates = _index(url, documents, override(recipe, [f"sketch.seed={seed}"]))
+        add_seed(judged, features, true, pairs)
         judged.candidates_per_document += candidates / seeds
     return judged
 
@@ -101,9 +101,9 @@ def expand(features: FeatureSets, true: TruePairs) -> TruePairs:
     members = {head: np.array(rows) for head, rows in features.members().items()}
     groups = [members[head] for head in features.heads.tolist()]
     lefts, rights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for one, other in zip(true.left.tolist(), true.right.tolist(), strict=True):
-        lefts.append(np.repeat(groups[one], len(groups[other])))
-        rights.append(np.tile(groups[other], len(groups[one])))
+    for left_head, right_head in zip(true.left.tolist(), true.right.tolist(), strict=True):
+        lefts.append(np.repeat(groups[left_head], len(groups[right_head])))
+        rights.append(np.tile(groups[right_head], len(groups[left_head])))
     repeats = [len(ends) for ends in lefts[1:]]
     for group in groups:
         left, right = np.triu_indices(len(group), 1)
@@ -130,18 +130,19 @@ def _promised(profile: Profile, features: FeatureSets, true: TruePairs) -> Judge
     )
 
 
-def add_seed(judged: Judged, features: FeatureSets, true: TruePairs, found: Ints) -> None:
-    """Add one seed's pairs, as left * n + right."""
+def add_seed(judged: Judged, features: FeatureSets, true: TruePairs, pairs: Ints) -> None:
+    """Add the pairs of one seed, as left * n + right."""
     codes = true.left * len(features.head_of) + true.right
     twins = features.head_of[true.left] == features.head_of[true.right]
-    hit = np.isin(codes, found)
+    hit = np.isin(codes, pairs)
+
     judged.seeds += 1
     judged.found += int((hit & ~twins).sum())
     judged.wanted += int((~twins).sum())
     judged.found_twins += int((hit & twins).sum())
     judged.wanted_twins += int(twins.sum())
-    judged.right += int(np.isin(found, codes).sum())
-    judged.reported += len(found)
+    judged.right += int(np.isin(pairs, codes).sum())
+    judged.reported += len(pairs)
 
 
 def main(
@@ -156,9 +157,9 @@ def main(
     ] = None,
 ) -> dict[str, object]:
     """Measure recall and precision of an index against brute force."""
-    given = read_documents(documents)
+    corpus = read_documents(documents)
     if tfidf is not None:
-        given = with_vectors(given, tfidf, normalised=not raw)
-    judged = measure(database, given, override(load(recipe), changes), seeds)
+        corpus = with_vectors(corpus, tfidf, normalised=not raw)
+    judged = measure(database, corpus, override(load(recipe), changes), seeds)
     shares = {"recall": judged.recall, "interval": judged.interval, "precision": judged.precision}
     return asdict(judged) | shares

@@ -15,8 +15,10 @@ Matrix = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 512
 _PAIRS_AT_ONCE = 2_000_000
-_MARGIN = 1e-5  # far beyond the rounding of a product of matrices
-_DECIMALS = 12  # at which thresholds are decided
+# Far beyond the rounding of a product of matrices.
+_MARGIN = 1e-5
+# Thresholds are decided at so many decimals.
+_DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +47,22 @@ def true_pairs(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> TruePairs:
 
 def as_matrix(sets: Sequence[npt.NDArray[Any]]) -> Matrix:
     """Return the vectors of documents, one per row, padded to the longest."""
-    columns = max((int(one["id"][-1]) + 1 for one in sets if len(one)), default=0)
+    columns = max((int(features["id"][-1]) + 1 for features in sets if len(features)), default=0)
     matrix = np.zeros((len(sets), columns))
-    for row, one in enumerate(sets):
-        matrix[row, one["id"].astype(np.int64)] = one["weight"]
+    for row, features in enumerate(sets):
+        matrix[row, features["id"].astype(np.int64)] = features["weight"]
     return matrix
 
 
 def _by_products(vectors: Matrix, metric: str, threshold: float) -> Iterator[TruePairs]:
     lengths = np.linalg.norm(vectors, axis=1)
     for begin in range(0, len(vectors), _ROWS_AT_ONCE):
-        own = slice(begin, begin + _ROWS_AT_ONCE)
-        products = vectors[own] @ vectors[begin:].T
+        rows = slice(begin, begin + _ROWS_AT_ONCE)
+        products = vectors[rows] @ vectors[begin:].T
         if metric == "cosine":
-            near = products >= (threshold - _MARGIN) * np.outer(lengths[own], lengths[begin:])
+            near = products >= (threshold - _MARGIN) * np.outer(lengths[rows], lengths[begin:])
         else:
-            squares = np.add.outer(lengths[own] ** 2, lengths[begin:] ** 2) - 2 * products
+            squares = np.add.outer(lengths[rows] ** 2, lengths[begin:] ** 2) - 2 * products
             near = squares <= (threshold + _MARGIN) ** 2
         left, right = (places + begin for places in np.nonzero(np.triu(near, 1)))
         yield _decided(vectors, lengths, metric, threshold, left, right)
@@ -83,20 +85,21 @@ def _decided(
 
 def _by_comparing(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterator[TruePairs]:
     threshold, metric = encoder.profile.recipe.match.threshold, encoder.metric
-    for one, other in _similar_sums(encoder, sets):
-        scores = encoder.compare(sets, one, other)
+    for first, second in _similar_sums(encoder, sets):
+        scores = encoder.compare(sets, first, second)
         kept = metric.reaches(scores, threshold)
-        left, right = np.minimum(one, other)[kept], np.maximum(one, other)[kept]
+        left, right = np.minimum(first, second)[kept], np.maximum(first, second)[kept]
         yield TruePairs(left, right, scores.similarity[kept])
 
 
 def _similar_sums(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterator[tuple[Ints, Ints]]:
     """Yield all pairs in blocks; for weighted Jaccard only those whose sums of weights permit the threshold."""
-    sums = np.array([one["weight"].sum() for one in sets])
+    sums = np.array([features["weight"].sum() for features in sets])
     order, ends = np.argsort(sums, kind="stable"), np.full(len(sets), len(sets))
     if not encoder.metric.signed:
         reachable = sums[order] / encoder.profile.recipe.match.threshold * (1 + 1e-9)
         ends = np.searchsorted(sums[order], reachable, side="right")
+
     partners = np.maximum(ends - np.arange(len(sets)) - 1, 0)
     total, begin = np.cumsum(partners), 0
     while begin < len(sets):
@@ -111,9 +114,9 @@ def _similar_sums(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterato
 
 def _joined(parts: Iterator[TruePairs]) -> TruePairs:
     nothing = TruePairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    found = [nothing, *parts]
-    left = np.concatenate([part.left for part in found])
-    right = np.concatenate([part.right for part in found])
+    pairs = [nothing, *parts]
+    left = np.concatenate([part.left for part in pairs])
+    right = np.concatenate([part.right for part in pairs])
     order = np.lexsort((right, left))
-    similarity = np.concatenate([part.similarity for part in found])
+    similarity = np.concatenate([part.similarity for part in pairs])
     return TruePairs(left[order], right[order], similarity[order])

@@ -65,6 +65,7 @@ def texts(
 ) -> str:
     """Ask each question that reads texts of an ingested collection and of an attached one, in turns."""
     rows = list(_rows(documents, seed, 1))
+
     with own_server(_MAJOR) as cluster, TemporaryDirectory() as folder:
         os.environ["NEARSIM_DATABASE_URL"] = cluster.dsn()
         with (
@@ -99,6 +100,7 @@ def _questions(session: Session, database: Database, folder: Path) -> Mapping[st
     (folder / "new.jsonl").write_text(
         "".join(f'{{"id": "{number}", "text": "text {number} of a new document"}}\n' for number in range(50))
     )
+
     return {
         "body_of": lambda name: session.execute(_ONE_BY_ONE, (name,)).fetchall(),
         "bodies_of": lambda name: session.execute(_AS_A_SET, (name,)).fetchall(),

@@ -1,4 +1,4 @@
-"""Cost of many collections: what each of several numbers of small collections makes of the same questions.
+"""Cost of many collections: the same questions, with growing numbers of small collections.
 
     python -m benchmarks collections [--collections 1 --collections 10000] [--own 50] [--major 15]
 
@@ -49,7 +49,8 @@ _COMMANDS = (
 _OF_COLLECTION = {"stats", "reindex status"}
 _CLIENTS = 64
 _OWN = "own-00001"
-_SEEN = 1_000  # collections that the session reads whose memory is measured
+# The session whose memory is measured reads at most so many collections.
+_MAX_COLLECTIONS_READ = 1_000
 _ROUNDS = 5
 _FIRST_DOCUMENT: LiteralString = """
 SELECT min(doc_id) FROM nearsim.document JOIN nearsim.collection USING (collection_id) WHERE name = %s
@@ -82,7 +83,7 @@ def read(session: Session, query: LiteralString, *parameters: object) -> int:
 
 
 def fill_own(url: str, collections: int) -> None:
-    """Have a number of collections whose signatures and bands are in tables of their own."""
+    """Create collections whose signatures and bands are in tables of their own."""
     for number in range(1, collections + 1):
         with Index.connect(url, collection=f"own-{number:05}") as index:
             index.add(DOCUMENTS)
@@ -93,32 +94,32 @@ def fill_own(url: str, collections: int) -> None:
 
 def plan(session: Session, query: sql.Composed) -> Iterator[float]:
     """Yield milliseconds of planning and of execution, medians of several runs in a session that knows the tables."""
-    found = []
+    runs = []
     for _ in range(_ROUNDS + 1):
         lines = session.execute(sql.SQL("EXPLAIN (ANALYZE, SUMMARY) ") + query).fetchall()
-        found.append([float(str(line).split(": ")[1].split()[0]) for (line,) in lines[-2:]])
-    yield from (statistics.median(column) for column in zip(*found[1:], strict=True))
+        runs.append([float(str(line).split(": ")[1].split()[0]) for (line,) in lines[-2:]])
+    yield from (statistics.median(column) for column in zip(*runs[1:], strict=True))
 
 
 def measure_views(url: str, collection: str) -> dict[str, object]:
     """Measure planning, execution and locks of queries for one collection."""
-    found: dict[str, object] = {}
+    figures: dict[str, object] = {}
     for name, query in _VIEWS.items():
         with psycopg.connect(url) as session:
             document = read(session, _FIRST_DOCUMENT, collection)
             session.rollback()
             planning, execution = plan(session, sql.SQL(query).format(name=collection, document=document))
             locks = read(session, "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
-        found[f"{collection}, {name}: planning, execution, ms; locks"] = (
+        figures[f"{collection}, {name}: planning, execution, ms; locks"] = (
             f"{planning:.1f}, {execution:.1f}; {locks}"
         )
-    return found
+    return figures
 
 
 def measure_memory(url: str, collections: int) -> float:
     """Return the megabytes of a session that has read every view for each of up to 1,000 collections."""
     with psycopg.connect(url, autocommit=True) as session:
-        for number in range(1, min(collections, _SEEN) + 1):
+        for number in range(1, min(collections, _MAX_COLLECTIONS_READ) + 1):
             for view in ("pairs", "documents", "duplicates"):
                 query = sql.SQL("SELECT * FROM nearsim.{} WHERE collection = %s")
                 session.execute(query.format(sql.Identifier(view)), (f"tenant-{number:05}",))
@@ -154,10 +155,10 @@ def running_worker(url: str) -> Iterator[None]:
     """Run a worker process that has a session."""
     environment = {**os.environ, "NEARSIM_DATABASE_URL": url}
     with psycopg.connect(url, autocommit=True) as session:
-        known = read(session, "SELECT coalesce(max(lease_id), 0) FROM nearsim_index.lease")
+        newest_lease = read(session, "SELECT coalesce(max(lease_id), 0) FROM nearsim_index.lease")
         process = subprocess.Popen([*_NEARSIM, "worker", "--quiet"], env=environment)
         try:
-            _await(session, "SELECT count(*) FROM nearsim_index.lease WHERE lease_id > %s", known)
+            _await(session, "SELECT count(*) FROM nearsim_index.lease WHERE lease_id > %s", newest_lease)
             yield
         finally:
             process.send_signal(signal.SIGTERM)
@@ -200,35 +201,39 @@ def count_failures(url: str) -> int:
 
 def measure_commands(url: str, server: psutil.Process) -> dict[str, object]:
     """Measure commands: seconds on the clock, and of the processors of client and server."""
-    found: dict[str, object] = {}
+    figures: dict[str, object] = {}
     for command in _COMMANDS:
         words = [*_NEARSIM, *command.split(), *(["--collection", TEMPLATE] * (command in _OF_COLLECTION))]
         costs = [run_measured(words, {"NEARSIM_DATABASE_URL": url}, server)[0] for _ in range(3)]
-        clock, used = min(one.wall for one in costs), min(one.client + one.server for one in costs)
-        found[f"nearsim {command}: clock, processor, s"] = f"{clock:.2f}, {used:.2f}"
-    return found
+        clock, used = min(cost.wall for cost in costs), min(cost.client + cost.server for cost in costs)
+        figures[f"nearsim {command}: clock, processor, s"] = f"{clock:.2f}, {used:.2f}"
+    return figures
 
 
 def measure(url: str, server: psutil.Process, collections: int, own: int) -> dict[str, object]:
     """Measure a database that has so many collections."""
-    found: dict[str, object] = {}
+    figures: dict[str, object] = {}
     for collection in (TEMPLATE, *([_OWN] * bool(own))):
-        found |= measure_views(url, collection)
-    found |= measure_commands(url, server)
-    new = [f"new {collections} {one}" for one in range(3)]
-    first = min(measure_first_document(url, one) for one in new)
-    found["first document: server, ms; statements"] = f"{first[0]:.1f}; {first[1]}"
-    found["first insert until indexed, s"] = f"{min(measure_worker(url, one) for one in new):.2f}"
-    found["look-up of a text, ms"] = f"{measure_lookup(url):.2f}"
-    found[f"session after {_SEEN:,} collections, MB"] = f"{measure_memory(url, collections):.1f}"
-    found[f"failed of {_CLIENTS} clients"] = count_failures(url)
+        figures |= measure_views(url, collection)
+    figures |= measure_commands(url, server)
+
+    names = [f"new {collections} {number}" for number in range(3)]
+    first = min(measure_first_document(url, name) for name in names)
+    figures["first document: server, ms; statements"] = f"{first[0]:.1f}; {first[1]}"
+    figures["first insert until indexed, s"] = f"{min(measure_worker(url, name) for name in names):.2f}"
+
+    figures["look-up of a text, ms"] = f"{measure_lookup(url):.2f}"
+    figures[f"session after {_MAX_COLLECTIONS_READ:,} collections, MB"] = (
+        f"{measure_memory(url, collections):.1f}"
+    )
+    figures[f"failed of {_CLIENTS} clients"] = count_failures(url)
     with psycopg.connect(url) as session:
-        found["relations in the catalogue"] = read(
+        figures["relations in the catalogue"] = read(
             session,
             "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
             "WHERE starts_with(CAST(nspname AS text), 'nearsim')",
         )
-    return found
+    return figures
 
 
 def main(
@@ -249,5 +254,5 @@ def main(
             columns[size] = measure(url, running.process, size, own)
     rows = ["| | " + " | ".join(f"{size:,}" for size in columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for name in next(iter(columns.values())):
-        rows.append(f"| {name} | " + " | ".join(str(found[name]) for found in columns.values()) + " |")
+        rows.append(f"| {name} | " + " | ".join(str(figures[name]) for figures in columns.values()) + " |")
     return "\n".join(rows)

@@ -43,14 +43,14 @@ from nearsim_db import Index
 from nearsim_db.similarity.recipe import from_mapping, to_toml
 
 WINNOW = from_mapping({"sketch": {"family": "winnow"}})
-_PARAGRAPH = 50
+_PARAGRAPH_WORDS = 50
 _THRESHOLDS = (0.5, 0.7)
 
 
 def read_pairs(path: Path) -> Pairs:
     """Return the names of pairs of a file, each in alphabetical order."""
     lines = map(json.loads, path.read_text("utf-8").splitlines())
-    return {(min(one["left"], one["right"]), max(one["left"], one["right"])) for one in lines}
+    return {(min(pair["left"], pair["right"]), max(pair["left"], pair["right"])) for pair in lines}
 
 
 def main(
@@ -64,9 +64,9 @@ def main(
     lines = ["| pairs | tool | true | recall | precision | CPU, s | memory, MB |", "|---" * 7 + "|"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        source, found = folder / "texts.jsonl", folder / "pairs.jsonl"
+        source, pairs_file = folder / "texts.jsonl", folder / "pairs.jsonl"
         write_texts(texts, source)
-        own = [
+        dedupe = [
             sys.executable,
             "-m",
             "nearsim_db",
@@ -76,19 +76,23 @@ def main(
             "sketch.family=winnow",
             "--quiet",
         ]
-        own += ["--output", str(folder / "unique.jsonl"), "--pairs", str(found)]
-        ensemble = [sys.executable, "-m", "benchmarks.peers.with_ensemble", str(source), str(found)]
+        dedupe += ["--output", str(folder / "unique.jsonl"), "--pairs", str(pairs_file)]
+        ensemble = [sys.executable, "-m", "benchmarks.peers.with_ensemble", str(source), str(pairs_file)]
+
+        # Pairs by containment.
         for threshold in _THRESHOLDS:
             truth, what = reaching(shares, threshold), f"containment from {threshold}"
             for tool, command in (
-                ("nearsim", [*own, "--threshold", str(threshold)]),
+                ("nearsim", [*dedupe, "--threshold", str(threshold)]),
                 ("LSH Ensemble", [*ensemble, str(threshold)]),
             ):
                 cost, _ = run_measured(command, {})
-                lines.append(line(what, tool, truth, read_pairs(found), cost))
-        cost, _ = run_measured([*own, "--set", f"match.passage_words={RUN}"], {})
+                lines.append(line(what, tool, truth, read_pairs(pairs_file), cost))
+
+        # Pairs by runs of words, with and without pairs by containment.
+        cost, _ = run_measured([*dedupe, "--set", f"match.passage_words={RUN}"], {})
         what, truth = f"{RUN} equal words in a row", reaching(shares, WINNOW.match.threshold)
-        reported = read_pairs(found)
+        reported = read_pairs(pairs_file)
         lines.append(line(f"{what}, or containment from 0.5", "nearsim", truth | with_runs, reported, cost))
         lines.append(line(what, "nearsim", with_runs, reported - (truth - with_runs), cost))
     return "\n".join(lines)
@@ -99,10 +103,10 @@ def reaching(shares: Mapping[tuple[str, str], float], threshold: float) -> Pairs
     return {pair for pair, share in shares.items() if share >= threshold}
 
 
-def line(what: str, tool: str, truth: Pairs, found: Pairs, cost: Cost) -> str:
+def line(what: str, tool: str, truth: Pairs, reported: Pairs, cost: Cost) -> str:
     """Return a row of the table."""
-    right = len(truth & found)
-    shares = f"{right / len(truth):.4f} | {right / max(len(found), 1):.4f}"
+    right = len(truth & reported)
+    shares = f"{right / len(truth):.4f} | {right / max(len(reported), 1):.4f}"
     return f"| {what} | {tool} | {len(truth):,} | {shares} | {cost.client:.1f} | {cost.megabytes:.0f} |"
 
 
@@ -119,18 +123,19 @@ def index(
         write_corpus(Corpus(documents, seed=1).documents(), file, None)
         recipe.write_text(to_toml(WINNOW))
         for number in range(rounds):
-            for kind, own in (("default", RECIPE), ("winnow", recipe)):
-                costs[kind].append(ingest(cluster, file, f"{kind}-{number}", own)[0])
+            for kind, recipe_file in (("default", RECIPE), ("winnow", recipe)):
+                costs[kind].append(ingest(cluster, file, f"{kind}-{number}", recipe_file)[0])
                 print(f"{kind}: {costs[kind][-1].wall:.1f} s", file=sys.stderr)
-        used = {kind: [one.client + one.server for one in found] for kind, found in costs.items()}
-        walls = {kind: [one.wall for one in found] for kind, found in costs.items()}
+        used = {kind: [cost.client + cost.server for cost in ingests] for kind, ingests in costs.items()}
+        walls = {kind: [cost.wall for cost in ingests] for kind, ingests in costs.items()}
+
         with Index.connect(cluster.dsn(), collection="winnow-0") as opened:
             figures = opened.stats()
             times = look_up(cluster.dsn(), opened, paragraphs(file, calls))
     return {
         "documents": documents,
-        "seconds": {kind: str(spread(found)) for kind, found in walls.items()},
-        "processor seconds": {kind: str(spread(found)) for kind, found in used.items()},
+        "seconds": {kind: str(spread(seconds)) for kind, seconds in walls.items()},
+        "processor seconds": {kind: str(spread(seconds)) for kind, seconds in used.items()},
         "winnow takes, times": str(ratio(walls["winnow"], walls["default"])),
         "by processor": str(ratio(used["winnow"], used["default"])),
         "index": {name: figures[name] for name in ("bytes_per_document", "expected_bytes_per_document")},
@@ -141,12 +146,16 @@ def index(
 def paragraphs(file: Path, count: int) -> list[str]:
     """Return 50 words in a row of some documents of a file that have as many."""
     rng = random.Random(1)
-    texts = [words for one in read_documents(file) if len(words := (one.body or "").split()) >= _PARAGRAPH]
-    found = []
+    texts = [
+        words
+        for document in read_documents(file)
+        if len(words := (document.body or "").split()) >= _PARAGRAPH_WORDS
+    ]
+    chosen = []
     for words in rng.sample(texts, count):
-        begin = rng.randrange(len(words) - _PARAGRAPH + 1)
-        found.append(" ".join(words[begin : begin + _PARAGRAPH]))
-    return found
+        begin = rng.randrange(len(words) - _PARAGRAPH_WORDS + 1)
+        chosen.append(" ".join(words[begin : begin + _PARAGRAPH_WORDS]))
+    return chosen
 
 
 def look_up(url: str, opened: Index, asked: Sequence[str]) -> dict[str, dict[str, float]]:

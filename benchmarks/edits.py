@@ -39,6 +39,8 @@ class Editor:
     def republish(self, story: Story, rng: np.random.Generator) -> tuple[str, str, str]:
         """Return title and text of one republication, and the names of its edits joined by '+'."""
         chance, names = rng.random(), []
+
+        # The kinds of republications, by their shares.
         if chance < 0.20:
             names.append("typography")
         elif chance < 0.45:
@@ -55,6 +57,7 @@ class Editor:
             names += ["boilerplate"] if rng.random() < 0.5 else []
         if names != ["typography"] and rng.random() < 0.15:
             names.append("typography")
+
         for name in names:
             story = self._edit(name, story, rng)
         title, text = self.render(story)

@@ -1,6 +1,4 @@
-"""All pairs of a corpus that reach a threshold, found without sketches: the truth for corpora without a truth
-file.
-"""
+"""All pairs of a corpus that reach a threshold, found without sketches: the truth for corpora without a truth file."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,9 +19,7 @@ _VERIFIED_AT_ONCE = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class ExactPairs:
-    """Rows of pairs of sets, left < right, with the sizes of intersection and union: int64 of m, sorted by (left,
-    right).
-    """
+    """m pairs of sets, sorted: their rows, left < right, and the sizes of intersection and union."""
 
     left: Ints
     right: Ints
@@ -38,13 +34,16 @@ def exact_pairs(sets: Sequence[Ids], threshold: float) -> ExactPairs:
     that overlap by at least ceil(t n), n being the size of one, share one of its first n - ceil(t n) + 1 ids.
     Pairs with such an id in common are verified by merging the sets.
     """
-    sizes = np.array([len(one) for one in sets], np.int64)
+    sizes = np.array([len(ids) for ids in sets], np.int64)
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     flat = np.concatenate(sets) if sets else np.zeros(0, np.uint64)
+
+    # Pairs that share a rare id, and whose sizes permit the threshold.
     codes = np.zeros(0, np.int64)
     for left, right in _sharing_rare_ids(flat, sizes, threshold):
         fitting = _may_reach(sizes[left], sizes[right], threshold)
         codes = distinct(np.concatenate((codes, left[fitting] * len(sets) + right[fitting])))
+
     left, right = np.divmod(codes, max(len(sets), 1))
     shared = np.zeros(len(codes), np.int64)
     for begin in range(0, len(codes), _VERIFIED_AT_ONCE):

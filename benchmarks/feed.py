@@ -51,38 +51,41 @@ def mixed_documents(documents: int, seed: int, hot_share: float) -> Iterator[Doc
             yield _plain(next(others))
 
 
-def _plain(one: CorpusDocument) -> Document:
-    return Document(one.external_id, one.title, one.text)
+def _plain(document: CorpusDocument) -> Document:
+    return Document(document.external_id, document.title, document.text)
 
 
-def insert_all(url: str, collection_id: int, documents: Sequence[Document], most_waiting: int) -> None:
+def insert_all(url: str, collection_id: int, documents: Sequence[Document], max_waiting: int) -> None:
     """Insert documents, a few per commit, pausing while more than `most_waiting` wait to be searched."""
     with psycopg.connect(url, autocommit=True) as connection:
         rest, commits = iter(documents), 0
-        while some := list(islice(rest, _PER_COMMIT)):
-            rows = [(collection_id, one.external_id, one.title, one.body) for one in some]
+        while batch := list(islice(rest, _PER_COMMIT)):
+            rows = [
+                (collection_id, document.external_id, document.title, document.body) for document in batch
+            ]
             with connection.transaction(), connection.cursor() as cursor:
                 cursor.executemany(_INSERT, rows)
             commits += 1
-            while commits % _ASK_EVERY == 0 and read_backlog(connection).searching > most_waiting:
+            while commits % _ASK_EVERY == 0 and read_backlog(connection).searching > max_waiting:
                 time.sleep(0.25)
 
 
 @contextmanager
 def running_writers(
-    url: str, collection_id: int, documents: Sequence[Document], writers: int, most_waiting: int
+    url: str, collection_id: int, documents: Sequence[Document], writers: int, max_waiting: int
 ) -> Iterator[None]:
-    """Run processes that share the documents for the length of the block, by whose end they must have finished.
+    """Run processes that share the documents during the block, and wait for them at its end.
 
-    Raises RuntimeError if one failed.
+    Raises RuntimeError if a process failed.
     """
     context = multiprocessing.get_context("spawn")
     processes = [
-        context.Process(target=insert_all, args=(url, collection_id, documents[place::writers], most_waiting))
+        context.Process(target=insert_all, args=(url, collection_id, documents[place::writers], max_waiting))
         for place in range(writers)
     ]
     for process in processes:
         process.start()
+
     try:
         yield
         for process in processes:

@@ -74,28 +74,26 @@ WHERE relkind = 'r' AND relnamespace::regnamespace::text IN ('nearsim', 'nearsim
 
 @dataclass(slots=True)
 class Use:
-    """What a stage has used: seconds on the clock, processor seconds of client and server, bytes of WAL."""
+    """What a stage used: seconds on the clock, processor seconds of client and server, bytes of WAL."""
 
     figures: list[float] = field(default_factory=lambda: [0.0] * 4)
 
-    def add(self, more: Sequence[float]) -> None:
+    def add(self, interval: Sequence[float]) -> None:
         """Add the four figures of one interval."""
-        self.figures = [had + one for had, one in zip(self.figures, more, strict=True)]
+        self.figures = [total + figure for total, figure in zip(self.figures, interval, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """One ingest of `documents`: its cost in all and by stage, full-page images, candidates, and bytes a document by
-    table.
-    """
+    """An ingest of a corpus, and look-ups of texts that are not in it."""
 
     documents: int
     cost: Cost
-    stages: dict[str, Use]
-    full_pages: int
+    stages: dict[str, Use]  # the cost by stage
+    full_pages: int  # images of whole pages in the WAL
     candidates: float
-    bytes_by_table: dict[str, float]
-    lookups: dict[str, list[float]] = field(default_factory=dict)
+    bytes_by_table: dict[str, float]  # for each document
+    lookups: dict[str, list[float]] = field(default_factory=dict)  # milliseconds, the first time and again
 
 
 @contextmanager
@@ -132,8 +130,9 @@ def watched_stages(url: str, server: psutil.Process) -> Iterator[dict[str, Use]]
 def ingest(
     cluster: PostgresCluster, file: Path, collection: str, recipe: Path = RECIPE
 ) -> tuple[Cost, dict[str, Use], int]:
-    """Create a profile and ingest a file with the commands; return the cost of the second, also by stage, and the
-    number of full-page images.
+    """Create a profile and ingest a file with the commands.
+
+    Returns the cost of the ingest, also by stage, and the number of full-page images.
     """
     postmaster = cluster.status()
     assert postmaster is not None
@@ -192,16 +191,16 @@ def read_documents(file: Path) -> list[Document]:
     """Return the documents of a file that `write_corpus` wrote."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         records = [json.loads(line) for line in lines]
-    return [Document(one["id"], one["title"], one["text"]) for one in records]
+    return [Document(record["id"], record["title"], record["text"]) for record in records]
 
 
 def bytes_by_table(sizes: Sequence[tuple[str, int]]) -> dict[str, int]:
     """Return bytes by table, largest first, the partitions of all generations together."""
-    found: dict[str, int] = {}
+    by_table: dict[str, int] = {}
     for name, size in sizes:
         parent = re.sub(r"(_\d+)+$", "", name)
-        found[parent] = found.get(parent, 0) + size
-    return dict(sorted(found.items(), key=lambda one: one[1], reverse=True))
+        by_table[parent] = by_table.get(parent, 0) + size
+    return dict(sorted(by_table.items(), key=lambda entry: entry[1], reverse=True))
 
 
 def look_up(url: str, documents: Sequence[Document]) -> dict[str, list[float]]:
@@ -210,61 +209,70 @@ def look_up(url: str, documents: Sequence[Document]) -> dict[str, list[float]]:
     with Index.connect(url, collection="growth") as index:
         index.check(Document("warm-up", None, "loads the kernels and opens the session"))
         for milliseconds in times.values():
-            for one in documents:
+            for document in documents:
                 began = time.perf_counter()
-                index.similar_to_text(one.body or "", one.title, limit=_MATCHES)
+                index.similar_to_text(document.body or "", document.title, limit=_MATCHES)
                 milliseconds.append((time.perf_counter() - began) * 1e3)
     return times
 
 
-def size_tables(found: Sequence[Ingested]) -> str:
+def size_tables(ingests: Sequence[Ingested]) -> str:
     """Return the figures of all sizes as Markdown."""
-    base = next((one for one in found if one.documents == BASE), found[0])
+    base = next((ingested for ingested in ingests if ingested.documents == BASE), ingests[0])
     lines = [
         "| documents | seconds | us a document | ratio | client CPU, s | server CPU, s | client memory, MB | WAL, KB "
         "a document | of it full pages, at most | candidates a document |",
         "|---" * 10 + "|",
     ]
-    for one in found:
-        a_document = one.cost.wall / one.documents
-        wal = sum(use.figures[3] for use in one.stages.values()) / one.documents / 1e3
-        pages = one.full_pages * 8.192 / one.documents
-        figures = [f"{one.documents:,}", f"{one.cost.wall:.1f}", f"{a_document * 1e6:.0f}"]
-        figures += [f"{a_document * base.documents / base.cost.wall:.2f}", f"{one.cost.client:.1f}"]
-        figures += [f"{one.cost.server:.1f}", f"{one.cost.megabytes:.0f}", f"{wal:.2f}", f"{pages:.2f}"]
-        figures.append(f"{one.candidates / one.documents:.2f}")
+
+    for ingested in ingests:
+        a_document = ingested.cost.wall / ingested.documents
+        wal = sum(use.figures[3] for use in ingested.stages.values()) / ingested.documents / 1e3
+        pages = ingested.full_pages * 8.192 / ingested.documents
+        figures = [f"{ingested.documents:,}", f"{ingested.cost.wall:.1f}", f"{a_document * 1e6:.0f}"]
+        figures += [f"{a_document * base.documents / base.cost.wall:.2f}", f"{ingested.cost.client:.1f}"]
+        figures += [
+            f"{ingested.cost.server:.1f}",
+            f"{ingested.cost.megabytes:.0f}",
+            f"{wal:.2f}",
+            f"{pages:.2f}",
+        ]
+        figures.append(f"{ingested.candidates / ingested.documents:.2f}")
         lines.append(f"| {' | '.join(figures)} |")
+
     lines += [
         "",
         "| documents | stage | seconds | client CPU, s | server CPU, s | WAL, KB a document |",
         "|---" * 6 + "|",
     ]
-    for one in found:
-        for stage, use in one.stages.items():
+    for ingested in ingests:
+        for stage, use in ingested.stages.items():
             wall, client, server, wal = use.figures
-            times = f"{wall:.1f} | {client:.1f} | {server:.1f} | {wal / one.documents / 1e3:.2f}"
-            lines.append(f"| {one.documents:,} | {stage} | {times} |")
-    return "\n".join([*lines, "", *disk_lines(found), "", *lookup_lines(found)])
+            times = f"{wall:.1f} | {client:.1f} | {server:.1f} | {wal / ingested.documents / 1e3:.2f}"
+            lines.append(f"| {ingested.documents:,} | {stage} | {times} |")
+    return "\n".join([*lines, "", *disk_lines(ingests), "", *lookup_lines(ingests)])
 
 
-def disk_lines(found: Sequence[Ingested]) -> list[str]:
+def disk_lines(ingests: Sequence[Ingested]) -> list[str]:
     """Return the bytes a document by table, of tables with at least ten in one of the sizes."""
-    names = [name for name in found[-1].bytes_by_table if found[-1].bytes_by_table[name] >= 10]
+    names = [name for name in ingests[-1].bytes_by_table if ingests[-1].bytes_by_table[name] >= 10]
     lines = [f"| documents | {' | '.join(names)} | all |", "|---" * (len(names) + 2) + "|"]
-    for one in found:
-        cells = [f"{one.bytes_by_table.get(name, 0):,.0f}" for name in names]
-        lines.append(f"| {one.documents:,} | {' | '.join(cells)} | {sum(one.bytes_by_table.values()):,.0f} |")
+    for ingested in ingests:
+        cells = [f"{ingested.bytes_by_table.get(name, 0):,.0f}" for name in names]
+        lines.append(
+            f"| {ingested.documents:,} | {' | '.join(cells)} | {sum(ingested.bytes_by_table.values()):,.0f} |"
+        )
     return lines
 
 
-def lookup_lines(found: Sequence[Ingested]) -> list[str]:
+def lookup_lines(ingests: Sequence[Ingested]) -> list[str]:
     """Return the milliseconds of look-ups, the first time and again."""
     lines = ["| documents | first p50, ms | p99 | again p50 | p99 |", "|---" * 5 + "|"]
-    for one in found:
+    for ingested in ingests:
         cells = [
-            f"{value:.2f}" for times in one.lookups.values() for value in np.quantile(times, [0.5, 0.99])
+            f"{value:.2f}" for times in ingested.lookups.values() for value in np.quantile(times, [0.5, 0.99])
         ]
-        lines.append(f"| {one.documents:,} | {' | '.join(cells)} |")
+        lines.append(f"| {ingested.documents:,} | {' | '.join(cells)} |")
     return lines
 
 
@@ -287,8 +295,8 @@ def skewed(documents: int) -> dict[str, Iterator[CorpusDocument]]:
 def in_one_bucket(corpus: Corpus) -> Iterator[CorpusDocument]:
     """The documents of a corpus, 92 % of them in one bucket of band 0."""
     encoder = Encoder(resolve(load(RECIPE)))
-    for one in with_hot_bucket(corpus_documents(corpus), corpus.language, encoder, HOT_SHARE):
-        yield CorpusDocument(one.external_id, one.title or "", one.body or "", -1, "plain")
+    for document in with_hot_bucket(corpus_documents(corpus), corpus.language, encoder, HOT_SHARE):
+        yield CorpusDocument(document.external_id, document.title or "", document.body or "", -1, "plain")
 
 
 def measure_skew(major: int, documents: int, rounds: int, folder: Path) -> str:
@@ -296,6 +304,7 @@ def measure_skew(major: int, documents: int, rounds: int, folder: Path) -> str:
     files = {name: folder / f"{place}.jsonl.gz" for place, name in enumerate(skewed(documents))}
     for name, corpus in skewed(documents).items():
         write_corpus(corpus, files[name], None)
+
     costs: dict[str, list[Cost]] = {name: [] for name in files}
     with own_server(major) as cluster, Database.connect(cluster.dsn()) as database:
         for number in range(rounds):
@@ -304,13 +313,17 @@ def measure_skew(major: int, documents: int, rounds: int, folder: Path) -> str:
                 costs[name].append(ingest(cluster, file, collection)[0])
                 delete_collection(database, collection)
                 print(f"{name}: {costs[name][-1].wall:.1f} s", file=sys.stderr)
+
     lines = ["| corpus | seconds | times plain | processor seconds | times plain |", "|---" * 5 + "|"]
     base = costs["plain"]
-    for name, found in costs.items():
-        walls, used = [one.wall for one in found], [one.client + one.server for one in found]
+    for name, corpus_costs in costs.items():
+        walls, used = (
+            [cost.wall for cost in corpus_costs],
+            [cost.client + cost.server for cost in corpus_costs],
+        )
         times = [
-            ratio(walls, [one.wall for one in base]),
-            ratio(used, [one.client + one.server for one in base]),
+            ratio(walls, [cost.wall for cost in base]),
+            ratio(used, [cost.client + cost.server for cost in base]),
         ]
         lines.append(f"| {name} | {spread(walls)} | {times[0]} | {spread(used)} | {times[1]} |")
     return "\n".join(lines)
@@ -323,14 +336,14 @@ def sizes(
     major: Major = 18,
 ) -> str:
     """Ingest corpora of growing size."""
-    found = []
+    ingests = []
     for size in documents:
         with tempfile.TemporaryDirectory() as name:
             folder = corpora or Path(name)
             folder.mkdir(parents=True, exist_ok=True)
-            found.append(measure_size(major, size, lookups, folder))
-        print(f"{size:,} documents: {found[-1].cost.wall:.1f} s", file=sys.stderr)
-    return size_tables(found)
+            ingests.append(measure_size(major, size, lookups, folder))
+        print(f"{size:,} documents: {ingests[-1].cost.wall:.1f} s", file=sys.stderr)
+    return size_tables(ingests)
 
 
 def skew(documents: Documents = BASE, rounds: Rounds = 3, major: Major = 18) -> str:

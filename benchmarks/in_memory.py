@@ -17,23 +17,19 @@ _TEXTS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class FeatureSets:
-    """The features of a corpus of n documents, stored for heads only.
+    """The features of a corpus of n documents, stored for heads only: the first documents with their features."""
 
-    `head_of` is int64 of n: the row of the first document with the same features, -1 for one without features.
-    `heads` are the rows that are heads, ascending; head i has the features `sets[i]`.
-    """
-
-    head_of: Ints
-    heads: Ints
-    sets: list[Ids]
+    head_of: Ints  # int64 of n: the row of the head of each document, -1 without features
+    heads: Ints  # the rows that are heads, ascending
+    sets: list[Ids]  # the features of each head
 
     def members(self) -> dict[int, list[int]]:
         """The rows of each head's documents, itself included."""
-        found: dict[int, list[int]] = {head: [] for head in self.heads.tolist()}
+        by_head: dict[int, list[int]] = {head: [] for head in self.heads.tolist()}
         for row, head in enumerate(self.head_of.tolist()):
             if head >= 0:
-                found[head].append(row)
-        return found
+                by_head[head].append(row)
+        return by_head
 
 
 def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSets:
@@ -41,9 +37,12 @@ def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSet
     head_of = np.full(len(documents), -1, np.int64)
     by_digest: dict[bytes, int] = {}
     heads, sets = [], []
+
     for begin in range(0, len(documents), _TEXTS_AT_ONCE):
         batch = documents[begin : begin + _TEXTS_AT_ONCE]
-        features = encoder.features([encoder.content_of(one.title, one.body, one.vector) for one in batch])
+        features = encoder.features(
+            [encoder.content_of(document.title, document.body, document.vector) for document in batch]
+        )
         for place in range(len(batch)):
             ids = features.of(place)
             if not len(ids):
@@ -57,8 +56,9 @@ def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSet
 
 
 def distinct(values: Ints) -> Ints:
-    """Return the distinct values, ascending. NumPy 2.4 implements np.unique by hashing: 50 times slower on ten
-    million.
+    """Return the distinct values, ascending.
+
+    NumPy 2.4 implements np.unique by hashing, which is 50 times slower on ten million values.
     """
     ordered = np.sort(values)
     first = np.ones(len(ordered), np.bool_)

@@ -28,17 +28,18 @@ from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, override
 
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8)
-_STORED = 0.5  # what match.review keeps
+# Pairs from this similarity on are stored and judged, as by match.review.
+_MIN_STORED_SIMILARITY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Two documents, whether people call them the same, and the part of the labels that they are of."""
+    """A labelled pair of documents."""
 
     left: Document
     right: Document
-    same: bool
-    part: str
+    same: bool  # whether people call them the same
+    part: str  # of the labels
 
 
 def read_folder(folder: Path) -> Iterator[Labelled]:
@@ -48,42 +49,47 @@ def read_folder(folder: Path) -> Iterator[Labelled]:
         value = label.read_text(encoding="utf-8").strip()
         if len(texts) == 2 and value:
             left, right = (
-                Document(one.name, None, one.read_text(encoding="utf-8", errors="replace")) for one in texts
+                Document(path.name, None, path.read_text(encoding="utf-8", errors="replace"))
+                for path in texts
             )
             yield Labelled(left, right, int(value) > 0, label.parent.parent.name)
 
 
 def read_pairs(corpus: Path, labels: Path) -> Iterator[Labelled]:
     """Yield the labelled pairs of documents of a file; those of unknown documents are left out."""
-    known = {one.external_id: one for one in read_documents(corpus)}
+    documents = {document.external_id: document for document in read_documents(corpus)}
     for left, right, same in read_labels(labels).pairs:
-        if left in known and right in known:
-            yield Labelled(known[left], known[right], same, corpus.name)
+        if left in documents and right in documents:
+            yield Labelled(documents[left], documents[right], same, corpus.name)
 
 
 def called_same(pairs: list[Labelled], recipe: Recipe) -> list[bool]:
     """Return which pairs a recipe takes for near-duplicates."""
-    return [bool(dedupe([one.left, one.right], recipe=recipe).removed) for one in pairs]
+    return [bool(dedupe([pair.left, pair.right], recipe=recipe).removed) for pair in pairs]
 
 
 def halved(pairs: list[Labelled], preset: str, turns: int) -> str:
     """Return a row: the mean F1 of thresholds suggested by halves of the pairs, and of today's, on the other halves."""
     recipe = presets.load(preset)
-    wide = override(recipe, [f"match.threshold={_STORED}", "match.review=0"])
-    found = [dedupe([one.left, one.right], recipe=wide).removed for one in pairs]
+    wide = override(recipe, [f"match.threshold={_MIN_STORED_SIMILARITY}", "match.review=0"])
+    removed_of_pairs = [dedupe([pair.left, pair.right], recipe=wide).removed for pair in pairs]
     rows = [
-        (own[0].similarity or 0.0 if own else 0.0, one.same) for own, one in zip(found, pairs, strict=True)
+        (removed[0].similarity or 0.0 if removed else 0.0, pair.same)
+        for removed, pair in zip(removed_of_pairs, pairs, strict=True)
     ]
+
     today, rng = recipe.match.threshold, random.Random(1)
     scores = []
     for _ in range(turns):
         rng.shuffle(rows)
-        judged, other = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-        sampled = [(similarity, same, 1.0) for similarity, same in judged if similarity >= _STORED]
+        judged, others = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+        sampled = [
+            (similarity, same, 1.0) for similarity, same in judged if similarity >= _MIN_STORED_SIMILARITY
+        ]
         suggested = estimate(sampled, today).suggested or today
-        scores.append((suggested, _f1(other, suggested), _f1(other, today)))
+        scores.append((suggested, _f1(others, suggested), _f1(others, today)))
     means = [sum(column) / turns for column in zip(*scores, strict=True)]
-    return f"| {preset}, {pairs[0].part} | {turns} | {' | '.join(f'{one:.3f}' for one in means)} |"
+    return f"| {preset}, {pairs[0].part} | {turns} | {' | '.join(f'{mean:.3f}' for mean in means)} |"
 
 
 def _f1(rows: list[tuple[float, bool]], threshold: float) -> float:
@@ -94,8 +100,8 @@ def _f1(rows: list[tuple[float, bool]], threshold: float) -> float:
 
 def line(name: str, threshold: float, pairs: list[Labelled], called: list[bool]) -> str:
     """Return a row of the table."""
-    hits = sum(one.same and found for one, found in zip(pairs, called, strict=True))
-    same = sum(one.same for one in pairs)
+    hits = sum(pair.same and is_called for pair, is_called in zip(pairs, called, strict=True))
+    same = sum(pair.same for pair in pairs)
     point = scored(hits, sum(called), same, threshold)
     cells = [
         f"{point.precision:.3f} {_interval(hits, sum(called))}",
@@ -118,17 +124,18 @@ def main(
 ) -> str:
     """Score presets on labelled pairs, all and by part."""
     pairs = list(read_folder(corpus) if labels is None else read_pairs(corpus, labels))
-    parts = sorted({one.part for one in pairs})
+    parts = sorted({pair.part for pair in pairs})
     if halves:
         rows = [
             "| preset, pairs | halves | suggested | its F1 | F1 of today's threshold |",
             "|---|---|---|---|---|",
         ]
-        of_part = {part: [one for one in pairs if one.part == part] for part in parts}
+        of_part = {part: [pair for pair in pairs if pair.part == part] for part in parts}
         rows += [
             halved(of_part[part], name, halves) for name in preset or [presets.DEFAULT] for part in parts
         ]
         return "\n".join(rows)
+
     rows = ["| preset, pairs | threshold | labelled | precision | recall | F1 |", "|---|---|---|---|---|---|"]
     for name in preset or [presets.DEFAULT]:
         for value in threshold or _THRESHOLDS:
@@ -136,7 +143,7 @@ def main(
             called = called_same(pairs, recipe)
             rows.append(line(f"{name}, all", value, pairs, called))
             for part in parts if len(parts) > 1 else ():
-                places = [at for at, one in enumerate(pairs) if one.part == part]
+                places = [at for at, pair in enumerate(pairs) if pair.part == part]
                 rows.append(
                     line(
                         f"{name}, {part}", value, [pairs[at] for at in places], [called[at] for at in places]

@@ -72,6 +72,7 @@ class Language:
             )
             for spelling in variant
         ]
+
         self._word_law = zipf_cumulative(self.shape.words, self.shape.zipf_exponent, self.shape.zipf_shift)
         self._stock_law = zipf_cumulative(self.shape.stock_phrases, self.shape.phrase_exponent)
         self._topic_law = zipf_cumulative(self.shape.phrases_per_topic, self.shape.phrase_exponent)
@@ -160,6 +161,8 @@ class Language:
         variants[last_words[sentence]] = STOP
         variants[last_words[paragraph]] = PARAGRAPH
         variants[text_ends] = PARAGRAPH
+
+        # A plain word after the end of a sentence, and the first word of all, gets a capital.
         starts = np.flatnonzero(variants >= STOP)[:-1] + 1
         opening = np.concatenate([np.zeros(1, dtype=np.int64), starts])
         opening = opening[variants[opening] == PLAIN]

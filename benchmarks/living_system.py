@@ -58,10 +58,10 @@ class System:
 
     def postmaster(self) -> psutil.Process:
         """The server's first process. Raises RuntimeError when the server does not run."""
-        found = self.cluster.status()
-        if found is None:
+        status = self.cluster.status()
+        if status is None:
             raise RuntimeError("the server does not run")
-        return found.process
+        return status.process
 
     def start_worker(self) -> "subprocess.Popen[bytes]":
         """Start a worker process for the collection."""

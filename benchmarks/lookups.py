@@ -49,14 +49,14 @@ Arguments = Mapping[str, object]
 def is_indexed(url: str) -> bool:
     """Whether the documents are indexed already."""
     with psycopg.connect(url) as session:
-        found = session.execute(
+        row = session.execute(
             "SELECT EXISTS (SELECT FROM nearsim.generation JOIN nearsim.profile USING (profile_id) "
             "JOIN nearsim.collection USING (collection_id) "
             "WHERE collection.name = %s AND generation.state = 'live')",
             (COLLECTION,),
         ).fetchone()
-    assert found is not None
-    return bool(found[0])
+    assert row is not None
+    return bool(row[0])
 
 
 def fill(url: str, documents: int, corpus: Path | None) -> None:
@@ -66,7 +66,8 @@ def fill(url: str, documents: int, corpus: Path | None) -> None:
             index.ingest(Source([corpus]))
             return
         index.add(
-            Document(one.external_id, one.title, one.text) for one in Corpus(documents, seed=1).documents()
+            Document(document.external_id, document.title, document.text)
+            for document in Corpus(documents, seed=1).documents()
         )
 
 
@@ -79,7 +80,7 @@ def sample(url: str, calls: int) -> list[tuple[int, str | None, str | None]]:
             "SELECT doc_id, title, body FROM nearsim.document WHERE doc_id = ANY(%s)", (chosen,)
         )
         texts = {int(str(doc_id)): (title, body) for doc_id, title, body in rows}
-    return [(one, *_strings(texts[one])) for one in chosen]
+    return [(doc_id, *_strings(texts[doc_id])) for doc_id in chosen]
 
 
 def _strings(text: tuple[object, ...]) -> tuple[str | None, str | None]:
@@ -106,6 +107,7 @@ def time_each(url: str, call: Callable[[int], object], count: int) -> dict[str, 
                 "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
             )
         ]
+
     clock, processor = [], []
     for at in range(count):
         used = time.process_time() + sum(map(processor_seconds, servers))
@@ -162,6 +164,7 @@ def isolated(url: str) -> Iterator[dict[str, Session]]:
             (COLLECTION,),
         )
         admin.execute("SELECT nearsim.set_isolation(true)")
+
     sessions = {role: psycopg.connect(url, autocommit=True) for role in _ROLES}
     for role, session in sessions.items():
         session.execute(f"SET SESSION AUTHORIZATION {role}".encode())
@@ -184,11 +187,12 @@ def processor_seconds(process: int) -> float:
 
 def measure_isolation(url: str, pairs: Sequence[tuple[int, int]], limit: int) -> dict[str, dict[str, float]]:
     """Return the processor time of calls with and without isolation, in turns, and the ratio of the medians."""
-    arguments = [{"doc_id": one, "other_id": other, "limit": limit} for one, other in pairs]
+    arguments = [{"doc_id": left_id, "other_id": right_id, "limit": limit} for left_id, right_id in pairs]
     results = {}
     with isolated(url) as sessions:
         for name, call in CALLS.items():
             used: dict[str, list[float]] = {role: [] for role in _ROLES}
+
             for begin in range(0, len(arguments), _TURN):
                 for role, session in sessions.items():
                     used[role].append(_run(session, call, arguments[begin : begin + _TURN]))
@@ -204,8 +208,8 @@ def measure_isolation(url: str, pairs: Sequence[tuple[int, int]], limit: int) ->
 def _run(session: Session, call: LiteralString, arguments: Sequence[Arguments]) -> float:
     process = session.info.backend_pid
     before = processor_seconds(process)
-    for one in arguments:
-        session.execute(call, one, prepare=False).fetchall()
+    for values in arguments:
+        session.execute(call, values, prepare=False).fetchall()
     return (processor_seconds(process) - before) * 1e6 / len(arguments)
 
 
@@ -235,10 +239,10 @@ def main(
         doc_ids = [doc_id for doc_id, _, _ in texts]
         results = {
             name: {
-                "similar_to_text": measure_texts(server, texts, most),
-                "similar_to": measure_documents(server, doc_ids, most),
+                "similar_to_text": measure_texts(server, texts, max_matches),
+                "similar_to": measure_documents(server, doc_ids, max_matches),
             }
-            for name, most in (("all matches", None), (f"limit {limit}", limit))
+            for name, max_matches in (("all matches", None), (f"limit {limit}", limit))
         }
         isolation = measure_isolation(server.dsn(), read_pairs(server.dsn(), calls), limit)
     return {"milliseconds": results, "isolation": isolation}

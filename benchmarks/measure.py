@@ -31,12 +31,13 @@ def spread(values: Sequence[float]) -> Spread:
 
 def ratio(slower: Sequence[float], faster: Sequence[float]) -> Spread:
     """Return how many times longer the first took than the second, round by round of one interleaved run."""
-    return spread([one / other for one, other in zip(slower, faster, strict=True)])
+    return spread([slow / fast for slow, fast in zip(slower, faster, strict=True)])
 
 
 def take_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of each run, one value per round, in the order A B C, A B C, so that noise affects all
-    alike.
+    """Return the seconds of each run, one value per round.
+
+    Runs take turns, in the order A B C, A B C, so that noise affects all alike.
     """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
@@ -70,8 +71,8 @@ def _processor() -> str:
 
 
 def _memory() -> str:
-    found = _field(Path("/proc/meminfo"), "MemTotal")
-    return f"{int(found.split()[0]) / 2**20:.0f} GB" if found else "unknown"
+    total = _field(Path("/proc/meminfo"), "MemTotal")
+    return f"{int(total.split()[0]) / 2**20:.0f} GB" if total else "unknown"
 
 
 def _field(file: Path, name: str) -> str | None:

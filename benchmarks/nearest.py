@@ -65,19 +65,19 @@ def weighted(features: Features) -> sparse.csr_matrix:
     return (sparse.diags(1 / np.maximum(lengths, 1e-300)) @ matrix).tocsr()
 
 
-def exact_join(features: Features, queries: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+def exact_join(features: Features, queries: NDArray[np.int64], count: int) -> NDArray[np.float64]:
     """Return the similarities of the nearest of some records, highest first: (queries, most)."""
     matrix = weighted(features)
-    transposed, found = matrix.T.tocsr(), []
+    transposed, blocks = matrix.T.tocsr(), []
     for at in range(0, len(queries), _BLOCK):
         rows = queries[at : at + _BLOCK]
         near = (matrix[rows] @ transposed).toarray()
         near[np.arange(len(rows)), rows] = 0
-        found.append(-np.sort(-np.partition(near, near.shape[1] - most, axis=1)[:, -most:], axis=1))
-    return np.concatenate(found)
+        blocks.append(-np.sort(-np.partition(near, near.shape[1] - count, axis=1)[:, -count:], axis=1))
+    return np.concatenate(blocks)
 
 
-def top_n_join(features: Features, queries: NDArray[np.int64], most: int) -> float | None:
+def top_n_join(features: Features, queries: NDArray[np.int64], count: int) -> float | None:
     """Return the processor time of sparse_dot_topn for the nearest of some records, None if it is not installed."""
     try:
         sp_matmul_topn = import_module("sparse_dot_topn").sp_matmul_topn
@@ -85,7 +85,7 @@ def top_n_join(features: Features, queries: NDArray[np.int64], most: int) -> flo
         return None
     used = time.process_time()
     matrix = weighted(features)
-    sp_matmul_topn(matrix[queries], matrix.T.tocsr(), top_n=most + 1, sort=True, n_threads=1)
+    sp_matmul_topn(matrix[queries], matrix.T.tocsr(), top_n=count + 1, sort=True, n_threads=1)
     return time.process_time() - used
 
 
@@ -97,32 +97,35 @@ def main(
 ) -> Mapping[str, object]:
     """Compare the time of both joins for each record, and what nearsim's finds."""
     titles = make_titles(documents, seed)
+
     started, used = time.perf_counter(), time.process_time()
     features = Encoder(resolve(presets.load("records"))).features(titles)
     words = Encoder(resolve(from_mapping({"shingle": {"scheme": "bag"}}))).features(titles)
     join = NearestJoin(ragged(features), None, keys=(ragged(features).united(ragged(words)), None))
-    found = NearestPairs.joined(list(join.search(k, 0.0)))
-    own = time.perf_counter() - started, time.process_time() - used
+    pairs = NearestPairs.joined(list(join.search(k, 0.0)))
+    spent = time.perf_counter() - started, time.process_time() - used
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
     queries = np.arange(0, documents, share)
     started, used = time.perf_counter(), time.process_time()
     exact = exact_join(features, queries, k)
-    other = time.perf_counter() - started, time.process_time() - used
+    spent_by_exact = time.perf_counter() - started, time.process_time() - used
     top_n = top_n_join(features, queries, k)
-    rank = np.arange(len(found.query)) - np.searchsorted(found.query, found.query)
+
+    rank = np.arange(len(pairs.query)) - np.searchsorted(pairs.query, pairs.query)
     similarity = np.zeros((documents, k))
-    similarity[found.query, rank] = found.similarity
+    similarity[pairs.query, rank] = pairs.similarity
     reached = similarity[queries] >= exact - _TOLERANCE
     return {
         "records": documents,
-        "nearsim": {"seconds": round(own[0], 1), "cpu_seconds": round(own[1], 1), "peak_megabytes": megabytes},
+        "nearsim": {"seconds": round(spent[0], 1), "cpu_seconds": round(spent[1], 1), "peak_megabytes": megabytes},
         "exact join": {
-            "records": len(queries), "seconds": round(other[0], 1), "cpu_seconds": round(other[1], 1),
+            "records": len(queries), "seconds": round(spent_by_exact[0], 1), "cpu_seconds": round(spent_by_exact[1], 1),
         },
-        "times faster for each record, by cpu": round(other[1] / len(queries) / (own[1] / documents), 1),
+        "times faster for each record, by cpu": round(spent_by_exact[1] / len(queries) / (spent[1] / documents), 1),
         "times faster than sparse_dot_topn": None
         if top_n is None
-        else round(top_n / len(queries) / (own[1] / documents), 1),
+        else round(top_n / len(queries) / (spent[1] / documents), 1),
         "found of the nearest one": round(float(reached[:, 0].mean()), 4),
         "found of the nearest one from 0.5": round(float(reached[exact[:, 0] >= _SIMILAR, 0].mean()), 4),
         f"found of the nearest {k}": round(float(reached.mean()), 4),

@@ -19,7 +19,7 @@ _DEBIAN = Path("/usr/lib/postgresql")
 
 def binaries_by_major() -> dict[int, Binaries]:
     """Return the programs of the embedded PostgreSQL and of Debian's, by major version."""
-    debian = [Binaries(found.parent) for found in _DEBIAN.glob("*/bin/postgres")]
+    debian = [Binaries(program.parent) for program in _DEBIAN.glob("*/bin/postgres")]
     return {binaries.major: binaries for binaries in (*debian, embedded_binaries(server_account()))}
 
 
@@ -36,6 +36,7 @@ def own_server(
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
+
     home = (kept or Path(tempfile.mkdtemp(prefix="nearsim-"))).resolve()
     if os.geteuid() == 0:
         home.chmod(0o755)

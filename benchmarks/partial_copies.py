@@ -20,51 +20,55 @@ from typer import Option
 from benchmarks.options import Seed
 from benchmarks.truth import read_documents
 
-LEAST_WORDS = 60
-K, RUN = 5, 20  # words of a shingle; of the shortest run that winnowing never misses
+MIN_WORDS = 60
+# Words of a shingle, and of the shortest run that winnowing never misses.
+K, RUN = 5, 20
 _REWORDED = 0.05
 
 Pairs = set[tuple[str, str]]
 
 
-def read_stories(corpus: Path, most: int) -> list[list[str]]:
+def read_stories(corpus: Path, count: int) -> list[list[str]]:
     """Return the words of the first stories that are long enough."""
-    texts = ("\n".join(filter(None, (one.title, one.body))) for one in read_documents(corpus))
+    texts = ("\n".join(filter(None, (document.title, document.body))) for document in read_documents(corpus))
     words = (re.findall(r"\w+", text.casefold()) for text in texts)
-    return [own for own in words if len(own) >= LEAST_WORDS][:most]
+    return [story for story in words if len(story) >= MIN_WORDS][:count]
 
 
 def make_copies(stories: Sequence[Sequence[str]], seed: int) -> Iterator[tuple[str, list[str]]]:
     """Yield the stories, and a copy of each in part, with their names."""
     rng = random.Random(seed)
-    for number, own in enumerate(stories):
-        yield f"story-{number}", list(own)
+    for number, story in enumerate(stories):
+        yield f"story-{number}", list(story)
         kind = KINDS[number % len(KINDS)]
-        yield f"{kind}-{number}", _copy(kind, list(own), stories, rng)
+        yield f"{kind}-{number}", _copy(kind, list(story), stories, rng)
 
 
 KINDS = ("embedded", "cut", "stitched", "shuffled", "reworded")
 
 
-def _copy(kind: str, own: list[str], stories: Sequence[Sequence[str]], rng: random.Random) -> list[str]:
-    one, other = rng.sample(stories, 2)
+def _copy(kind: str, story: list[str], stories: Sequence[Sequence[str]], rng: random.Random) -> list[str]:
+    before, after = rng.sample(stories, 2)
+
     match kind:
         case "embedded":
-            return [*one[: len(one) // 2], *own, *other[len(other) // 2 :]]
+            return [*before[: len(before) // 2], *story, *after[len(after) // 2 :]]
         case "cut":
-            return _part(own, rng.uniform(0.4, 0.9), rng)
+            return _part(story, rng.uniform(0.4, 0.9), rng)
         case "stitched":
-            return [word for part in (one, own, other) for word in _part(part, rng.uniform(0.3, 0.6), rng)]
+            return [
+                word for part in (before, story, after) for word in _part(part, rng.uniform(0.3, 0.6), rng)
+            ]
         case "shuffled":
             blocks, at = [], 0
-            while at < len(own):
+            while at < len(story):
                 size = rng.randrange(25, 61)
-                blocks.append(own[at : at + size])
+                blocks.append(story[at : at + size])
                 at += size
             rng.shuffle(blocks)
             return [word for block in blocks for word in block]
         case _:
-            return [rng.choice(one) if rng.random() < _REWORDED else word for word in own]
+            return [rng.choice(before) if rng.random() < _REWORDED else word for word in story]
 
 
 def _part(words: Sequence[str], share: float, rng: random.Random) -> list[str]:
@@ -77,8 +81,8 @@ def containments(texts: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], fl
     """Return the share of the smaller set of runs of K words that the other has, for all pairs that share one."""
     sets = {name: runs(words, K) for name, words in texts.items()}
     return {
-        (one, other): both / min(len(sets[one]), len(sets[other]))
-        for (one, other), both in Counter(_sharing(sets)).items()
+        (left, right): both / min(len(sets[left]), len(sets[right]))
+        for (left, right), both in Counter(_sharing(sets)).items()
     }
 
 
@@ -96,8 +100,8 @@ def _sharing(sets: Mapping[str, Iterable[Hashable]]) -> Iterator[tuple[str, str]
     """Yield each pair, in alphabetical order, once for each member that both have."""
     holders: dict[Hashable, list[str]] = defaultdict(list)
     for name in sorted(sets):
-        for one in sets[name]:
-            holders[one].append(name)
+        for member in sets[name]:
+            holders[member].append(name)
     for names in holders.values():
         yield from combinations(names, 2)
 

@@ -23,17 +23,12 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One entry per document, in the order of the file.
+    """One entry per document, in the order of the file; each cluster has one original."""
 
-    `role` int64: one of the constants above; `cluster` int64: from 0, or -1; `block` int64: the document's
-    shared block, or -1; `name` int64: a permutation, so that ids reveal neither role nor order. Each cluster
-    has one original; `clusters` and `blocks` count them.
-    """
-
-    role: Ints
-    cluster: Ints
-    block: Ints
-    name: Ints
+    role: Ints  # one of the constants above
+    cluster: Ints  # from 0, or -1
+    block: Ints  # the block that the document shares with others, from 0, or -1
+    name: Ints  # a permutation, so that ids reveal neither role nor order
     clusters: int
     blocks: int
 
@@ -68,6 +63,8 @@ def make_plan(documents: int, shares: Shares, rng: np.random.Generator) -> Plan:
     members, tiny, carriers = sum(sizes), int(documents * shares.tiny), int(documents * shares.block)
     if members + tiny + carriers > documents:
         raise ValueError(f"the shares {shares} need more than {documents} documents; make them smaller")
+
+    # Roles are dealt to a random order of places: copies, then tiny documents, then those with a block.
     place = rng.permutation(documents)
     role, cluster, block = np.full(documents, SINGLE), np.full(documents, -1), np.full(documents, -1)
     cluster[place[:members]] = np.repeat(np.arange(len(sizes)), sizes)
@@ -75,6 +72,7 @@ def make_plan(documents: int, shares: Shares, rng: np.random.Generator) -> Plan:
     firsts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, dtype=np.int64)
     role[place[firsts]] = ORIGINAL
     role[place[members : members + tiny]] = TINY
+
     blocks = max(1, documents // 100_000)
     block[place[members + tiny : members + tiny + carriers]] = np.arange(carriers) % blocks
     return Plan(role, cluster, block, rng.permutation(documents), len(sizes), blocks)

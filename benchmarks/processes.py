@@ -13,21 +13,20 @@ from pathlib import Path
 import psutil
 
 _SAMPLE_SECONDS = 0.05
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_KEPT = 2_000  # characters of what a failed command printed
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# The end of the output of a failed command that its error shows.
+_MAX_SHOWN_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds, and the highest resident memory of the client's processes together, in MB: pages of files, which they
-    share, are those of the process that has most of them.
+    """The cost of a command."""
 
-    Processor seconds of the client include its children, those of the server all its processes.
-    """
-
-    wall: float
-    client: float
-    server: float
+    wall: float  # seconds on the clock
+    client: float  # processor seconds, children included
+    server: float  # processor seconds of all its processes
+    # The highest resident memory of the client's processes together. Pages of files, which they share, are counted for
+    # the process that has most of them.
     megabytes: float
 
 
@@ -45,9 +44,10 @@ def run_measured(
             outputs = process.communicate()
     finally:
         process.kill()
+
     wall = time.perf_counter() - began
     if process.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed: {''.join(outputs)[-_KEPT:]}")
+        raise RuntimeError(f"{' '.join(command)} failed: {''.join(outputs)[-_MAX_SHOWN_CHARACTERS:]}")
     used = processor_seconds(server) - on_server if server else 0.0
     return Cost(wall, _finished_children() - on_client, used, memory[0] / 1e6), outputs[0]
 
@@ -82,8 +82,8 @@ def _sampled_memory(process: int) -> Iterator[list[int]]:
 def _resident_bytes(process: int) -> int:
     """Return the resident memory of a process and its descendants."""
     pages = list(_resident_pages(process))
-    own = sum(resident - shared for resident, shared in pages)
-    return (own + max((shared for _, shared in pages), default=0)) * _PAGE
+    private = sum(resident - shared for resident, shared in pages)
+    return (private + max((shared for _, shared in pages), default=0)) * _PAGE_BYTES
 
 
 def _resident_pages(process: int) -> Iterator[tuple[int, int]]:
@@ -91,8 +91,9 @@ def _resident_pages(process: int) -> Iterator[tuple[int, int]]:
     folder = Path(f"/proc/{process}")
     try:
         _, resident, shared, *_ = map(int, _words(folder / "statm"))
-        children = [int(one) for task in (folder / "task").iterdir() for one in _words(task / "children")]
-    except (OSError, ValueError):  # it has ended
+        children = [int(word) for task in (folder / "task").iterdir() for word in _words(task / "children")]
+    except (OSError, ValueError):
+        # The process has ended.
         return
     yield resident, shared
     for child in children:
@@ -108,9 +109,9 @@ def processor_seconds(process: psutil.Process) -> float:
     total, running = 0.0, [process]
     with suppress(psutil.NoSuchProcess):
         running += process.children(recursive=True)
-    for one in running:
+    for counted in running:
         with suppress(psutil.NoSuchProcess):
-            times = one.cpu_times()
+            times = counted.cpu_times()
             total += times.user + times.system
-            total += times.children_user + times.children_system if one == process else 0.0
+            total += times.children_user + times.children_system if counted == process else 0.0
     return total

@@ -63,9 +63,9 @@ class Traffic:
         figures.writes.append(1_000 * (time.perf_counter() - started))
         self.added += len(batch)
         for _ in batch:
-            one = self.documents[self.rng.randrange(self.added)]
+            document = self.documents[self.rng.randrange(self.added)]
             started = time.perf_counter()
-            self.index.similar_to_text(one.body or "", one.title, limit=20)
+            self.index.similar_to_text(document.body or "", document.title, limit=20)
             figures.lookups.append(1_000 * (time.perf_counter() - started))
 
 
@@ -108,17 +108,19 @@ def measure(servers: CitusServer, documents: Sequence[Document], first: int) -> 
             for _ in range(_TURNS_BEFORE):
                 traffic.turn(before)
             seconds, meanwhile = move(session, servers.nodes[2].socket_directory, traffic)
-            session.execute("ANALYZE nearsim.band")  # a moved shard has no statistics
+            # A moved shard has no statistics.
+            session.execute("ANALYZE nearsim.band")
             with index.database.engine.connect() as connection:
                 stored = placement.measure_nodes(connection)
         print("\n".join(table(before, meanwhile)))
         nodes = ", ".join(
-            f"{one.shards} shards, {one.rows:,} rows, {one.bytes / 1e6:.0f} MB" for one in stored
+            f"{node.shards} shards, {node.rows:,} rows, {node.bytes / 1e6:.0f} MB" for node in stored
         )
         print(
             f"\n{first:,} documents, {traffic.added - first:,} added; {seconds:.1f} s of moving; nodes: {nodes}"
         )
         moved = read_digest(url)
+
     with servers.plain_database() as url, Index.connect(url) as index:
         create(index, recipe, documents[: traffic.added])
         print("equal" if read_digest(url) == moved else "DIFFERENT")
@@ -133,11 +135,11 @@ def create(index: Index, recipe: Recipe, documents: Sequence[Document]) -> None:
 def main(documents: Documents = 100_000) -> None:
     """Index documents on two nodes, add a third, and move shards to it."""
     generated = Corpus(2 * documents, seed=1).documents()
-    given = [Document(one.external_id, one.title, one.text) for one in generated]
+    made = [Document(document.external_id, document.title, document.text) for document in generated]
     with server_home() as folder:
         servers = CitusServer(folder, 3)
         # Roles are created on the nodes too if the first database with the schema is distributed.
         with servers.database():
             pass
-        measure(servers, given, documents)
+        measure(servers, made, documents)
     print(describe_machine(machine()))

@@ -10,7 +10,8 @@ from pathlib import Path
 from nearsim_db.store.embedded.account import socket_path
 
 _CHUNK = 1 << 18
-_HEADER = 5  # bytes of a message before its content: its type and its length, which includes itself
+# A message begins with its type, one byte, and its length, four bytes, which includes itself.
+_HEADER_BYTES = 5
 
 
 @dataclass
@@ -45,7 +46,8 @@ def relay(server: Path, folder: Path) -> Iterator[Traffic]:
 
     async def listen() -> asyncio.Server:
         listening = await asyncio.start_unix_server(accept, socket_path(folder))
-        socket_path(folder).chmod(0o777)  # the coordinator may run as another user
+        # The coordinator may run as another user.
+        socket_path(folder).chmod(0o777)
         return listening
 
     try:
@@ -79,14 +81,15 @@ class _Counter:
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
         self._rest = b""
-        self._missing = 0  # bytes of the current message
+        # Bytes of the current message that are still to come.
+        self._missing = 0
 
     def count(self, chunk: bytes) -> None:
         self._traffic.bytes += len(chunk)
         data = self._rest + chunk
         at = self._missing
-        while at + _HEADER <= len(data):
+        while at + _HEADER_BYTES <= len(data):
             self._traffic.messages += 1
-            at += 1 + int.from_bytes(data[at + 1 : at + _HEADER], "big")
+            at += 1 + int.from_bytes(data[at + 1 : at + _HEADER_BYTES], "big")
         self._missing = max(0, at - len(data))
         self._rest = data[at:]

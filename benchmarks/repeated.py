@@ -18,10 +18,10 @@ def repeated(block: Sequence[CorpusDocument], documents: int, seed: int = 1) -> 
     rng = generator(np.random.SeedSequence(seed))
     for start in range(0, documents, len(block)):
         letters = _permuted(rng) if start else {}
-        for one in block[: documents - start]:
-            name = f"r{start // len(block):05}-{one.external_id}"
-            title, text = one.title.translate(letters), one.text.translate(letters)
-            yield replace(one, external_id=name, title=title, text=text)
+        for document in block[: documents - start]:
+            name = f"r{start // len(block):05}-{document.external_id}"
+            title, text = document.title.translate(letters), document.text.translate(letters)
+            yield replace(document, external_id=name, title=title, text=text)
 
 
 def _permuted(rng: np.random.Generator) -> dict[int, int]:

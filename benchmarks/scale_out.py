@@ -61,11 +61,11 @@ _WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What servers did, the coordinator first: processor seconds and bytes of WAL; messages and bytes sent by nodes."""
+    """What servers did, the coordinator first."""
 
-    processor: Sequence[float]
-    wal: Sequence[int]
-    sent: Sequence[tuple[int, int]]
+    processor: Sequence[float]  # seconds
+    wal: Sequence[int]  # bytes
+    sent: Sequence[tuple[int, int]]  # messages and bytes that nodes sent
 
     def since(self, before: "Work") -> "Work":
         """Return the work done since an earlier reading."""
@@ -78,20 +78,16 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An index: a digest of its answers, its figures, and the work of the client and the servers.
+    """An index, and the work of the client and the servers."""
 
-    `links` is the work of the statement that finds all links, `added` that of adding documents to the live index, whose
-    batches took `milliseconds` in the median; `stored` are band rows and their bytes by node.
-    """
-
-    digest: str
+    digest: str  # of its answers
     figures: Mapping[str, int]
-    client: float
+    client: float  # processor seconds of the ingest
     ingest: Work
-    links: Work
-    added: Work
-    milliseconds: float
-    stored: Sequence[tuple[int, int]]
+    links: Work  # of the statement that finds all links
+    added: Work  # of adding documents to the live index
+    milliseconds: float  # median of a batch that is added
+    stored: Sequence[tuple[int, int]]  # band rows and their bytes by node
 
 
 class Bench:
@@ -118,11 +114,11 @@ class Bench:
 
     def work(self, nodes: int) -> Work:
         """Return what the servers have done so far."""
-        used = [self._servers.coordinator, *self._servers.nodes[:nodes]]
+        servers = [self._servers.coordinator, *self._servers.nodes[:nodes]]
         return Work(
-            [_processor_seconds(one) for one in used],
-            [_written(one) for one in used],
-            [(one.messages, one.bytes) for one in self._traffic[:nodes]],
+            [_processor_seconds(server) for server in servers],
+            [_written(server) for server in servers],
+            [(traffic.messages, traffic.bytes) for traffic in self._traffic[:nodes]],
         )
 
 
@@ -134,9 +130,9 @@ def _processor_seconds(cluster: PostgresCluster) -> float:
 
 def _written(cluster: PostgresCluster) -> int:
     with psycopg.connect(cluster.dsn("postgres")) as connection:
-        found = connection.execute(_WAL).fetchone()
-    assert found is not None
-    return int(found[0])
+        row = connection.execute(_WAL).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def measure(bench: Bench, nodes: int, file: Path, recipe: Path, bucket_limit: int) -> Outcome:
@@ -146,42 +142,44 @@ def measure(bench: Bench, nodes: int, file: Path, recipe: Path, bucket_limit: in
         settings = ["--recipe", str(recipe), "--set", f"match.bucket_limit={bucket_limit}"]
         environment = {"NEARSIM_DATABASE_URL": url}
         run_measured([*command, "profile", "create", "default", *settings, *named], environment)
+
         before = bench.work(nodes)
         cost, _ = run_measured([*command, "ingest", str(file), *named], environment)
         built = bench.work(nodes)
+
         with Index.connect(url, collection="measured") as index:
             leaves, figures = index.serving().context.leaves, index.stats(recount=True)
             with index.database.engine.connect() as connection:
                 stored = placement.measure_nodes(connection) if nodes else []
                 began = bench.work(nodes)
-                found = count_links(connection, leaves, bucket_limit)
+                links = count_links(connection, leaves, bucket_limit)
                 linked = bench.work(nodes)
             milliseconds = add_some(index)
             added = bench.work(nodes)
         return Outcome(
             read_digest(url),
-            {name: int(figures[name]) for name in ("documents", "pairs", "clusters")} | {"links": found},
+            {name: int(figures[name]) for name in ("documents", "pairs", "clusters")} | {"links": links},
             cost.client,
             built.since(before),
             linked.since(began),
             added.since(linked),
             milliseconds,
-            [(one.rows, one.bytes) for one in stored],
+            [(node.rows, node.bytes) for node in stored],
         )
 
 
 def add_some(index: Index) -> float:
     """Add documents to the live index, some at a time; return the median milliseconds of a batch."""
     documents = [
-        Document(f"added {one.external_id}", one.title, one.text)
-        for one in Corpus(_ADDED, seed=2).documents()
+        Document(f"added {document.external_id}", document.title, document.text)
+        for document in Corpus(_ADDED, seed=2).documents()
     ]
-    found = []
+    milliseconds = []
     for at in range(0, _ADDED, _AT_ONCE):
         started = time.perf_counter()
         index.add(documents[at : at + _AT_ONCE])
-        found.append(1_000 * (time.perf_counter() - started))
-    return median(found)
+        milliseconds.append(1_000 * (time.perf_counter() - started))
+    return median(milliseconds)
 
 
 def count_links(connection: Connection, leaves: Leaves, bucket_limit: int) -> int:
@@ -211,6 +209,7 @@ def table(nodes: int, outcome: Outcome) -> str:
         cells += _amounts(outcome.stored, at) + _amounts(outcome.ingest.sent, at)
         cells += [f"{outcome.links.processor[at]:.2f}", *_amounts(outcome.links.sent, at)]
         lines.append(f"| {' | '.join(cells)} |")
+
     milliseconds = outcome.ingest.processor[0] * 1e3 / outcome.figures["documents"]
     lines += [f"client: {outcome.client:.2f} s; coordinator: {milliseconds:.4f} ms a document"]
     each = ", ".join(f"{1e3 * seconds / _ADDED:.2f}" for seconds in outcome.added.processor)
@@ -222,8 +221,8 @@ def table(nodes: int, outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def _amounts(found: Sequence[tuple[int, int]], at: int) -> list[str]:
-    return [f"{found[at - 1][0]:,}", f"{found[at - 1][1] / 1e6:.2f}"] if at else ["", ""]
+def _amounts(by_node: Sequence[tuple[int, int]], at: int) -> list[str]:
+    return [f"{by_node[at - 1][0]:,}", f"{by_node[at - 1][1] / 1e6:.2f}"] if at else ["", ""]
 
 
 def read_digest(url: str) -> str:
@@ -234,9 +233,9 @@ def read_digest(url: str) -> str:
     return str(digest[0])
 
 
-def corpora(given: Sequence[Path], sizes: Sequence[int], block: int | None, folder: Path) -> Iterator[Path]:
+def corpora(files: Sequence[Path], sizes: Sequence[int], block: int | None, folder: Path) -> Iterator[Path]:
     """Yield the files of the corpora."""
-    yield from given
+    yield from files
     for size in sizes:
         file = folder / f"generated-{size}.jsonl.gz"
         documents = Corpus(block or size, seed=1).documents()

@@ -38,17 +38,18 @@ from tests.servers.citus import CitusServer
 from tests.servers.homes import server_home
 
 _AT_ONCE = 10
-_LOOKUPS = 25  # in a turn
+_LOOKUPS_PER_TURN = 25
 _MATCHES = 20
 
 
 @dataclass(slots=True)
 class Subject:
-    """A database under measurement, with milliseconds by what is called: of each call, and of processors on average."""
+    """A database under measurement, with milliseconds by kind of call."""
 
     url: str
     index: Index
     servers: Sequence[PostgresCluster]
+    # Of each call on the clock, and of each turn the mean of the processors.
     clock: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     processor: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -62,8 +63,8 @@ class Subject:
         self.processor[name].append(1_000 * (self._used() - before) / len(calls))
 
     def _used(self) -> float:
-        running = [one.status() for one in self.servers]
-        return sum(processor_seconds(one.process) for one in running if one is not None)
+        running = [status.status() for status in self.servers]
+        return sum(processor_seconds(status.process) for status in running if status is not None)
 
 
 @contextmanager
@@ -87,18 +88,23 @@ def subject(servers: CitusServer, shards: int, recipe: Path) -> Iterator[Subject
 def measure(subjects: Sequence[Subject], documents: Sequence[Document], first: int, few: int) -> None:
     """Give all databases the documents, in turns."""
     last = documents[first + few :]
-    for one in subjects:
-        one.run("first documents", [partial(one.index.add, documents[:first])])
-        with psycopg.connect(one.url, autocommit=True) as connection:
-            connection.execute("VACUUM (ANALYZE) nearsim.band")  # as autovacuum does elsewhere
+    for tested in subjects:
+        tested.run("first documents", [partial(tested.index.add, documents[:first])])
+        with psycopg.connect(tested.url, autocommit=True) as connection:
+            # As autovacuum does elsewhere.
+            connection.execute("VACUUM (ANALYZE) nearsim.band")
+
     for turn, at in enumerate(range(first, first + few, _AT_ONCE)):
-        asked = [last[place % len(last)] for place in range(turn * _LOOKUPS, (turn + 1) * _LOOKUPS)]
-        for one in subjects:
-            one.run("ten documents", [partial(one.index.add, documents[at : at + _AT_ONCE])])
-            look_up = partial(one.index.similar_to_text, limit=_MATCHES)
-            one.run("look-up", [partial(look_up, text.body or "", text.title) for text in asked])
-    for one in subjects:
-        one.run("last documents", [partial(one.index.add, last)])
+        asked = [
+            last[place % len(last)]
+            for place in range(turn * _LOOKUPS_PER_TURN, (turn + 1) * _LOOKUPS_PER_TURN)
+        ]
+        for tested in subjects:
+            tested.run("ten documents", [partial(tested.index.add, documents[at : at + _AT_ONCE])])
+            look_up = partial(tested.index.similar_to_text, limit=_MATCHES)
+            tested.run("look-up", [partial(look_up, text.body or "", text.title) for text in asked])
+    for tested in subjects:
+        tested.run("last documents", [partial(tested.index.add, last)])
 
 
 def table(shards: Sequence[int], subjects: Sequence[Subject]) -> Iterator[str]:
@@ -109,9 +115,9 @@ def table(shards: Sequence[int], subjects: Sequence[Subject]) -> Iterator[str]:
     yield "|---" * (len(shards) + 1) + "|"
     for name in base.clock:
         for percentile in ("p50", "p99"):
-            values = [percentiles(one.clock[name])[percentile] for one in subjects]
+            values = [percentiles(tested.clock[name])[percentile] for tested in subjects]
             yield _line(f"{name}, {percentile}", values, percentiles(base.clock[name])[percentile])
-        used = [fmean(one.processor[name]) for one in subjects]
+        used = [fmean(tested.processor[name]) for tested in subjects]
         yield _line(f"{name}, processors", used, fmean(base.processor[name]))
 
 
@@ -130,9 +136,10 @@ def main(
     """Ingest documents into databases with each number of shards."""
     if corpus is None:
         generated = Corpus(first + few + last, seed=1).documents()
-        documents = [Document(one.external_id, one.title, one.text) for one in generated]
+        documents = [Document(made.external_id, made.title, made.text) for made in generated]
     else:
         documents = read_documents(corpus)
+
     with server_home() as folder, ExitStack() as stack:
         servers = CitusServer(folder, 2)
         # Roles are created on the nodes too if the first database with the schema is distributed.
@@ -140,6 +147,6 @@ def main(
             pass
         subjects = [stack.enter_context(subject(servers, number, recipe)) for number in shards]
         measure(subjects, documents, first, few)
-        digests = {read_digest(one.url) for one in subjects}
+        digests = {read_digest(tested.url) for tested in subjects}
         answers = "equal" if len(digests) == 1 else "DIFFERENT"
         return "\n".join([*table(shards, subjects), f"\nanswers: {answers}"])

@@ -9,9 +9,8 @@ from benchmarks.language import Language
 from nearsim_db.records import Document
 from nearsim_db.similarity.encoder import Encoder
 
-HOT_SHARE = (
-    0.96  # of documents with the footer, for 92 % in one bucket: it wins all rows of band 0 in 96 % of them
-)
+# Share of the documents that get the footer, for 92 % in one bucket: it wins all rows of band 0 in 96 % of them.
+HOT_SHARE = 0.96
 _PHRASES = 20_000
 _PHRASE_WORDS = 3
 
@@ -44,5 +43,5 @@ def _winning_footer(language: Language, encoder: Encoder, rng: np.random.Generat
 
 def corpus_documents(corpus: Corpus) -> Iterator[Document]:
     """The documents of the synthetic corpus as nearsim takes them."""
-    for one in corpus.documents():
-        yield Document(one.external_id, one.title, one.text)
+    for document in corpus.documents():
+        yield Document(document.external_id, document.title, document.text)

@@ -33,7 +33,8 @@ from nearsim_db.records import Document
 from nearsim_db.similarity.recipe import load, override
 
 _POLL_SECONDS = 0.002
-_DRAIN_POLL_SECONDS = 0.1  # counting what waits is work for the server too
+# Counting what waits is work for the server too.
+_DRAIN_POLL_SECONDS = 0.1
 _GIVE_UP_SECONDS = 600.0
 _WARM_UP = 200
 # Documents in no cluster: a member of a large bucket may rightly not be paired with its own copy.
@@ -101,33 +102,33 @@ def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
 
 
 def measure_throughput(
-    system: System, documents: Sequence[Document], workers: int, writers: int, most_waiting: int
+    system: System, documents: Sequence[Document], workers: int, writers: int, max_waiting: int
 ) -> dict[str, object]:
-    """Return documents per second from the first commit until all are searched, while writers insert as fast as
-    workers ingest.
+    """Return documents per second from the first commit until all are searched, while writers keep workers busy.
 
-    The first tenth only warms the workers up.
+    The first tenth of the documents only warms the workers up.
     """
     first, documents = documents[: len(documents) // 10], documents[len(documents) // 10 :]
-    with system.connect() as connection, running_workers(system, workers) as minded:
-        insert_all(system.url, system.collection_id, first, most_waiting)
+    with system.connect() as connection, running_workers(system, workers) as running:
+        insert_all(system.url, system.collection_id, first, max_waiting)
         _wait_until_drained(connection, time.perf_counter())
-        own = [psutil.Process(process.pid) for process in minded.processes]
-        processes = {"server": [system.postmaster()], "workers": own}
+        worker_processes = [psutil.Process(process.pid) for process in running.processes]
+        processes = {"server": [system.postmaster()], "workers": worker_processes}
         before = {name: sum(map(processor_seconds, group)) for name, group in processes.items()}
         first_id, wal, wal_start = _newest(connection), _wal_bytes(connection), make_readable(connection)
         started, url = time.perf_counter(), system.url
-        with running_writers(url, system.collection_id, documents, writers, most_waiting):
+        with running_writers(url, system.collection_id, documents, writers, max_waiting):
             while _newest(connection) == first_id:
                 started = time.perf_counter()
                 time.sleep(_POLL_SECONDS)
+
         written = time.perf_counter() - started
         searched, linked = _wait_until_drained(connection, started)
         used = {name: sum(map(processor_seconds, group)) - before[name] for name, group in processes.items()}
         wal = _wal_bytes(connection) - wal
         described = describe(connection, wal_start, len(documents))
         set_aside = read_backlog(connection).set_aside
-        ended = sum(process.poll() is not None for process in minded.processes)
+        ended = sum(process.poll() is not None for process in running.processes)
     return {
         "documents": len(documents),
         "seconds until written": round(written, 2),
@@ -168,14 +169,17 @@ def measure_lookup(system: System, documents: Sequence[Document]) -> dict[str, o
     with Index.connect(system.url, collection=COLLECTION) as index:
         for document in documents[:_WARM_UP]:
             index.check(document)
+
         for document in documents:
             started = time.perf_counter()
-            found = len(index.check(document))
+            matches = len(index.check(document))
             passed = 1_000 * (time.perf_counter() - started)
-            by_matches["more" if found > 64 else "1 to 64" if found else "none"].append(passed)
+            by_matches["more" if matches > 64 else "1 to 64" if matches else "none"].append(passed)
     return {
         "documents": len(documents),
-        "milliseconds": percentiles([one for group in by_matches.values() for one in group]),
+        "milliseconds": percentiles(
+            [milliseconds for group in by_matches.values() for milliseconds in group]
+        ),
         "milliseconds by matches": {
             name: {"documents": len(group), **percentiles(group)}
             for name, group in by_matches.items()

@@ -33,11 +33,11 @@ COMMANDS = {
 
 def measure_questions(environment: Mapping[str, str], rounds: int) -> dict[str, list[Cost]]:
     """Run every command once a round."""
-    found: dict[str, list[Cost]] = {name: [] for name in COMMANDS}
+    costs: dict[str, list[Cost]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):
         for name, command in COMMANDS.items():
-            found[name].append(run_measured(command, environment)[0])
-    return found
+            costs[name].append(run_measured(command, environment)[0])
+    return costs
 
 
 def measure_dedupe(home: Path, environment: Mapping[str, str], rounds: int) -> dict[str, list[Cost]]:
@@ -54,13 +54,16 @@ def main(rounds: Rounds = 5) -> str:
         environment = {"NEARSIM_HOME": folder, "NEARSIM_DATABASE_URL": ""}
         run_measured([*NEARSIM, "ingest", str(STORIES), "--quiet"], environment)
         try:
-            found = measure_questions(environment, rounds) | measure_dedupe(home, environment, rounds)
+            costs_by_command = measure_questions(environment, rounds) | measure_dedupe(
+                home, environment, rounds
+            )
         finally:
-            run_measured([*NEARSIM, "db", "stop"], environment)
-    base = statistics.median(one.client for one in found[BASE])
+            run_measured([*NEARSIM, "server", "stop"], environment)
+
+    base = statistics.median(cost.client for cost in costs_by_command[BASE])
     lines = ["| command | processor, s | times | clock, s |", "|---|---|---|---|"]
-    for name, costs in found.items():
-        client = statistics.median(one.client for one in costs)
-        wall = statistics.median(one.wall for one in costs)
+    for name, costs in costs_by_command.items():
+        client = statistics.median(cost.client for cost in costs)
+        wall = statistics.median(cost.wall for cost in costs)
         lines.append(f"| {name} | {client:.3f} | {client / base:.2f} | {wall:.3f} |")
     return "\n".join(lines)

@@ -1,5 +1,4 @@
-"""A family of texts from one template, all with a similarity of 0.8 or more, among documents of the synthetic
-corpus.
+"""A family of texts from one template, all with a similarity of 0.8 or more, among synthetic documents.
 
     python -m benchmarks templates --family 2000 --others 20000 --seed 1 --output templates.jsonl.gz
 
@@ -20,7 +19,7 @@ from benchmarks.options import Seed
 TITLE_WORDS = 8
 BODY_WORDS = 320
 BODY_SLOTS = 8
-LEAST_SIMILARITY = 0.8
+MIN_SIMILARITY = 0.8
 
 
 def least_similarity(words: Sequence[str], slots: Collection[int], size: int = 3) -> float:
@@ -41,7 +40,7 @@ def least_similarity(words: Sequence[str], slots: Collection[int], size: int = 3
 class Template:
     """A fixed headline and body with evenly spread slots, which each member fills with its own numbers.
 
-    Raises ValueError if two members could have a similarity below LEAST_SIMILARITY.
+    Raises ValueError if two members could have a similarity below MIN_SIMILARITY.
     """
 
     def __init__(self, language: Language, rng: np.random.Generator) -> None:
@@ -53,7 +52,7 @@ class Template:
         title, text = self.fill(0, rng)
         slots = [TITLE_WORDS, *(TITLE_WORDS + 1 + self._slots).tolist()]
         self.least_similarity = least_similarity([*title.split(), *text.split()], slots)
-        if self.least_similarity < LEAST_SIMILARITY:
+        if self.least_similarity < MIN_SIMILARITY:
             raise ValueError(f"the template guarantees only {self.least_similarity:.3f}; use another seed")
 
     def fill(self, number: int, rng: np.random.Generator) -> tuple[str, str]:

@@ -26,17 +26,18 @@ def vectors(
     Equally frequent words are in alphabetical order. With `normalised` each row has length 1, except rows of
     zeros.
     """
-    counts = [Counter(words_of(one)) for one in documents]
+    counts = [Counter(words_of(document)) for document in documents]
     totals: Counter[str] = Counter()
-    for own in counts:
-        totals.update(own)
+    for words in counts:
+        totals.update(words)
     chosen = sorted(totals, key=lambda word: (-totals[word], word))[:dimensions]
     column = {word: place for place, word in enumerate(chosen)}
     matrix = np.zeros((len(documents), len(chosen)))
-    for row, own in enumerate(counts):
-        for word, count in own.items():
+    for row, words in enumerate(counts):
+        for word, count in words.items():
             if word in column:
                 matrix[row, column[word]] = count
+
     matrix *= np.log(len(documents) / np.count_nonzero(matrix, axis=0))
     if normalised:
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
@@ -49,4 +50,4 @@ def with_vectors(
 ) -> list[Document]:
     """The documents, each with its vector."""
     rows = vectors(documents, dimensions, normalised=normalised)
-    return [replace(one, vector=row.tolist()) for one, row in zip(documents, rows, strict=True)]
+    return [replace(document, vector=row.tolist()) for document, row in zip(documents, rows, strict=True)]

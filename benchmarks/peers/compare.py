@@ -90,20 +90,23 @@ def write_lines(documents: Iterable[tuple[str, str]], path: Path) -> None:
 def read_texts(corpus: Path | None, documents: int) -> list[tuple[str, str]]:
     """Return ids and texts, titles included, of the file or of a generated corpus."""
     if corpus:
-        known = read_documents(corpus)
-        return [(one.external_id, "\n".join(filter(None, (one.title, one.body)))) for one in known]
+        read = read_documents(corpus)
+        return [
+            (document.external_id, "\n".join(filter(None, (document.title, document.body))))
+            for document in read
+        ]
     generated = Corpus(documents, seed=1).documents()
-    return [(one.external_id, "\n".join(filter(None, (one.title, one.text)))) for one in generated]
+    return [(made.external_id, "\n".join(filter(None, (made.title, made.text)))) for made in generated]
 
 
-def judge(one: Contestant, files: Files, truth: Truth) -> Score:
+def judge(tool: Contestant, files: Files, truth: Truth) -> Score:
     """Run a tool once with its pairs or clusters as output, and score them."""
-    pairs, output = files.folder / f"pairs-{one.name}.npy", files.folder / f"judged-{one.name}"
-    run_measured(one.command(files.first(one.at_most), output, "--pairs", str(pairs)), environment(files))
-    if isinstance(one, TextDedup):
-        return judge_clusters(read_clusters(output / "uf.pkl", one.python, len(truth.rows)), truth)
-    score = judge_pairs(read_named(pairs, truth.rows) if one.name == NEARSIM else read_rows(pairs), truth)
-    return Score(None, None, score.joins_found, score.joins_right) if one.name in _CLUSTERS_ONLY else score
+    pairs, output = files.folder / f"pairs-{tool.name}.npy", files.folder / f"judged-{tool.name}"
+    run_measured(tool.command(files.first(tool.at_most), output, "--pairs", str(pairs)), environment(files))
+    if isinstance(tool, TextDedup):
+        return judge_clusters(read_clusters(output / "uf.pkl", tool.python, len(truth.rows)), truth)
+    score = judge_pairs(read_named(pairs, truth.rows) if tool.name == NEARSIM else read_rows(pairs), truth)
+    return Score(None, None, score.joins_found, score.joins_right) if tool.name in _CLUSTERS_ONLY else score
 
 
 def environment(files: Files) -> dict[str, str]:
@@ -114,18 +117,18 @@ def environment(files: Files) -> dict[str, str]:
 def compare(chosen: Sequence[Contestant], files: Files, rounds: int, *, judged: bool) -> str:
     """Judge all once, then let them take turns; return the table."""
     scores: dict[str, Score] = {}
-    for one in chosen if judged else ():
-        print(f"judging {one.name}", file=sys.stderr)
-        scores[one.name] = judge(one, files, find_truth(files.first(one.at_most)))
-    costs: dict[str, list[Cost]] = {one.name: [] for one in chosen}
+    for tool in chosen if judged else ():
+        print(f"judging {tool.name}", file=sys.stderr)
+        scores[tool.name] = judge(tool, files, find_truth(files.first(tool.at_most)))
+    costs: dict[str, list[Cost]] = {tool.name: [] for tool in chosen}
     for number in range(rounds):
-        for one in chosen:
-            output = files.folder / f"unique-{one.name}-{number}"
+        for tool in chosen:
+            output = files.folder / f"unique-{tool.name}-{number}"
             cost, _ = run_measured(
-                one.command(files.first(one.at_most), output), environment(files), one.server
+                tool.command(files.first(tool.at_most), output), environment(files), tool.server
             )
-            costs[one.name].append(cost)
-            print(f"{one.name}: {cost.wall:.2f} s", file=sys.stderr)
+            costs[tool.name].append(cost)
+            print(f"{tool.name}: {cost.wall:.2f} s", file=sys.stderr)
     return table(chosen, costs, scores, len(files.documents))
 
 
@@ -138,18 +141,19 @@ def table(
         "| recall of pairs | precision | recall of joins | precision of joins |",
         "|---" * 11 + "|",
     ]
-    own = [cost.wall for cost in costs.get(NEARSIM, [])]
-    for one in chosen:
-        walls = [cost.wall for cost in costs[one.name]]
-        size = min(one.at_most or documents, documents)
-        whole = size == documents and one.name != NEARSIM and own
-        shares = f"{ratio(own, walls)}" if whole else ""
+    nearsim_walls = [cost.wall for cost in costs.get(NEARSIM, [])]
+
+    for tool in chosen:
+        walls = [cost.wall for cost in costs[tool.name]]
+        size = min(tool.at_most or documents, documents)
+        whole = size == documents and tool.name != NEARSIM and nearsim_walls
+        shares = f"{ratio(nearsim_walls, walls)}" if whole else ""
         middle = [
-            spread([getattr(cost, name) for cost in costs[one.name]]).median for name in ("client", "server")
+            spread([getattr(cost, name) for cost in costs[tool.name]]).median for name in ("client", "server")
         ]
-        memory = max(cost.megabytes for cost in costs[one.name])
-        figures = [f"{one.name} ({one.does})", f"{size:,}", str(spread(walls)), shares]
-        figures += [f"{middle[0]:.2f}", f"{middle[1]:.2f}", f"{memory:.0f}", *columns(scores.get(one.name))]
+        memory = max(cost.megabytes for cost in costs[tool.name])
+        figures = [f"{tool.name} ({tool.does})", f"{size:,}", str(spread(walls)), shares]
+        figures += [f"{middle[0]:.2f}", f"{middle[1]:.2f}", f"{memory:.0f}", *columns(scores.get(tool.name))]
         lines.append(f"| {' | '.join(figures)} |")
     return "\n".join(lines)
 
@@ -165,14 +169,16 @@ def columns(score: Score | None) -> list[str]:
 def look_up(chosen: Sequence[Contestant], files: Files) -> str:
     """Index with each tool and return the milliseconds of its look-ups as Markdown."""
     lines = ["| tool | documents | p50, ms | p99, ms | longest, ms |", "|---|---|---|---|---|"]
-    for one in chosen:
-        output = files.folder / f"lookups-{one.name}"
+    for tool in chosen:
+        output = files.folder / f"lookups-{tool.name}"
         options = ("--lookups", str(files.lookups()))
-        _, printed = run_measured(one.command(files.first(one.at_most), output, *options), environment(files))
+        _, printed = run_measured(
+            tool.command(files.first(tool.at_most), output, *options), environment(files)
+        )
         times = np.quantile(np.array(json.loads(printed)), [0.5, 0.99, 1.0]).tolist()
-        size = min(one.at_most or len(files.documents), len(files.documents))
+        size = min(tool.at_most or len(files.documents), len(files.documents))
         lines.append(
-            f"| {one.name} ({one.does}) | {size:,} | {' | '.join(f'{value:.2f}' for value in times)} |"
+            f"| {tool.name} ({tool.does}) | {size:,} | {' | '.join(f'{value:.2f}' for value in times)} |"
         )
     return "\n".join(lines)
 
@@ -223,15 +229,15 @@ def running(
     major: int,
 ) -> Iterator[tuple[list[Contestant], Files]]:
     """Start the servers of the chosen tools, and yield those that can run, with their files."""
-    limits = {name: int(count) for name, count in (one.split("=") for one in at_most)}
+    limits = {name: int(count) for name, count in (limit.split("=") for limit in at_most)}
     names = [NEARSIM, *peers] if peers else []
-    with tempfile.TemporaryDirectory() as folder, contestants(major, limits, text_dedup, names) as found:
-        for one in found:
-            if one.missing:
-                print(f"left out {one.name}: {one.missing}", file=sys.stderr)
-            elif one.name == NEARSIM and one.address:
-                os.environ["NEARSIM_DATABASE_URL"] = one.address
-        yield [one for one in found if not one.missing], Files(Path(folder), indexed, looked_up)
+    with tempfile.TemporaryDirectory() as folder, contestants(major, limits, text_dedup, names) as tools:
+        for tool in tools:
+            if tool.missing:
+                print(f"left out {tool.name}: {tool.missing}", file=sys.stderr)
+            elif tool.name == NEARSIM and tool.address:
+                os.environ["NEARSIM_DATABASE_URL"] = tool.address
+        yield [tool for tool in tools if not tool.missing], Files(Path(folder), indexed, looked_up)
     versions = {name: value for name in _VERSIONS if (value := _version(name))}
     print(describe_machine(versions))
 

@@ -88,9 +88,10 @@ def contestants(
         assert postmaster is not None
         with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
             connection.execute("CREATE DATABASE peers")
+
         postgres, address = postmaster.process, cluster.dsn(_DATABASE)
         lacking = None if text_dedup else "not asked for: --text-dedup PYTHON"
-        found = [
+        tools = [
             NearsimCommand(
                 NEARSIM, "exact; look-ups in PostgreSQL", "with_nearsim", None, postgres, cluster.dsn()
             ),
@@ -111,15 +112,15 @@ def contestants(
                 "pg_trgm", "PostgreSQL, its own similarity", "with_trigrams", 1_000, postgres, address
             ),
         ]  # fmt: skip
-        chosen = [one for one in found if one.name in names] if names else found
-        yield [_limited(one, at_most) for one in chosen]
+        chosen = [tool for tool in tools if tool.name in names] if names else tools
+        yield [_limited(tool, at_most) for tool in chosen]
 
 
-def _limited(one: Contestant, at_most: Mapping[str, int]) -> Contestant:
+def _limited(tool: Contestant, at_most: Mapping[str, int]) -> Contestant:
     """Return a tool with the given limit, marked as missing if a package of it is."""
-    absent = [name for name in one.packages if importlib.util.find_spec(name) is None]
-    missing = one.missing or (f"no package {', '.join(absent)}" if absent else None)
-    return replace(one, at_most=at_most.get(one.name, one.at_most), missing=missing)
+    absent = [name for name in tool.packages if importlib.util.find_spec(name) is None]
+    missing = tool.missing or (f"no package {', '.join(absent)}" if absent else None)
+    return replace(tool, at_most=at_most.get(tool.name, tool.at_most), missing=missing)
 
 
 @contextmanager
@@ -129,6 +130,7 @@ def _redis() -> Iterator[tuple[psutil.Process | None, str | None]]:
     if program is None:
         yield None, None
         return
+
     with tempfile.TemporaryDirectory() as folder:
         socket = Path(folder) / "redis.sock"
         command = [program, "--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no"]

@@ -86,11 +86,11 @@ def join(rows: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
         return row
 
     for left, right in pairs:
-        one, other = find(left), find(right)
-        if one < other:
-            parents[other] = one
-        elif other < one:
-            parents[one] = other
+        left_root, right_root = find(left), find(right)
+        if left_root < right_root:
+            parents[right_root] = left_root
+        elif right_root < left_root:
+            parents[left_root] = right_root
     return [find(row) for row in range(rows)]
 
 

@@ -22,13 +22,11 @@ from nearsim_db.similarity.recipe import load, override
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The exact pairs of a file of n documents: `codes` int64, ascending, n * left row + right row; `clusters` int64
-    of n, a label for each document; `rows` by external id.
-    """
+    """The exact pairs of a file of n documents."""
 
-    codes: Ints
-    clusters: Ints
-    rows: Mapping[str, int]
+    codes: Ints  # n * left row + right row, ascending
+    clusters: Ints  # int64 of n: a label for each document
+    rows: Mapping[str, int]  # by external id
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +45,24 @@ def find_truth(path: Path) -> Truth:
     documents = read_documents(path)
     recipe = override(load(RECIPE), [f"match.threshold={THRESHOLD}"])
     features = read_features(Encoder(resolve(recipe)), documents)
-    found = exact_pairs(features.sets, THRESHOLD)
+    exact = exact_pairs(features.sets, THRESHOLD)
     members = features.members()
     heads = features.heads.tolist()
+
+    # Pairs of heads stand for all pairs of their twins, and twins of one head are pairs, too.
     pairs = [
-        (min(one, other), max(one, other))
-        for left, right in zip(found.left.tolist(), found.right.tolist(), strict=True)
-        for one in members[heads[left]]
-        for other in members[heads[right]]
+        (min(left_row, right_row), max(left_row, right_row))
+        for left, right in zip(exact.left.tolist(), exact.right.tolist(), strict=True)
+        for left_row in members[heads[left]]
+        for right_row in members[heads[right]]
     ]
     pairs += [
-        (one, other)
+        (left_row, right_row)
         for group in members.values()
-        for place, one in enumerate(group)
-        for other in group[place + 1 :]
+        for place, left_row in enumerate(group)
+        for right_row in group[place + 1 :]
     ]
+
     rows = {document.external_id: row for row, document in enumerate(documents)}
     table = np.array(pairs, np.int64).reshape(-1, 2)
     return Truth(to_codes(table, len(rows)), labels_of(table, len(rows)), rows)
@@ -103,7 +104,10 @@ def judge_clusters(labels: Ints, truth: Truth) -> Score:
     A cluster of n documents takes n - 1 joins; those within the intersections of both are found, and right.
     """
     size = len(labels)
-    joins = [size - len(distinct(one)) for one in (truth.clusters * size + labels, truth.clusters, labels)]
+    joins = [
+        size - len(distinct(clusters))
+        for clusters in (truth.clusters * size + labels, truth.clusters, labels)
+    ]
     both, true, made = joins
     return Score(None, None, both / true if true else 1.0, both / made if made else 1.0)
 
@@ -116,7 +120,7 @@ def read_rows(path: Path) -> Ints:
 def read_named(path: Path, rows: Mapping[str, int]) -> Ints:
     """Return the rows of the pairs that `nearsim dedupe` wrote as JSON lines."""
     with path.open("rb") as lines:
-        pairs = [(rows[one["left"]], rows[one["right"]]) for one in map(orjson.loads, lines)]
+        pairs = [(rows[pair["left"]], rows[pair["right"]]) for pair in map(orjson.loads, lines)]
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 

@@ -14,9 +14,9 @@ from benchmarks.peers.shingles import word_shingles
 
 def sketch(texts: list[str]) -> list[Any]:
     """Return the lean MinHashes of some texts."""
-    sets = [[one.encode() for one in word_shingles(text)] for text in texts]
+    sets = [[shingle.encode() for shingle in word_shingles(text)] for text in texts]
     hashes = MinHash.generator(sets, num_perm=K, hashfunc=xxhash.xxh32_intdigest)
-    return [LeanMinHash(one) for one in hashes]
+    return [LeanMinHash(hashed) for hashed in hashes]
 
 
 def storage(socket: str | None) -> dict[str, object]:
@@ -36,15 +36,16 @@ def main() -> None:
         for batch in batches(texts):
             filled = [row for row in batch if texts[row].strip()]
             new = sketch([texts[row] for row in filled])
-            for row, one in zip(filled, new, strict=True):
-                session.insert(row, one, check_duplication=False)
+            for row, sketched in zip(filled, new, strict=True):
+                session.insert(row, sketched, check_duplication=False)
             rows += filled
             sketches += new
+
     if job.lookups:
         job.time_lookups(lambda text: index.query(sketch([text])[0]))
         return
-    found = ((row, index.query(one)) for row, one in zip(rows, sketches, strict=True))
-    job.finish(lines, ((other, row) for row, others in found for other in others if other < row))
+    matches = ((row, index.query(sketched)) for row, sketched in zip(rows, sketches, strict=True))
+    job.finish(lines, ((other, row) for row, others in matches for other in others if other < row))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ from benchmarks.peers.shingles import word_shingles
 
 
 def _tokens(text: str) -> list[bytes]:
-    return [one.encode() for one in word_shingles(text)]
+    return [shingle.encode() for shingle in word_shingles(text)]
 
 
 def main() -> None:
     """Index a file in a table; write survivors, or look up texts."""
     job = read_job()
     lines, texts = job.read()
+
     engine = create_engine(f"postgresql+psycopg2{str(job.server).removeprefix('postgresql')}")
     tables = MetaData()
     backend = SQLAlchemyBackend(
@@ -25,14 +26,17 @@ def main() -> None:
     )
     index = DedupIndex(backend, num_perms=K, rows=ROWS)
     tables.create_all(engine)
+
     try:
         first: dict[uuid.UUID, int] = {}
         rows = enumerate(map(_tokens, texts))
-        first_rows = [first.setdefault(index.query(one), row) if one else row for row, one in rows]
+        first_rows = [first.setdefault(index.query(tokens), row) if tokens else row for row, tokens in rows]
         if job.lookups:
             job.time_lookups(lambda text: index.query(_tokens(text)))
         else:
-            job.finish(lines, ((one, row) for row, one in enumerate(first_rows) if one != row))
+            job.finish(
+                lines, ((first_row, row) for row, first_row in enumerate(first_rows) if first_row != row)
+            )
     finally:
         tables.drop_all(engine)
 

@@ -22,18 +22,19 @@ def main() -> None:
     """Index all texts and look each up."""
     source, output, threshold = sys.argv[1:]
     records = [json.loads(line) for line in Path(source).read_text("utf-8").splitlines()]
-    sets = [[" ".join(run).encode() for run in runs(one["text"].split(), K)] for one in records]
+    sets = [[" ".join(run).encode() for run in runs(sketch["text"].split(), K)] for sketch in records]
     sketches = list(MinHash.generator(sets, num_perm=_VALUES, hashfunc=xxhash.xxh32_intdigest))
     index: Any = MinHashLSHEnsemble(threshold=float(threshold), num_perm=_VALUES, num_part=_PARTS)
-    index.index((row, one, len(sets[row])) for row, one in enumerate(sketches))
-    found = {
+    index.index((row, sketch, len(sets[row])) for row, sketch in enumerate(sketches))
+    pairs = {
         (min(row, other), max(row, other))
-        for row, one in enumerate(sketches)
-        for other in index.query(one, len(sets[row]))
+        for row, sketch in enumerate(sketches)
+        for other in index.query(sketch, len(sets[row]))
         if other != row
     }
+
     with Path(output).open("w", encoding="utf-8") as stream:
-        for left, right in sorted(found):
+        for left, right in sorted(pairs):
             stream.write(json.dumps({"left": records[left]["id"], "right": records[right]["id"]}) + "\n")
 
 

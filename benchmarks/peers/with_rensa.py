@@ -20,6 +20,7 @@ def main() -> None:
         shingled = [(row, shingles) for row in batch if (shingles := word_shingles(texts[row]))]
         rows += [row for row, _ in shingled]
         sketches += RMinHash.from_token_sets([shingles for _, shingles in shingled], num_perm=K, seed=_SEED)
+
     index.insert_pairs(list(zip(rows, sketches, strict=True)))
     if job.lookups:
         job.time_lookups(
@@ -28,8 +29,8 @@ def main() -> None:
             )
         )
         return
-    found = zip(rows, index.query_all(sketches), strict=True)
-    job.finish(lines, ((other, row) for row, others in found for other in others if other < row))
+    matches = zip(rows, index.query_all(sketches), strict=True)
+    job.finish(lines, ((other, row) for row, others in matches for other in others if other < row))
 
 
 if __name__ == "__main__":

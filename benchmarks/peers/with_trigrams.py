@@ -29,10 +29,11 @@ def main() -> None:
                 copy.write_row((place, text.replace("\0", "")))
         connection.execute(_INDEX)
         connection.execute("ANALYZE text_of")
+
         if job.lookups:
             job.time_lookups(lambda text: connection.execute(_LOOKUP, (text.replace("\0", ""),)).fetchall())
         else:
-            job.finish(lines, ((int(one), int(other)) for one, other in connection.execute(_PAIRS)))
+            job.finish(lines, ((int(left), int(right)) for left, right in connection.execute(_PAIRS)))
 
 
 if __name__ == "__main__":
