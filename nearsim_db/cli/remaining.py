@@ -28,17 +28,17 @@ _OTHER_FORMATS = {".zip", ".csv", ".tsv", ".parquet"}
 _NOWHERE = Path(os.devnull)
 
 
-Output = Annotated[
+_Output = Annotated[
     str | None,
     typer.Option(
         "--output",
         "-o",
         metavar="PATH",
-        help="File for the remaining documents, in the format of its suffix, else that of the input; a folder, as "
-        "out/, for a file for each input file; or - for standard output.",
+        help="File for the remaining documents, in the format of its suffix or of the input; or a folder, such as "
+        "out/, with a file for each input file; or - for standard output.",
     ),
 ]
-OutputFormat = Annotated[
+_OutputFormat = Annotated[
     FileFormat | None,
     typer.Option(
         "--output-format",
@@ -48,8 +48,8 @@ OutputFormat = Annotated[
         rich_help_panel=options.OUTPUT,
     ),
 ]
-Rejects = Annotated[Path | None, inputs.rejects_option(f"{inputs.REJECTS}; - is standard output.")]
-MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
+_Rejects = Annotated[Path | None, inputs.rejects_option(f"{inputs.REJECTS}; - is standard output.")]
+_MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
 
 
 def lines_option(what: str, **more: Any) -> Any:
@@ -59,42 +59,66 @@ def lines_option(what: str, **more: Any) -> Any:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Remaining:
-    """Where the remaining documents go: a file, or, if `sharded`, a folder with a file for each input.
+@dataclass(eq=False, repr=False)
+class RemainingOptions:
+    """Where the remaining documents go, and what happens to records that are rejected."""
 
-    There is no path on a dry run without an output.
-    """
+    output: _Output = None
+    output_format: _OutputFormat = None
+    dry_run: inputs.DryRun = False
+    rejects: _Rejects = None
+    max_rejected: _MaxRejected = None
+    strict: inputs.Strict = False
 
-    path: Path | None
-    format: FileFormat | None
-    sharded: bool
+    @property
+    def allowed_rejects(self) -> int | None:
+        """How many records may be rejected; None for any number."""
+        return 0 if self.max_rejected is None and self.rejects is None else self.max_rejected
 
-    @classmethod
-    def of_options(cls, output: str | None, format: FileFormat | None, *, dry_run: bool) -> "Remaining":
-        """Return what --output and --output-format name. Raises UsageError without an output."""
-        if not output and not dry_run:
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the output is a folder, with a file for each input."""
+        return self.output is not None and (self.output.endswith(os.sep) or Path(self.output).is_dir())
+
+    @property
+    def path(self) -> Path | None:
+        """The path of the output; None on a dry run without one. Raises UsageError without an output."""
+        if not self.output and not self.dry_run:
             raise UsageError("give --output PATH (- for standard output), or --dry-run")
-        if output is None:
-            return cls(None, format, False)
-        is_sharded = output.endswith(os.sep) or Path(output).is_dir()
-        return cls(Path(output) if is_sharded else options.path(output), format, is_sharded)
+        if self.output is None:
+            return None
+        return Path(self.output) if self.is_sharded else options.path(self.output)
 
     def check(
         self,
         lists: Sequence[Path],
-        rejects: Path | None,
         recipe_options: recipes.RecipeOptions,
         file_options: inputs.FileOptions,
     ) -> None:
         """Refuse outputs of formats that cannot be written, at one path, or in place of files that options name."""
-        are_lines = file_options.input_format == "lines"
-        _check_outputs(self.path, self.format, lists, rejects, is_sharded=self.sharded, are_lines=are_lines)
+        _check_outputs(
+            self.path,
+            self.output_format,
+            lists,
+            self.rejects,
+            is_sharded=self.is_sharded,
+            are_lines=file_options.input_format == "lines",
+        )
         from nearsim_db.readers import refuse_overwriting_inputs
 
         of_options = [recipe_options.recipe, file_options.config, *(recipe_options.ignore or ())]
         refuse_overwriting_inputs(
-            [self.path, rejects, *lists], [path for path in of_options if path is not None]
+            [self.path, self.rejects, *lists], [path for path in of_options if path is not None]
+        )
+
+    def outputs(self, **lists: Path | None) -> "Outputs":
+        """Return the files to write, with those of `lists`; none on a dry run."""
+        from nearsim_db.deduplication.output import Outputs
+
+        if self.dry_run:
+            return Outputs()
+        return Outputs(
+            self.path, rejects=self.rejects, format=self.output_format, sharded=self.is_sharded, **lists
         )
 
 

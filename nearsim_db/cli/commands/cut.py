@@ -10,15 +10,10 @@ def cut(
     *,
     files: inputs.OptionalFiles = None,
     from_sqlite: inputs.FromSqlite = None,
-    output: remaining.Output = None,
-    output_format: remaining.OutputFormat = None,
+    remaining_options: remaining.RemainingOptions,
     cuts: Annotated[Path | None, remaining.lines_option("places of what is cut")] = None,
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.FileOptions,
-    rejects: remaining.Rejects = None,
-    max_rejected: remaining.MaxRejected = None,
-    strict: inputs.Strict = False,
-    dry_run: inputs.DryRun = False,
     outcome: options.Outcome,
 ) -> None:
     """Cut repeated passages out of files, without a database.
@@ -30,20 +25,18 @@ def cut(
     unless --rejects or --max-rejected allows it.
     """
     paths = file_options.files(files, from_sqlite)
-    to = remaining.Remaining.of_options(output, output_format, dry_run=dry_run)
-    to.check([] if cuts is None else [cuts], rejects, recipe_options, file_options)
+    remaining_options.check([] if cuts is None else [cuts], recipe_options, file_options)
     recipe = recipe_options.chosen()
-    allowed = 0 if max_rejected is None and rejects is None else max_rejected
+    allowed = remaining_options.allowed_rejects
 
     from nearsim_db.deduplication.cut import cut_passages
-    from nearsim_db.deduplication.output import Outputs
 
-    outputs = Outputs()
-    if not dry_run:
-        outputs = Outputs(to.path, rejects=rejects, format=to.format, sharded=to.sharded, cuts=cuts)
+    outputs = remaining_options.outputs(cuts=cuts)
     with (
         remaining.opened_source(paths, file_options, outcome) as source,
         outcome.progress(source) as progress,
     ):
-        summary = cut_passages(source, recipe, outputs, progress, strict=strict, max_rejected=allowed)
+        summary = cut_passages(
+            source, recipe, outputs, progress, strict=remaining_options.strict, max_rejected=allowed
+        )
     remaining.show_summary(summary, outputs, [source], outcome, allowed)

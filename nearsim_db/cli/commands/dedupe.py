@@ -193,8 +193,7 @@ def dedupe(
     *,
     files: inputs.OptionalFiles = None,
     from_sqlite: inputs.FromSqlite = None,
-    output: remaining.Output = None,
-    output_format: remaining.OutputFormat = None,
+    remaining_options: remaining.RemainingOptions,
     pairs: Annotated[Path | None, remaining.lines_option("pairs")] = None,
     clusters: Annotated[Path | None, remaining.lines_option("clusters")] = None,
     review: Annotated[
@@ -208,10 +207,6 @@ def dedupe(
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.VectorFileOptions,
     vectors: inputs.Vectors = None,
-    rejects: remaining.Rejects = None,
-    max_rejected: remaining.MaxRejected = None,
-    strict: inputs.Strict = False,
-    dry_run: inputs.DryRun = False,
     jobs: options.Jobs = None,
     outcome: options.Outcome,
 ) -> None:
@@ -232,33 +227,24 @@ def dedupe(
         )
         cut(
             files=paths,
-            output=output,
-            output_format=output_format,
+            remaining_options=remaining_options,
             cuts=comparison.cuts,
             recipe_options=recipe_options,
             file_options=file_options,
-            rejects=rejects,
-            max_rejected=max_rejected,
-            strict=strict,
-            dry_run=dry_run,
             outcome=outcome,
         )
         return
 
-    to = remaining.Remaining.of_options(output, output_format, dry_run=dry_run)
     lists = [path for path in (pairs, clusters, review) if path is not None]
-    to.check(lists, rejects, recipe_options, file_options)
+    remaining_options.check(lists, recipe_options, file_options)
     recipe = recipe_options.chosen(1.0 if comparison.exact else threshold)
     recipe = comparison.within_fields(recipe)
-    allowed = 0 if max_rejected is None and rejects is None else max_rejected
+    allowed = remaining_options.allowed_rejects
 
     from nearsim_db.deduplication.files import dedupe as run
-    from nearsim_db.deduplication.output import Outputs
     from nearsim_db.readers.leftovers import temporary_copies
 
-    outputs = Outputs()
-    if not dry_run:
-        outputs = Outputs(to.path, pairs, clusters, rejects, review, to.format, to.sharded)
+    outputs = remaining_options.outputs(pairs=pairs, clusters=clusters, review=review)
     with ExitStack() as stack:
         ids: Literal["required", "optional"] = "optional" if vectors is None else "required"
         source = stack.enter_context(remaining.opened_source(paths, file_options, outcome, ids))
@@ -277,7 +263,7 @@ def dedupe(
                 across=comparison.across,
                 earlier_later=comparison.earlier_later,
                 exact=comparison.exact,
-                strict=strict,
+                strict=remaining_options.strict,
                 max_rejected=allowed,
                 threads=jobs,
             )
