@@ -31,7 +31,7 @@ from nearsim_db.records import STANDARD_OUTPUT
 
 _OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_DISK = 50 * 1000**2
-_RESUMABLE = {"ingest", "build", "profile", "table", "attach", "sweep", "detach"}
+_RESUMABLE = {"ingest", "build", "profile", "table"}
 _MARKUP: Literal["markdown"] = "markdown"
 # For each panel of the help, each command's module in `cli.commands` and its example. A group has its own examples.
 _PANELS = {
@@ -142,7 +142,9 @@ class Commands(TyperGroup):
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as interrupt:
             resumes = "; completed work is kept, run the same command again to resume"
-            typer.echo(f"interrupted{resumes if ctx.invoked_subcommand in _RESUMABLE else ''}", err=True)
+            command = str(ctx.invoked_subcommand)
+            is_resumable = OLD_NAMES.get(command, command).partition(" ")[0] in _RESUMABLE
+            typer.echo(f"interrupted{resumes if is_resumable else ''}", err=True)
             raise typer.Exit(INTERRUPTED) from interrupt
         except OSError as error:
             if error.errno not in _OUTPUT_ERRORS:
@@ -351,11 +353,15 @@ def _expand(command: Callable[..., None]) -> Callable[..., None]:
             parameters += signature(groups[parameter.name]).parameters.values()
         else:
             parameters.append(parameter)
+
+    # The options that a command does not declare itself stand behind its --format.
     added = _missing_options({parameter.name: parameter for parameter in parameters})
     at = next((at for at, parameter in enumerate(parameters, 1) if parameter.name == "format"), 0)
     parameters[at:at] = added
+
+    order = (None, *options.PANELS)
+    parameters.sort(key=lambda parameter: order.index(_option_info(parameter).rich_help_panel))
     parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
-    parameters.sort(key=lambda parameter: ("", *options.PANELS).index(_info(parameter).rich_help_panel or ""))
 
     @wraps(command)
     def run(**given: Any) -> None:
@@ -373,8 +379,8 @@ def _expand(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _info(parameter: Parameter) -> Any:
-    """Return what a parameter declares about its argument or option; a class without all of it for the context."""
+def _option_info(parameter: Parameter) -> Any:
+    """Return what a parameter declares about its argument or option; the context of a command declares nothing."""
     return next(iter(getattr(parameter.annotation, "__metadata__", ())), typer.models.OptionInfo())
 
 
@@ -385,7 +391,7 @@ def _missing_options(parameters: dict[str, Parameter]) -> list[Parameter]:
     add = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
     added = [add(options.AS_JSON, default=False, annotation=_Json)]
     if "output" not in parameters:
-        option = _print_to_option(hidden=_info(parameters["format"]).hidden)
+        option = _print_to_option(hidden=_option_info(parameters["format"]).hidden)
         added.append(add(options.PRINT_TO, default=None, annotation=Annotated[Path | None, option]))
     if "quiet" not in parameters:
         added.append(add("quiet", default=False, annotation=_Quiet))
