@@ -18,7 +18,7 @@ EXCEPTIONS = {
     "review": COMMON,  # it prints one URL, and serves pages until it is stopped
 }
 LISTS = {
-    *("pairs", "clusters", "similar", "nearest", "check", "events", "export"),
+    *("pairs", "clusters", "similar", "nearest", "check", "score", "events", "export"),
     *("profile list", "profile presets", "collection list", "verdict list", "work list"),
 }
 

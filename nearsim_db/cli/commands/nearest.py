@@ -61,7 +61,9 @@ def nearest(
     across: Annotated[
         str | None,
         typer.Option(
-            metavar="KEY", help="Only documents whose values of this field differ: source, or any column."
+            metavar="KEY",
+            help="Only documents whose values of this field differ: source, or any column.",
+            rich_help_panel=options.MATCHING,
         ),
     ] = None,
     within: Annotated[
@@ -74,7 +76,8 @@ def nearest(
     weights: Annotated[
         Literal["idf", "none"],
         typer.Option(
-            help="Similarity: the cosine of inverse document frequencies, or Jaccard without weights."
+            help="Similarity: the cosine of inverse document frequencies, or Jaccard without weights.",
+            rich_help_panel=options.MATCHING,
         ),
     ] = "idf",
     recipe_options: recipes.RecipeOptions,

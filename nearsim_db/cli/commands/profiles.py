@@ -116,7 +116,13 @@ def show(
     collection: options.Collection = None,
     format: options.ResultFormat = Format.TABLE,
     as_toml: Annotated[
-        bool, typer.Option("--toml", callback=options.is_toml, help="Print the recipe as TOML, for --recipe.")
+        bool,
+        typer.Option(
+            "--toml",
+            callback=options.is_toml,
+            help="Print the recipe as TOML, for --recipe.",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = False,
 ) -> None:
     """Show the recipe of a profile, the bands chosen for it, and its expected recall and size."""

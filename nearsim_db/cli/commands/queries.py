@@ -308,6 +308,7 @@ def check(
         typer.Option(
             "--missing-ok",
             help="Report no duplicates if the collection does not exist yet, as in a first run.",
+            rich_help_panel=options.AGAINST,
         ),
     ] = False,
     file_options: inputs.VectorFileOptions,

@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 from contextlib import nullcontext
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -34,9 +35,10 @@ KeepEvents = Annotated[
         help='Delete older events, as in "2 days", or none. (default: NEARSIM_KEEP_EVENTS, else 7 days)',
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log errors only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also log each batch.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Log JSON lines.")]
+_log_option = partial(typer.Option, rich_help_panel=options.OUTPUT)
+Quiet = Annotated[bool, _log_option("--quiet", "-q", help="Log errors only.")]
+Verbose = Annotated[bool, _log_option("--verbose", "-v", help="Also log each batch.")]
+AsJson = Annotated[bool, _log_option("--json", help="Log JSON lines.")]
 
 
 def worker(
