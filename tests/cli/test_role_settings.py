@@ -96,7 +96,7 @@ def test_commands_print_the_same(server: Server, tmp_path: Path, settings: Mappi
         for one in (expected, found):
             one.run_commands()
     assert found.printed == expected.printed
-    got = json.loads(dict(found.printed)["get"])
+    got = json.loads(next(printed for command, printed in found.printed if command == "document"))
     assert got["body"] == STORM_LATER and got["attributes"] == {"a": 1.5}
 
 
