@@ -99,6 +99,14 @@ def test_the_first_panel_has_the_everyday_commands() -> None:
     ]
 
 
+def test_the_purpose_of_a_command_fits_a_line_of_80_columns() -> None:
+    group = whole()
+    purposes = {
+        name: group.get_command(None, name).help.partition("\n\n")[0] for name in group.list_commands(None)
+    }
+    assert {name: purpose for name, purpose in purposes.items() if len(purpose) > 62} == {}
+
+
 def test_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).stdout == "nearsim 0.1.0\n"
 

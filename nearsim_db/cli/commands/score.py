@@ -55,13 +55,13 @@ def score(
     file_options: inputs.FileOptions,
     rows: options.Rows,
 ) -> None:
-    """Score given pairs of texts: their exact similarity, and what a recipe's sketches make of them.
+    """Score given pairs of texts, without a database.
 
-    Each row has similarity, estimate, left_in_right and right_in_left (the share of the features of one that the other
-    has), intersection and union of the features, shared_bands, candidate (whether these bands suffice) and pair
-    (whether the threshold is reached, too). With labels, precision, recall and F1 by threshold follow. Texts without
-    features have no similarity, which counts as 0 there. Weights by document frequency are counted in the texts of the
-    pairs. No database is used.
+    Shows their exact similarity, and what a recipe's sketches make of them. Each row has similarity, estimate,
+    left_in_right and right_in_left (the share of the features of one that the other has), intersection and union of
+    the features, shared_bands, candidate (whether these bands suffice) and pair (whether the threshold is reached,
+    too). With labels, precision, recall and F1 by threshold follow. Texts without features have no similarity,
+    which counts as 0 there. Weights by document frequency are counted in the texts of the pairs.
     """
     from nearsim_db.analysis.pair_scores import PairFields, PairFile
     from nearsim_db.readers import Source
