@@ -71,6 +71,7 @@ def nearest(
         typer.Option(
             metavar="KEY",
             help="Only documents whose values of this field are equal: source, or any column (repeatable).",
+            rich_help_panel=options.MATCHING,
         ),
     ] = None,
     weights: Annotated[
