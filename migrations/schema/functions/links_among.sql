@@ -22,8 +22,8 @@ BEGIN
                 SELECT head_id, min(place) AS first, bool_or(doc_id IN (
                     SELECT left_id FROM judged UNION ALL SELECT right_id FROM judged)) AS is_decided
                 FROM signed GROUP BY head_id
-            ) AS family USING (head_id)
-            WHERE family.is_decided OR signed.place = family.first
+            ) AS head USING (head_id)
+            WHERE head.is_decided OR signed.place = head.first
         ), pair AS MATERIALIZED (
             SELECT * FROM nearsim.pairs_between(links_among.generation_id,
                 ARRAY(SELECT DISTINCT head_id FROM signed WHERE head_id IS NOT NULL ORDER BY head_id))

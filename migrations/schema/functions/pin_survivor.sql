@@ -3,18 +3,18 @@ CREATE FUNCTION nearsim.pin_survivor_by_doc_id(document bigint, why text, by tex
 RETURNS nearsim.survivor_choice
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    made nearsim.survivor_pin;
+    stored nearsim.survivor_pin;
 BEGIN
     PERFORM nearsim.require_reason('the choice of a document to keep', why, by);
     -- This lock keeps it and a purge of the document apart.
     INSERT INTO nearsim.survivor_pin AS chosen (collection_id, doc_id, by, why)
-    SELECT known.collection_id, known.doc_id, pin_survivor_by_doc_id.by, pin_survivor_by_doc_id.why
-    FROM (SELECT * FROM nearsim.document AS one WHERE one.doc_id = pin_survivor_by_doc_id.document FOR KEY SHARE) AS known
-    RETURNING chosen.* INTO made;
+    SELECT locked.collection_id, locked.doc_id, pin_survivor_by_doc_id.by, pin_survivor_by_doc_id.why
+    FROM (SELECT * FROM nearsim.document AS own WHERE own.doc_id = pin_survivor_by_doc_id.document FOR KEY SHARE) AS locked
+    RETURNING chosen.* INTO stored;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no document %', coalesce(CAST(document AS text), 'null') USING ERRCODE = 'no_data_found';
     END IF;
-    RETURN nearsim.named_choice(made);
+    RETURN nearsim.named_choice(stored);
 END
 $$;
 COMMENT ON FUNCTION nearsim.pin_survivor_by_doc_id(bigint, text, text) IS
@@ -40,7 +40,8 @@ BEGIN
     UPDATE nearsim.survivor_pin AS chosen
     SET undone_by = unpin_survivor_by_doc_id.by, undone_why = unpin_survivor_by_doc_id.why, undone_at = now()
     WHERE chosen.doc_id = document AND chosen.undone_at IS NULL
-        AND chosen.pin_id = (SELECT max(pin_id) FROM nearsim.survivor_pin AS one WHERE one.doc_id = document AND one.undone_at IS NULL)
+        AND chosen.pin_id = (
+            SELECT max(pin_id) FROM nearsim.survivor_pin AS pin WHERE pin.doc_id = document AND pin.undone_at IS NULL)
     RETURNING chosen.* INTO undone;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'document % was not chosen to be kept', coalesce(CAST(document AS text), 'null')

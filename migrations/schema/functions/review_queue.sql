@@ -51,15 +51,15 @@ DECLARE
     range text;
     condition text := 'true';
     ordering text;
-    looked_at text;
-    near constant text := 'NOT pair.in_review AND pair.similarity >= $2 AND pair.similarity < $2 + (1 - $2) / 5';
+    search text;
+    lowest_fifth constant text := 'NOT pair.in_review AND pair.similarity >= $2 AND pair.similarity < $2 + (1 - $2) / 5';
     neighbours constant text := 'SELECT other_id FROM nearsim_index.pair_ends '
         'WHERE generation_id = $1 AND NOT in_review AND doc_id = ';
-    together constant text := 'SELECT %s AS doc_id UNION SELECT other.doc_id FROM nearsim.cluster_member AS own '
+    cluster_mates constant text := 'SELECT %s AS doc_id UNION SELECT other.doc_id FROM nearsim.cluster_member AS own '
         'JOIN nearsim.cluster_member AS other ON other.generation_id = $1 AND other.cluster_id = own.cluster_id '
         'WHERE own.generation_id = $1 AND own.doc_id = %s';
-    place constant text := '[1 + least(width_bucket(pair.similarity, $13, 1, 10), 10)]';
-    uniform constant text := '((hashint8extended(pair.left_id, pair.right_id) >> 8 & 4294967295) + 1) '
+    step_index constant text := '[1 + least(width_bucket(pair.similarity, $13, 1, 10), 10)]';
+    pair_hash constant text := '((hashint8extended(pair.left_id, pair.right_id) >> 8 & 4294967295) + 1) '
         '/ CAST(4294967296 AS double precision)';
 BEGIN
     IF home IS NULL THEN
@@ -76,7 +76,7 @@ BEGIN
             range := 'pair.in_review AND pair.similarity < $2';
             ordering := 'pair.similarity DESC';
         WHEN 'threshold' THEN
-            range := near;
+            range := lowest_fifth;
             ordering := 'pair.similarity';
         WHEN 'numbers' THEN
             range := 'NOT pair.in_review';
@@ -84,18 +84,18 @@ BEGIN
                 ' <> (SELECT numbers_digest FROM nearsim_index.signed WHERE generation_id = $1 AND doc_id = pair.right_id)';
             ordering := 'pair.similarity DESC';
         WHEN 'ties' THEN
-            range := near;
-            condition := 'EXISTS (SELECT FROM nearsim.cluster_member AS one '
-                'JOIN nearsim.cluster_member AS third ON third.generation_id = $1 AND third.cluster_id = one.cluster_id '
-                'WHERE one.generation_id = $1 AND one.doc_id = pair.left_id '
+            range := lowest_fifth;
+            condition := 'EXISTS (SELECT FROM nearsim.cluster_member AS own '
+                'JOIN nearsim.cluster_member AS third ON third.generation_id = $1 AND third.cluster_id = own.cluster_id '
+                'WHERE own.generation_id = $1 AND own.doc_id = pair.left_id '
                 'AND third.doc_id NOT IN (pair.left_id, pair.right_id)) AND NOT EXISTS ('
                 || neighbours || 'pair.left_id INTERSECT ' || neighbours || 'pair.right_id)';
             ordering := 'pair.similarity';
         WHEN 'torn' THEN
             range := 'NOT pair.in_review AND (pair.left_id, pair.right_id) IN (SELECT least(a.doc_id, b.doc_id), '
                 'greatest(a.doc_id, b.doc_id) FROM nearsim.verdict AS torn '
-                'CROSS JOIN LATERAL (' || format(together, 'torn.left_id', 'torn.left_id') || ') AS a '
-                'CROSS JOIN LATERAL (' || format(together, 'torn.right_id', 'torn.right_id') || ') AS b '
+                'CROSS JOIN LATERAL (' || format(cluster_mates, 'torn.left_id', 'torn.left_id') || ') AS a '
+                'CROSS JOIN LATERAL (' || format(cluster_mates, 'torn.right_id', 'torn.right_id') || ') AS b '
                 'WHERE torn.collection_id = $3 AND torn.verdict = ''vetoed'' AND torn.undone_at IS NULL)';
             ordering := 'pair.similarity DESC';
         WHEN 'nearly' THEN
@@ -110,9 +110,9 @@ BEGIN
             INTO shares, divisors
             FROM generate_series(0, 10) AS number
             LEFT JOIN (
-                SELECT least(width_bucket(one.similarity, lowest, 1, 10), 10) AS number, count(*) AS pairs
-                FROM nearsim.similar_pair AS one
-                WHERE one.generation_id = live.generation_id AND hashint8extended(one.left_id, one.right_id) & 255 = 0
+                SELECT least(width_bucket(own.similarity, lowest, 1, 10), 10) AS number, count(*) AS pairs
+                FROM nearsim.similar_pair AS own
+                WHERE own.generation_id = live.generation_id AND hashint8extended(own.left_id, own.right_id) & 255 = 0
                 GROUP BY 1 HAVING count(*) >= 30
             ) AS part USING (number)
             LEFT JOIN LATERAL (
@@ -120,16 +120,16 @@ BEGIN
                 WHERE part.pairs IS NULL
             ) AS stepped ON true;
             pairs := '(SELECT * FROM nearsim.similar_pair AS pair WHERE generation_id = $1 '
-                'AND hashint8extended(left_id, right_id) & 255 = 0 AND ($15)' || place || ' = 256 '
+                'AND hashint8extended(left_id, right_id) & 255 = 0 AND ($15)' || step_index || ' = 256 '
                 'UNION ALL SELECT pair.* FROM generate_series(0, 10) AS number CROSS JOIN LATERAL '
                 'nearsim.pairs_of_step($1, $13, number) AS pair WHERE ($15)[1 + number] = 1)';
-            range := uniform || ' <= ($14)' || place;
-            ordering := uniform || ' / ($14)' || place;
+            range := pair_hash || ' <= ($14)' || step_index;
+            ordering := pair_hash || ' / ($14)' || step_index;
         ELSE
             RAISE EXCEPTION 'there is no queue %; queues: review, threshold, numbers, ties, torn, nearly, sample',
                 coalesce(quote_literal(queue), 'NULL') USING ERRCODE = 'invalid_parameter_value';
     END CASE;
-    looked_at := format('SELECT * FROM %s AS pair WHERE pair.generation_id = $1 AND %s '
+    search := format('SELECT * FROM %s AS pair WHERE pair.generation_id = $1 AND %s '
         'AND ($5 IS NULL OR pair.similarity >= $5) AND ($6 IS NULL OR pair.similarity <= $6) ORDER BY %s LIMIT %s',
         pairs, range, ordering, CASE queue WHEN 'torn' THEN 'ALL' ELSE CAST(nearsim.review_scan(queue) AS text) END);
     RETURN QUERY EXECUTE format($query$
@@ -178,8 +178,8 @@ BEGIN
                 AND seen.right_id = open.right_id AND seen.collection_id = $3 ORDER BY 1),
             open.probability
         FROM open
-        $query$, looked_at, CASE WHEN queue = 'sample' THEN 'least(1, ($14)' || place || ') / ($15)' || place ELSE 'NULL' END,
-            looked_at, condition, ordering)
+        $query$, search, CASE WHEN queue = 'sample' THEN 'least(1, ($14)' || step_index || ') / ($15)' || step_index ELSE 'NULL' END,
+            search, condition, ordering)
         USING live.generation_id, least_similar, home, reviewer, min_similarity, max_similarity, source, since, until, text,
             unreviewed, greatest(max_pairs, 0), lowest, shares, divisors;
 END

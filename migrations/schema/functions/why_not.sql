@@ -23,15 +23,15 @@ BEGIN
     RETURN QUERY
         SELECT pair.left_id, pair.right_id, pair.left_external_id, pair.right_external_id, pair.profile,
             pair.generation_id, pair.is_pair, pair.shared_bands, pair.estimate,
-            nearsim.match_probability(nearsim.collision_probability(live.recipe, said.estimate),
+            nearsim.match_probability(nearsim.collision_probability(live.recipe, compared.estimate),
                 nearsim.amplification_of(live.recipe, live.bands, live.rows)),
             pair.threshold, live.min_shared_bands, pair.verdict,
-            nearsim.reason_of(pair, said.estimate, said.are_linked),
+            nearsim.reason_of(pair, compared.estimate, compared.are_linked),
             pair.collection, pair.left_title, pair.right_title
         FROM nearsim.why_by_doc_id(first_id, second_id, why_not_by_doc_id.profile) AS pair
         CROSS JOIN nearsim.live_generation(
             nearsim.collection_of(first_id), why_not_by_doc_id.profile, first_id) AS live
-        LEFT JOIN nearsim.compare_sketches(live.generation_id, first_id, second_id) AS said ON true;
+        LEFT JOIN nearsim.compare_sketches(live.generation_id, first_id, second_id) AS compared ON true;
 END
 $$;
 COMMENT ON FUNCTION nearsim.why_not_by_doc_id(bigint, bigint, text) IS

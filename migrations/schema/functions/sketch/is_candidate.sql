@@ -10,11 +10,11 @@ BEGIN
     IF amplification IS NULL THEN
         RETURN cardinality(shared) >= CAST(recipe #>> '{match,min_shared_bands}' AS integer);
     END IF;
-    SELECT known.steps INTO steps FROM nearsim.parse_amplification(amplification) AS known;
-    FOR place IN REVERSE coalesce(array_length(steps, 1), 0) .. 1 LOOP
+    SELECT parsed.steps INTO steps FROM nearsim.parse_amplification(amplification) AS parsed;
+    FOR step IN REVERSE coalesce(array_length(steps, 1), 0) .. 1 LOOP
         agreeing := ARRAY(
-            SELECT number / steps[place][2] FROM unnest(agreeing) AS number
-            GROUP BY 1 HAVING count(*) >= steps[place][1]);
+            SELECT number / steps[step][2] FROM unnest(agreeing) AS number
+            GROUP BY 1 HAVING count(*) >= steps[step][1]);
     END LOOP;
     RETURN cardinality(agreeing) > 0;
 END
