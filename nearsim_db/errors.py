@@ -4,8 +4,8 @@ NearsimError
 ├── RecipeError             a recipe with an unknown key or a value out of range
 ├── InputError              a file or record that cannot be read
 ├── NotFoundError           a collection, profile or document that does not exist
-│   ├── EmptyIndexError     a collection without documents; queries of a whole index answer with nothing instead
-│   └── MissingCollectionError  a collection that does not exist, of whatever name
+│   ├── EmptyIndexError     a collection without documents; queries of a whole index return nothing instead
+│   └── MissingCollectionError  a collection that does not exist
 ├── ConflictError           a name that exists already, or a lock that another process has
 │   └── RecipeConflictError a profile that exists with another recipe
 ├── DuplicateError          a document that has near-duplicates, if these are refused
@@ -42,13 +42,16 @@ class RecipeError(NearsimError):
 
 
 class InputError(NearsimError):
-    """A file or a record cannot be read. If this ended an ingest, `summary` covers the records before."""
+    """A file or a record cannot be read, or a value of a call is out of range.
+
+    If this ended an ingest, `summary` covers the records before.
+    """
 
     summary: "IngestSummary | None" = None
 
 
 class NotFoundError(NearsimError):
-    """A collection, profile or document does not exist."""
+    """What a call names does not exist, such as a collection or a document; or a profile has no live index."""
 
 
 class EmptyIndexError(NotFoundError):
@@ -63,26 +66,34 @@ class ConflictError(NearsimError):
     """The name exists already, or another process has the lock."""
 
 
-_DIFFERENCES_SHOWN = 3
+_MAX_DIFFERENCES_SHOWN = 3
 
 
 class RecipeConflictError(ConflictError):
-    """A profile exists with another recipe than the one given; `differs` are the keys, each (existing, given)."""
+    """A profile exists with another recipe than the requested one.
+
+    `differs` has the keys whose values differ, each with the existing and the requested value.
+    """
 
     exit_code = 2
 
     def __init__(self, collection: str, profile: str, differs: Mapping[str, tuple[object, object]]) -> None:
-        written = {key: ["not set" if one is None else one for one in both] for key, both in differs.items()}
-        shown = [f"{key} is {old}, not {new}" for key, (old, new) in written.items()]
-        more = len(shown) - _DIFFERENCES_SHOWN
-        keys = ", ".join(shown[:_DIFFERENCES_SHOWN]) + (
-            f" and {count_of(more, 'more key')}" if more > 0 else ""
-        )
+        shown = [
+            f"{key} is {_written(existing)}, not {_written(requested)}"
+            for key, (existing, requested) in differs.items()
+        ]
+        keys, more = ", ".join(shown[:_MAX_DIFFERENCES_SHOWN]), len(shown) - _MAX_DIFFERENCES_SHOWN
+        if more > 0:
+            keys += f" and {count_of(more, 'more key')}"
         super().__init__(
             f"profile {profile!r} of collection {collection!r} has another recipe: "
             f"{keys or 'it was made by another version'}"
         )
         self.differs = differs
+
+
+def _written(value: object) -> object:
+    return "not set" if value is None else value
 
 
 class DuplicateError(NearsimError):
@@ -105,9 +116,9 @@ class DuplicateError(NearsimError):
 
 
 class BuildStoppedError(NearsimError):
-    """The generation being built was paused, abandoned or dropped; `state` is its present state.
+    """The generation being built was paused, abandoned or dropped.
 
-    `to_resume` is the command that resumes it.
+    `state` is its present state, None if it was dropped. `to_resume` is the command that resumes it.
     """
 
     def __init__(self, generation_id: int, state: str | None, to_resume: str) -> None:
@@ -121,7 +132,7 @@ class BuildStoppedError(NearsimError):
 class LimitsExceededError(NearsimError):
     """A generation was not promoted because it differs from the live one by more than is allowed.
 
-    `limits` are the limits that were checked, with the differences found.
+    `limits` are the limits that were checked, each with the difference.
     """
 
     exit_code = 3

@@ -69,9 +69,7 @@ class ExplainedDocument:
     id: str
     title: str | None
     text: str  # what the profile compares
-    only_here: (
-        Sequence[str] | None
-    )  # the numbers that the other lacks; None while a text is newer than the index
+    only_here: Sequence[str] | None  # numbers that the other lacks; None while a text is newer than the index
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +94,33 @@ class Explanation:
     intersection: int | None
     union: int | None
     distance: float | None
-    stored_similarity: float | None  # of the stored pair; an estimate unless `verified`
+    stored_similarity: float | None
+    """Similarity of the stored pair; an estimate unless `verified`."""
     estimate: float | None
     threshold: float
     shared_bands: int | None
-    required: str  # which shared bands make a candidate: a number, or an amplification
-    bands: int  # of the index
-    rows: int  # sketch positions per band
+    required: str
+    """Which shared bands make a candidate: a number, or an amplification."""
+    bands: int
+    """Number of bands of the index."""
+    rows: int
+    """Sketch positions per band."""
     bucket_limit: int
-    buckets: tuple[SharedBucket, ...]  # which both are in
-    probability: (
-        float | None
-    )  # of becoming candidates, at this similarity; under winnow, at this longest common run
+    buckets: tuple[SharedBucket, ...]
+    """The buckets that both are in."""
+    probability: float | None
+    """Probability that two documents of this similarity become candidates; under winnow, of this longest common run."""
     numbers_differ: bool | None
     verified_at: datetime | None
     verdict: str | None
     verdict_by: str | None
     verdict_why: str | None
     reasons: tuple[Reason, ...]
-    remedy: Remedy | None  # a recipe under which they would be a pair
+    remedy: Remedy | None
+    """A recipe under which they would be a pair."""
     verified: bool | None
-    passages: tuple[Passage, ...]  # under containment, what the present texts share, the longest first
+    passages: tuple[Passage, ...]
+    """Under containment, the passages that the present texts share, the longest first."""
 
     @property
     def signature_similarity(self) -> float | None:

@@ -109,9 +109,8 @@ class _Plan:
     heads: Ints  # the head of each of `fresh`: int64
     removed: list[int]  # doc_ids whose signature is deleted
     changing: list[UUID]  # digests that get another head
-    replaces_newer: (
-        bool  # a document was deleted, and inserted again with an older revision than the signed one
-    )
+    # A document was deleted, and inserted again with an older revision than the signed one.
+    replaces_newer: bool
 
     @property
     def needs_exclusive_lock(self) -> bool:
