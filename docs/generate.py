@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.own_server import binaries_by_major, own_server
-from docs import command_line, environment, mapped_classes, recipe_keys
+from docs import command_line, environment, listings, mapped_classes, page_parts, recipe_keys
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.engine import open_engine
 from nearsim_db.store.schema.alembic_runs import separate_session
 
 DOCS = Path(__file__).parent
 PAGE, QUERIES = DOCS / "reference" / "sql.md", DOCS / "reference" / "queries"
+PRESETS = "reference/presets/index.md"
 MODELS = DOCS.parent / "nearsim_db" / "store" / "models.py"
 
 _RELATIONS = """
@@ -47,12 +48,7 @@ def render(connection: Connection, page: str) -> str:
         "tables": _relations(connection, ["r", "p"]),
         "queries": "\n\n".join(query(path) for path in sorted(QUERIES.glob("*.sql"))),
     }
-    for name, content in parts.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
-        page, found = pattern.subn(lambda match, put=content: f"{match[1]}\n{put}\n{match[2]}", page)  # type: ignore[misc]
-        if found != 1:
-            raise ValueError(f"{PAGE} needs one part <!-- {name} -->")
-    return page
+    return page_parts.replace(page, parts)
 
 
 def query(path: Path) -> str:
@@ -64,15 +60,14 @@ def query(path: Path) -> str:
 def _relations(connection: Connection, kinds: Sequence[str]) -> str:
     found = connection.execute(_RELATIONS, {"kinds": list(kinds)})
     return "\n\n".join(
-        f"### nearsim.{name}\n\n{comment}.\n\n" + _table(("column", "type", "what it is"), columns)
+        f"### nearsim.{name}\n\n{comment}.\n\n"
+        + page_parts.table(("column", "type", "what it is"), _columns(columns))
         for name, comment, columns in found
     )
 
 
-def _table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [list(heads), *([f"`{name}`", kind, comment.replace("|", "\\|")] for name, kind, comment in rows)]
-    lines.insert(1, ["---"] * 3)
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _columns(columns: Iterable[Sequence[str]]) -> Iterable[Sequence[str]]:
+    return ((f"`{name}`", kind, comment) for name, kind, comment in columns)
 
 
 def _function(name: str, arguments: str, result: str | None, comment: str) -> str:
@@ -83,18 +78,23 @@ def _function(name: str, arguments: str, result: str | None, comment: str) -> st
 
 
 def pages() -> dict[str, str]:
-    """Return the pages of docs/reference that need no database, by name."""
+    """Return the pages that need no database, by their paths in docs."""
+    recipes, monitoring, presets = (
+        (DOCS / path).read_text("utf-8") for path in ("reference/recipes.md", "how-to/monitoring.md", PRESETS)
+    )
     return {
-        "command-line.md": command_line.render(),
-        "environment.md": environment.render(),
-        "recipes.md": recipe_keys.render(recipe_keys.PAGE.read_text("utf-8")),
+        "reference/command-line.md": command_line.render(),
+        "reference/environment.md": environment.render(),
+        "reference/recipes.md": page_parts.replace(recipes, recipe_keys.tables()),
+        "how-to/monitoring.md": page_parts.replace(monitoring, {"metrics": listings.metric_table()}),
+        PRESETS: page_parts.replace(presets, {"presets": listings.preset_table()}),
     }
 
 
 def main() -> None:
     """Regenerate the pages and the mapped classes."""
-    for name, content in pages().items():
-        (DOCS / "reference" / name).write_text(content, "utf-8")
+    for path, content in pages().items():
+        (DOCS / path).write_text(content, "utf-8")
     with own_server(max(binaries_by_major())) as cluster:
         engine = open_engine(cluster.dsn())
         with engine.connect() as connection:

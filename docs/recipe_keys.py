@@ -1,7 +1,6 @@
 """Render the tables of docs/reference/recipes.md: the keys of a recipe, from the sections and their docstrings."""
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -9,23 +8,18 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from msgspec import Struct
 from msgspec.structs import fields
 
+from docs.page_parts import table
 from nearsim_db.similarity.recipe import Recipe, sections
 
-PAGE = Path(__file__).parent / "reference" / "recipes.md"
 
-
-def render(page: str) -> str:
-    """Return the page with the table of each section replaced."""
+def tables() -> dict[str, str]:
+    """Return the table of each section, by its name."""
     described = _docstrings()
-    for name, section in get_type_hints(Recipe).items():
-        if not (isinstance(section, type) and issubclass(section, Struct)):
-            continue
-        table = "\n".join(["| key | values | meaning |", "|---|---|---|", *_rows(section, described)])
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
-        page, count = pattern.subn(lambda match, put=table: f"{match[1]}\n{put}\n{match[2]}", page)  # type: ignore[misc]
-        if count != 1:
-            raise ValueError(f"{PAGE} needs one part <!-- {name} -->")
-    return page
+    return {
+        name: table(("key", "values", "meaning"), _rows(section, described))
+        for name, section in get_type_hints(Recipe).items()
+        if isinstance(section, type) and issubclass(section, Struct)
+    }
 
 
 def _docstrings() -> dict[tuple[str, str], str]:
@@ -41,13 +35,15 @@ def _docstrings() -> dict[tuple[str, str], str]:
     return described
 
 
-def _rows(section: type[Struct], described: dict[tuple[str, str], str]) -> Iterator[str]:
+def _rows(section: type[Struct], described: dict[tuple[str, str], str]) -> Iterator[tuple[str, ...]]:
     hints = get_type_hints(section)
     for field in fields(section):
         if (section.__name__, field.name) not in described:
-            raise ValueError(f"{section.__name__}.{field.name} needs a docstring after it, for {PAGE}")
-        meaning = described[section.__name__, field.name].replace("|", "\\|")
-        yield f"| {field.name} | {_values(hints[field.name], field.default)} | {meaning} |"
+            raise ValueError(
+                f"{section.__name__}.{field.name} needs a docstring after it, for the reference of recipes"
+            )
+        meaning = described[section.__name__, field.name]
+        yield field.name, _values(hints[field.name], field.default), meaning
 
 
 def _values(hint: Any, default: object) -> str:

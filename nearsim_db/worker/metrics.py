@@ -34,7 +34,7 @@ class Monitor(Collector):
         self.registry: CollectorRegistry = CollectorRegistry()
         self.documents: Counter = Counter(
             "nearsim_documents",
-            "Documents processed by stage and outcome: done, failed or set_aside",
+            "Documents by stage (compare, sign, search, anchor, link) and outcome: done, failed, set_aside",
             ["stage", "outcome"],
             registry=self.registry,
         )
@@ -44,7 +44,7 @@ class Monitor(Collector):
         )
         self.seconds: Histogram = Histogram(
             "nearsim_batch_seconds",
-            "Duration of batches, by stage",
+            "Duration of batches by stage; build_slices are slices of a build that another process leads",
             ["stage"],
             buckets=_BUCKETS,
             registry=self.registry,
@@ -53,7 +53,7 @@ class Monitor(Collector):
         # Its surroundings.
         self.interruptions: Counter = Counter(
             "nearsim_database_lost",
-            "Interruptions of work by the database server or the connection to it, by cause",
+            "Interruptions by the server or the connection, by cause: " + ", ".join(_CAUSES),
             ["cause"],
             registry=self.registry,
         )
@@ -64,7 +64,12 @@ class Monitor(Collector):
         )
         build = Gauge("nearsim_info", "Version of nearsim", ["version"], registry=self.registry)
         build.labels(version("nearsim-db")).set(1)
-        self._disk = Gauge("nearsim_disk_free_bytes", "Free disk space", ["place"], registry=self.registry)
+        self._disk = Gauge(
+            "nearsim_disk_free_bytes",
+            "Free disk of the worker: temporary (TMPDIR), and data for the embedded server",
+            ["place"],
+            registry=self.registry,
+        )
         with suppress(OSError):  # there is none that can be written to, nor does a worker need it
             self.watch_disk("temporary", Path(tempfile.gettempdir()))
         self.read_backlog: Callable[[], Backlog] | None = None
@@ -173,7 +178,9 @@ class Monitor(Collector):
 
         responsive = sum(worker.is_responsive for worker in backlog.workers)
         workers = GaugeMetricFamily(
-            "nearsim_workers", "Processes with a session and a lease, by their heartbeat", labels=["state"]
+            "nearsim_workers",
+            "Processes at work with an open session: running, or silent without a heartbeat for 30 seconds",
+            labels=["state"],
         )
         workers.add_metric(["running"], responsive)
         workers.add_metric(["silent"], len(backlog.workers) - responsive)
@@ -181,10 +188,18 @@ class Monitor(Collector):
 
         for name, help, value in (
             ("set_aside", "Work set aside after its last attempt", backlog.set_aside),
-            ("oldest_waiting_seconds", "Age of the oldest queued work or change", backlog.oldest_seconds),
+            (
+                "oldest_waiting_seconds",
+                "Age of the oldest queued work or change, or since when an attached table is not followed",
+                backlog.oldest_seconds,
+            ),
             ("changes_waiting", "Changes of documents that are not dispatched yet", backlog.changes),
             ("leases", "Workers and other processes with a lease", backlog.leases),
-            ("held", "Work that waits until an index is built or its build resumed", backlog.held),
+            (
+                "held",
+                "Work of an index that waits to be built or resumed, or that this version cannot write to",
+                backlog.held,
+            ),
             ("tables_attached", "Tables that collections are attached to", backlog.attached),
             ("tables_not_followed", "Attached tables whose changes are not indexed", backlog.not_followed),
         ):
