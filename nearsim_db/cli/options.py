@@ -76,13 +76,13 @@ def _names(collection: str | None) -> list[str]:
         settings = from_environment()
         url = settings.database_url
         if url is None:
-            found = embedded.status(settings.home)
-            if not found.running:
+            server = embedded.status(settings.home)
+            if not server.running:
                 return []
-            url = found.dsn
+            url = server.dsn
         with translate_errors(), open_engine(url, timeout_seconds=_PATIENCE_SECONDS).connect() as connection:
             if collection is None:
-                return [one.name for one in collection_rows.list_collections(connection)]
+                return [collection.name for collection in collection_rows.list_collections(connection)]
             stored = collection_rows.get_collection(connection, collection)
             return sorted(generation_rows.profile_names(connection, stored.collection_id))
     except NearsimError:
@@ -148,7 +148,7 @@ def resolved(context: typer.Context, value: Any) -> Any:
 def is_toml(context: typer.Context, value: bool) -> bool:
     """Return --toml, true also if --output of a command that has it ends in .toml."""
     output: Path | None = context.params.get(PRINT_TO)
-    has_option = any("--toml" in one.opts for one in context.command.params)
+    has_option = any("--toml" in parameter.opts for parameter in context.command.params)
     return value or (has_option and output is not None and output.suffix.lower() == ".toml")
 
 
@@ -207,7 +207,9 @@ def refuse_contradiction(format: str, output: Path | None, *, as_rows: bool = Fa
         )
 
 
-_SUFFIXES = {suffix: Format[one.name] for suffix, one in SUFFIXES.items() if one.name in Format.__members__}
+_SUFFIXES = {
+    suffix: Format[named.name] for suffix, named in SUFFIXES.items() if named.name in Format.__members__
+}
 _SUFFIXES[".txt"] = Format.TABLE
 
 

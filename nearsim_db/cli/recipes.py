@@ -93,14 +93,14 @@ class RecipeOptions:
 
     def changes(self, threshold: float | None) -> list[str] | None:
         """Return the --set options with those for --threshold and --ignore; None if there are none."""
-        found = [*(self.settings or [])]
+        settings = [*(self.settings or [])]
         if threshold is not None:
-            found.append(f"match.threshold={threshold}")
+            settings.append(f"match.threshold={threshold}")
         if self.ignore:
             from nearsim_db.similarity.recipe.conversion import toml_value
 
-            found.append(f"match.ignore={toml_value([_read_text(one) for one in self.ignore])}")
-        return found or None
+            settings.append(f"match.ignore={toml_value(list(map(_read_text, self.ignore)))}")
+        return settings or None
 
     def chosen(self, threshold: float | None = None, preset: str | None = None) -> "Recipe":
         """Return the recipe, by default that of `preset`, with --set and --threshold applied."""
@@ -116,7 +116,7 @@ class RecipeOptions:
     def chosen_if_any(self, threshold: float | None = None) -> "Recipe | None":
         """Return the recipe as `chosen` does, None if no option is given."""
         given = (self.recipe, self.preset, self.settings, self.ignore, threshold)
-        is_given = any(one is not None for one in given)
+        is_given = any(option is not None for option in given)
         return self.chosen(threshold) if is_given else None
 
     @contextmanager
@@ -130,8 +130,8 @@ class RecipeOptions:
                 if self.recipe is None
                 else ("--recipe", str(self.recipe))
             )
-            changes = [word for one in self.settings or () for word in ("--set", one)]
-            changes += [word for one in self.ignore or () for word in ("--ignore", str(one))]
+            changes = [word for setting in self.settings or () for word in ("--set", setting)]
+            changes += [word for path in self.ignore or () for word in ("--ignore", str(path))]
             changes += [] if threshold is None else ["--threshold", f"{threshold:g}"]
             command = suggested_command("reindex start", collection, profile, *base, *changes)
             raise UsageError(

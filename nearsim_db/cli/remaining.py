@@ -202,8 +202,8 @@ def _check_outputs(
                 f"cannot write {path}: pairs and clusters are written as JSON lines; end the name in .jsonl (also with "
                 f"{', '.join(COMPRESSIONS)})"
             )
-    paths = [one for one in (output, rejects, *others) if one is not None and one != _NOWHERE]
-    if len({one.resolve() for one in paths}) < len(paths):
+    paths = [path for path in (output, rejects, *others) if path is not None and path != _NOWHERE]
+    if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError(
             "--output, --pairs, --clusters, --review, --cuts and --rejects must be different files"
         )

@@ -204,7 +204,7 @@ def list_tables(result: options.Result) -> None:
     from nearsim_db.admin import attach as service
 
     with options.connect() as database:
-        rows = [_row(one) for one in service.list_attachments(database)]
+        rows = list(map(_row, service.list_attachments(database)))
 
     def print_text() -> None:
         if rows:
@@ -240,12 +240,12 @@ def _print_attachments(rows: Sequence[dict[str, Any]]) -> None:
         terminal.print_line(f"left out for the width: {', '.join(without)}; --format csv has all columns")
 
 
-def _row(one: "Attachment") -> dict[str, Any]:
+def _row(attachment: "Attachment") -> dict[str, Any]:
     return {
-        **terminal.values_of(one, "collection", "table"),
-        "columns": one.columns.given(),
-        **terminal.values_of(one, "attached_at", "swept_at", "unusable"),
-        "trouble": "is being detached" if one.detaching else one.problem,
+        **terminal.values_of(attachment, "collection", "table"),
+        "columns": attachment.columns.given(),
+        **terminal.values_of(attachment, "attached_at", "swept_at", "unusable"),
+        "trouble": "is being detached" if attachment.detaching else attachment.problem,
     }
 
 

@@ -57,12 +57,13 @@ def show(name: Name, result: options.Result) -> None:
     from nearsim_db.search.answers import describe_collection
 
     with options.connect() as database:
-        found = describe_collection(database, name)
+        description = describe_collection(database, name)
     profiles = [
-        f"{one['profile']} ({one['state']}, threshold {one['threshold']:g})" for one in found["profiles"]
+        f"{profile['profile']} ({profile['state']}, threshold {profile['threshold']:g})"
+        for profile in description["profiles"]
     ]
-    shown = found | {"profiles": "\n".join(profiles) or "none yet; ingest creates one"}
-    result.show(found, lambda: tables.print_named(shown))
+    shown = description | {"profiles": "\n".join(profiles) or "none yet; ingest creates one"}
+    result.show(description, lambda: tables.print_named(shown))
 
 
 @collection.command(epilog="Example: nearsim collection rename news wire")

@@ -110,7 +110,7 @@ def _delete(
         purged = None if purge_from is None else index.purge(ids, purge_from)
         deleted = index.delete(ids) if purged is None else purged.deleted
         missing = sorted(set(ids) - set(deleted)) if purged is None else purged.not_found
-        found = {} if purged is None else {"purged": summaries.purge_document(purged)}
+        erased = {} if purged is None else {"purged": summaries.purge_document(purged)}
 
         def print_text() -> None:
             for id in deleted:
@@ -118,7 +118,7 @@ def _delete(
             if purged is not None:
                 summaries.print_purge(purged)
 
-        outcome.show({"deleted": deleted, "not_found": missing, **found}, print_text)
+        outcome.show({"deleted": deleted, "not_found": missing, **erased}, print_text)
     if missing:
         raise NotFoundError(f"collection {name!r} has no document {', '.join(map(repr, missing))}")
 
@@ -134,8 +134,8 @@ def stats(
 ) -> None:
     """Show the figures of an index: counts, bytes and probabilities."""
     with scope.answers() as answers:
-        found = answers.stats(recount=recount)
-    result.show(found, lambda: summaries.print_statistics(found))
+        statistics = answers.stats(recount=recount)
+    result.show(statistics, lambda: summaries.print_statistics(statistics))
 
 
 def confirm(question: str | Callable[[], str], *, yes: bool = False) -> None:

@@ -51,47 +51,52 @@ def evaluate(
 
     given = None if labels is None else read_labels(labels)
     with scope.answers() as answers:
-        found = run(answers, given or PairLabels(answers.database.labels(answers.collection)))
-    result.show(found, lambda: _print(found))
+        evaluation = run(answers, given or PairLabels(answers.database.labels(answers.collection)))
+    result.show(evaluation, lambda: _print(evaluation))
 
 
-def _print(found: "Evaluation") -> None:
+def _print(evaluation: "Evaluation") -> None:
     terminal.print_line(
-        f"Profile {found.profile}, threshold {found.threshold:g}: {found.duplicates:,} duplicate and "
-        f"{found.distinct:,} distinct pairs; {count_of(found.unknown, 'pair')} of unknown documents, "
-        f"{count_of(found.bad_lines, 'invalid line')}",
+        f"Profile {evaluation.profile}, threshold {evaluation.threshold:g}: {evaluation.duplicates:,} duplicate and "
+        f"{evaluation.distinct:,} distinct pairs; {count_of(evaluation.unknown, 'pair')} of unknown documents, "
+        f"{count_of(evaluation.bad_lines, 'invalid line')}",
         sys.stdout,
     )
-    for reason in found.first_reasons:
+    for reason in evaluation.first_reasons:
         terminal.print_line(f"ignored: {reason}", sys.stdout)
-    named = (("pairs", found.pairs), ("clusters", found.clusters), ("every pair", found.accept_all))
-    rows = [[name, one.precision, one.recall, one.f1] for name, one in named]
+    named = (
+        ("pairs", evaluation.pairs),
+        ("clusters", evaluation.clusters),
+        ("every pair", evaluation.accept_all),
+    )
+    rows = [[name, band.precision, band.recall, band.f1] for name, band in named]
     decimals = {"precision": 3, "recall": 3, "F1": 3, "duplicates": 3}
     tables.print_table(("accepted", "precision", "recall", "F1"), rows, decimals=decimals)
-    bands = [[f"{one.low:.1f} to {one.high:.1f}", one.pairs, one.precision] for one in found.bands]
+    bands = [[f"{band.low:.1f} to {band.high:.1f}", band.pairs, band.precision] for band in evaluation.bands]
     if bands:
         tables.print_table(("similarity", "pairs", "duplicates"), bands, decimals=decimals)
-    _print_disagreements(found)
+    _print_disagreements(evaluation)
 
 
-def _print_disagreements(found: "Evaluation") -> None:
-    if not found.disagreements:
+def _print_disagreements(evaluation: "Evaluation") -> None:
+    if not evaluation.disagreements:
         return
     rows = [
         [
-            one.cluster,
-            one.left,
-            one.right,
-            "duplicate" if one.duplicate else "distinct",
-            "pair" if one.is_pair else "",
-            "same" if one.same_cluster else "",
-            one.similarity,
+            pair.cluster,
+            pair.left,
+            pair.right,
+            "duplicate" if pair.duplicate else "distinct",
+            "pair" if pair.is_pair else "",
+            "same" if pair.same_cluster else "",
+            pair.similarity,
         ]
-        for one in found.disagreements[:_LISTED]
+        for pair in evaluation.disagreements[:_LISTED]
     ]
     columns = ("cluster", "left", "right", "label", "index", "clusters", "similarity")
     tables.print_table(columns, rows, decimals={"similarity": 4})
-    if len(found.disagreements) > _LISTED:
+    if len(evaluation.disagreements) > _LISTED:
         terminal.print_line(
-            f"the first {_LISTED} of {len(found.disagreements):,} disagreements; --json lists all", sys.stdout
+            f"the first {_LISTED} of {len(evaluation.disagreements):,} disagreements; --json lists all",
+            sys.stdout,
         )

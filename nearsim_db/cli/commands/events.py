@@ -121,4 +121,4 @@ def prune(older_than: OlderThan, outcome: options.ShortOutcome) -> None:
 
 
 def _names(kinds: list[Kind] | None) -> "list[KindName] | None":
-    return [one.value for one in kinds] if kinds else None
+    return [kind.value for kind in kinds] if kinds else None

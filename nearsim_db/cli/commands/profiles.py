@@ -39,9 +39,9 @@ def create(
 
     chosen = recipe_options.chosen(threshold)
     with outcome.index(collection) as index:
-        known = {one.name for one in index.database.collections()}
+        known = {collection.name for collection in index.database.collections()}
         profile = index.create_profile(name, chosen)
-        built = [one for one in summaries.live_profile_stats(index) if one["profile"] == name]
+        built = [stats for stats in summaries.live_profile_stats(index) if stats["profile"] == name]
         if collection not in known and not outcome.quiet:
             terminal.print_info(f"created collection {collection}, which did not exist")
 
@@ -72,19 +72,19 @@ def list_profiles(*, collection: options.Collection = None, rows: options.Rows) 
         layout: layouts.Layout[Generation] = layouts.Layout(
             "profiles",
             ("profile", "state", "threshold", "bands", "rows", "created_at"),
-            lambda one: (
-                one.profile,
-                one.state,
-                one.recipe["match"]["threshold"],
-                one.bands,
-                one.rows,
-                one.created_at,
+            lambda generation: (
+                generation.profile,
+                generation.state,
+                generation.recipe["match"]["threshold"],
+                generation.bands,
+                generation.rows,
+                generation.created_at,
             ),
             shown=("profile", "state", "threshold", summaries.BANDING, "created_at"),
             shown_row=shown,
             if_empty=f"collection {used} has no profiles; ingest creates one, or run: nearsim profile create NAME",
         )
-        rows.write(layout, (one for one in list_newest(database, used)))
+        rows.write(layout, (generation for generation in list_newest(database, used)))
 
 
 @profile.command("presets", epilog="Example: nearsim profile presets headlines > recipe.toml")
@@ -105,9 +105,9 @@ def list_presets(
         typer.echo(presets.read(name), nl=False)
         return
     layout: layouts.Layout[str] = layouts.Layout(
-        "presets", ("preset", "purpose"), lambda one: (one, presets.purpose(one)), wrap=("purpose",)
+        "presets", ("preset", "purpose"), lambda name: (name, presets.purpose(name)), wrap=("purpose",)
     )
-    rows.write(layout, (one for one in presets.names()))
+    rows.write(layout, (name for name in presets.names()))
 
 
 @profile.command(epilog="Example: nearsim profile show default --toml > recipe.toml")

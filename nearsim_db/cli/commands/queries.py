@@ -159,17 +159,17 @@ def similar(
 
     if id is not None:
         with scope.answers() as answers:
-            found = answers.similar(id, min_similarity, rows.limit, direction)
+            matches = answers.similar(id, min_similarity, rows.limit, direction)
             warnings = layouts.of_unstored(answers, answers.collection, min_similarity)
     else:
         body = text if file is None else _content(file)
         with scope.queries() as answers:
-            found = answers.similar_to_text(body, title, min_similarity, rows.limit, direction)
+            matches = answers.similar_to_text(body, title, min_similarity, rows.limit, direction)
             warnings = layouts.of_unstored(answers, answers.collection, min_similarity)
-    layout = layouts.of_metric(layouts.MATCHES, found.metric)
+    layout = layouts.of_metric(layouts.MATCHES, matches.metric)
     if direction is not None:
         layout = replace(layout, order=None)  # they are in the order of their shares
-    rows.write(layout, (match for match in found), has_more=found.has_more)
+    rows.write(layout, (match for match in matches), has_more=matches.has_more)
     terminal.print_warnings([*answers.warnings, *warnings])
 
 
@@ -235,19 +235,19 @@ def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.
     on a terminal and elsewhere marked [-left-] {+right+}; # marks numbers that the other text lacks. With --quiet only
     the difference is printed. Under containment the passages that both share are listed, as nearsim passages does.
     """
-    found = _explain(documents, scope)
+    explanation = _explain(documents, scope)
     from nearsim_db.analysis.text_diff import compare_inline
     from nearsim_db.cli.output import explanations
 
-    diff = compare_inline(found.left.text, found.right.text)
+    diff = compare_inline(explanation.left.text, explanation.right.text)
 
     def print_text() -> None:
         if not outcome.quiet:
-            explanations.print_evidence(found)
+            explanations.print_evidence(explanation)
             terminal.print_line()
-        explanations.print_diff(found, diff)
+        explanations.print_diff(explanation, diff)
 
-    options.Result(outcome.format).show(explanations.as_json(found, diff), print_text)
+    options.Result(outcome.format).show(explanations.as_json(explanation, diff), print_text)
 
 
 def why_not(documents: options.TwoDocuments, scope: options.Scope, result: options.Result) -> None:
@@ -256,10 +256,10 @@ def why_not(documents: options.TwoDocuments, scope: options.Scope, result: optio
     Reasons are a verdict, a document that is not indexed or has no features, a similarity below the threshold, too few
     shared bands, and the bucket limit. The settings are checked on the two texts.
     """
-    found = _explain(documents, scope)
+    explanation = _explain(documents, scope)
     from nearsim_db.cli.output import explanations
 
-    result.show(explanations.as_json(found), lambda: explanations.print_absence(found))
+    result.show(explanations.as_json(explanation), lambda: explanations.print_absence(explanation))
 
 
 def _content(file: Path) -> str:

@@ -132,8 +132,8 @@ def status(*, target: _Target, result: options.Result) -> None:
 
     database, collection = options.connect_to(target.collection)
     with database, database.transaction() as connection:
-        found = read_status(connection, collection, target.profile)
-    result.show(list(map(shown.outline, found)), lambda: shown.print_status(found, collection))
+        statuses = read_status(connection, collection, target.profile)
+    result.show(list(map(shown.outline, statuses)), lambda: shown.print_status(statuses, collection))
 
 
 @reindex.command(epilog="Example: nearsim reindex diff --collection news --max-lost 0.1% --output diff.html")
@@ -165,17 +165,17 @@ def diff(
     _refuse_output(output, is_machine=outcome.format.is_machine)
     database, collection = options.connect_to(target.collection)
     with outcome.progress() as progress, database:
-        found = Reindex(database, collection, target.profile, progress).diff(
+        difference = Reindex(database, collection, target.profile, progress).diff(
             generation, samples=samples, limits=allowed
         )
     if output is not None:
         from nearsim_db.analysis.report import render_difference
 
-        page = render_difference(found)
+        page = render_difference(difference)
         with open_output(output) as stream:
             stream.write(page)
-    outcome.show(found, lambda: diff_output.print_difference(found, output))
-    if found.exceeded:
+    outcome.show(difference, lambda: diff_output.print_difference(difference, output))
+    if difference.exceeded:
         raise typer.Exit(_EXCEEDED)
 
 

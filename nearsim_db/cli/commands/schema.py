@@ -68,12 +68,12 @@ def _upgrade(patience: float, citus: CitusUse, outcome: options.ShortOutcome) ->
         missing = access.missing_roles(database)
         with database.transaction() as connection:
             restored, differing = objects.restore(connection)
-    found = {"schema_revision": revision, "distributed": is_distributed, "missing_roles": missing}
-    found |= {
+    state = {"schema_revision": revision, "distributed": is_distributed, "missing_roles": missing}
+    state |= {
         "restored": [f"{each.kind} {each.name}" for each in restored],
         "differing": list(map(str, differing)),
     }
-    outcome.show(found, f"the schema nearsim is at revision {revision}")
+    outcome.show(state, f"the schema nearsim is at revision {revision}")
     if outcome.is_silent:
         return
     if is_distributed:

@@ -114,8 +114,8 @@ def _print_labels(given: "PairFile", stream: TextIO) -> None:
         stream,
     )
     lines = [
-        [">" if one == scores.best else "", one.threshold, one.precision, one.recall, one.f1]
-        for one in thin_out(scores.points, scores.best)
+        [">" if point == scores.best else "", point.threshold, point.precision, point.recall, point.f1]
+        for point in thin_out(scores.points, scores.best)
     ]
     if scores.at is not None:
         lines.append(["=", scores.at.threshold, scores.at.precision, scores.at.recall, scores.at.f1])

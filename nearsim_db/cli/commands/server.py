@@ -36,10 +36,10 @@ def status(result: options.Result) -> None:
     from nearsim_db.store.settings import from_environment
 
     settings = from_environment()
-    found = _own_server(settings.database_url) if settings.database_url else _embedded_server(settings)
-    plain = found | ({"pid": str(found["pid"])} if found.get("pid") else {})
-    plain |= {"nodes": "\n".join(map(_describe_node, found["nodes"]))} if "nodes" in found else {}
-    result.show(found, lambda: tables.print_named(plain))
+    server = _own_server(settings.database_url) if settings.database_url else _embedded_server(settings)
+    plain = server | ({"pid": str(server["pid"])} if server.get("pid") else {})
+    plain |= {"nodes": "\n".join(map(_describe_node, server["nodes"]))} if "nodes" in server else {}
+    result.show(server, lambda: tables.print_named(plain))
 
 
 @server.command(epilog="Example: nearsim server stop")
@@ -85,22 +85,22 @@ def _own_server(url: str) -> dict[str, Any]:
     from nearsim_db.store.database import Database
 
     state = Database.inspect(url)
-    found = {"server": "own", "running": True, "version": state.version, "schema_revision": state.revision}
-    return found | {"nodes": [asdict(one) for one in state.nodes]} if state.nodes else found
+    server = {"server": "own", "running": True, "version": state.version, "schema_revision": state.revision}
+    return server | {"nodes": [asdict(node) for node in state.nodes]} if state.nodes else server
 
 
 def _embedded_server(settings: "Settings") -> dict[str, Any]:
     from nearsim_db.store import embedded
     from nearsim_db.store.database import Database
 
-    found = embedded.status(settings.home)
-    revision = Database.inspect(found.dsn).revision if found.running else None
+    server = embedded.status(settings.home)
+    revision = Database.inspect(server.dsn).revision if server.running else None
     return {
         "server": "embedded",
-        **terminal.values_of(found, "running", "version"),
+        **terminal.values_of(server, "running", "version"),
         "schema_revision": revision,
-        **terminal.values_of(found, "kept", "pid"),
-        "data_directory": str(found.data_directory),
-        "log": str(found.log),
-        "url": found.dsn,
+        **terminal.values_of(server, "kept", "pid"),
+        "data_directory": str(server.data_directory),
+        "log": str(server.log),
+        "url": server.dsn,
     }

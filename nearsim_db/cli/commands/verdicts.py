@@ -131,14 +131,14 @@ def import_verdicts(
     from nearsim_db.analysis.tuning.labels import read_labels
 
     labels = read_labels(file)
-    last = {frozenset(one[:2]): one for one in labels.pairs}
+    last = {frozenset(pair[:2]): pair for pair in labels.pairs}
     with outcome.index(collection) as index:
         reason = why or f"imported from {file.name}"
-        found = index.import_labels(list(last.values()), reason, by, dry_run=dry_run)
+        imported = index.import_labels(list(last.values()), reason, by, dry_run=dry_run)
     counts = {
-        **{"pinned": found.pinned, "vetoed": found.vetoed, "unchanged": found.unchanged},
+        **{"pinned": imported.pinned, "vetoed": imported.vetoed, "unchanged": imported.unchanged},
         **{
-            "unknown": found.unknown,
+            "unknown": imported.unknown,
             "invalid": labels.bad,
             "dry_run": dry_run,
             "collection": index.collection,
@@ -148,8 +148,8 @@ def import_verdicts(
     outcome.show(
         counts,
         lambda: terminal.print_line(
-            f"{would}pinned {found.pinned:,}, vetoed {found.vetoed:,}; unchanged {found.unchanged:,}, of unknown "
-            f"documents {found.unknown:,}, invalid lines {labels.bad:,}; collection {index.collection}"
+            f"{would}pinned {imported.pinned:,}, vetoed {imported.vetoed:,}; unchanged {imported.unchanged:,}, "
+            f"of unknown documents {imported.unknown:,}, invalid lines {labels.bad:,}; collection {index.collection}"
         ),
     )
     terminal.print_warnings(labels.reasons)

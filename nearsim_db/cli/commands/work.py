@@ -48,12 +48,12 @@ class _Chosen:
         wanted = self.wanted()
         with options.connect() as database, database.transaction() as connection:
             collection_id = _collection_id(database, self.collection)
-            found: list[str] = getattr(backlog, how)(connection, collection_id, wanted)
-            return found
+            changed: list[str] = getattr(backlog, how)(connection, collection_id, wanted)
+            return changed
 
-    def refuse_unknown(self, found: list[str]) -> None:
-        """Raise NotFoundError for ids that are not among those found."""
-        unknown = sorted(set(self.wanted() or ()) - set(found))
+    def refuse_unknown(self, changed: list[str]) -> None:
+        """Raise NotFoundError for ids that are not among those changed."""
+        unknown = sorted(set(self.wanted() or ()) - set(changed))
         if unknown:
             ids = ", ".join(map(repr, unknown))
             raise NotFoundError(f"neither failed nor set aside: {ids}; see: nearsim work list --failed")
@@ -96,10 +96,10 @@ def retry(chosen: _Chosen, outcome: options.ShortOutcome) -> None:
 
     The exit code is 1 if some of the ids neither failed nor were set aside; the rest are retried.
     """
-    found = chosen.change("retry")
-    done = f"to be retried: {len(found):,}" if found else "nothing to retry"
-    outcome.show({"retried": sorted(found)}, done)
-    chosen.refuse_unknown(found)
+    retried = chosen.change("retry")
+    done = f"to be retried: {len(retried):,}" if retried else "nothing to retry"
+    outcome.show({"retried": sorted(retried)}, done)
+    chosen.refuse_unknown(retried)
 
 
 @work.command(epilog="Example: nearsim work discard story-17 --yes")
@@ -117,11 +117,11 @@ def discard(*, chosen: _Chosen, yes: options.Yes = False, outcome: options.Short
         f"Remove {shown} from the queue? Their index entries stay unchanged until the documents change again.",
         yes=yes,
     )
-    found = chosen.change("discard")
+    discarded = chosen.change("discard")
     stays = "their index entries stay unchanged until the documents change again"
-    done = f"discarded: {len(found):,}; {stays}" if found else "nothing to discard"
-    outcome.show({"discarded": sorted(found)}, done)
-    chosen.refuse_unknown(found)
+    done = f"discarded: {len(discarded):,}; {stays}" if discarded else "nothing to discard"
+    outcome.show({"discarded": sorted(discarded)}, done)
+    chosen.refuse_unknown(discarded)
 
 
 def _items(

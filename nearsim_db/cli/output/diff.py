@@ -12,7 +12,7 @@ from nearsim_db.store.generations.diffs import ChangedCluster, PairInGeneration
 _SHOWN = 5
 
 
-def print_difference(found: Difference, page: Path | None) -> None:
+def print_difference(difference: Difference, page: Path | None) -> None:
     """Print the recipe changes, counts and shares, a few samples, the limits, and the next steps.
 
     Nothing if the page is on standard output.
@@ -20,45 +20,45 @@ def print_difference(found: Difference, page: Path | None) -> None:
     if page == STANDARD_OUTPUT:
         return
     terminal.print_line(
-        f"generation {found.new.generation} ({found.new.state}) of profile {found.profile}, compared with the live "
-        f"generation {found.live.generation}"
+        f"generation {difference.new.generation} ({difference.new.state}) of profile {difference.profile}, "
+        f"compared with the live generation {difference.live.generation}"
     )
-    _print_recipe(found)
-    _print_counts(found)
-    _print_samples(found)
-    if found.limits:
+    _print_recipe(difference)
+    _print_counts(difference)
+    _print_samples(difference)
+    if difference.limits:
         terminal.print_line()
         rows = []
-        for one in found.limits:
-            counted = f"{one.found:,} ({_percent(one.found_share)})"
-            rows.append([one.limit, one.allowed, counted, "exceeded" if one.exceeded else "kept"])
+        for limit in difference.limits:
+            counted = f"{limit.found:,} ({_percent(limit.found_share)})"
+            rows.append([limit.limit, limit.allowed, counted, "exceeded" if limit.exceeded else "kept"])
         tables.print_table(["limit", "allowed", "found", "result"], rows)
     terminal.print_line()
     if page is not None:
         terminal.print_line(f"wrote the page with texts side by side to {page}")
-    for line in _next(found):
+    for line in _next(difference):
         terminal.print_line(line)
 
 
-def _columns(found: Difference) -> list[str]:
+def _columns(difference: Difference) -> list[str]:
     """Name the columns; the compared generation may be older than the live one."""
-    return ["live", f"generation {found.new.generation}"]
+    return ["live", f"generation {difference.new.generation}"]
 
 
-def _print_recipe(found: Difference) -> None:
+def _print_recipe(difference: Difference) -> None:
     terminal.print_line()
-    if found.recipe:
+    if difference.recipe:
         tables.print_table(
-            ["recipe", *_columns(found)],
-            [[key, *map(terminal.visible, both)] for key, both in found.recipe.items()],
+            ["recipe", *_columns(difference)],
+            [[key, *map(terminal.visible, both)] for key, both in difference.recipe.items()],
         )
     else:
-        same = found.live.fingerprint == found.new.fingerprint
+        same = difference.live.fingerprint == difference.new.fingerprint
         terminal.print_line("same recipe" + ("" if same else ", built by another version of its schemes"))
 
 
-def _print_counts(found: Difference) -> None:
-    pairs, clusters, documents = found.pairs, found.clusters, found.documents
+def _print_counts(difference: Difference) -> None:
+    pairs, clusters, documents = difference.pairs, difference.clusters, difference.documents
     rows: list[list[object]] = [
         ["documents", documents.live.documents, documents.new.documents],
         ["without features", documents.live.without_features, documents.new.without_features],
@@ -66,7 +66,7 @@ def _print_counts(found: Difference) -> None:
         ["clusters", clusters.live, clusters.new],
     ]
     terminal.print_line()
-    tables.print_table(["", *_columns(found)], rows)
+    tables.print_table(["", *_columns(difference)], rows)
     changes: list[list[object]] = [
         ["pairs lost", pairs.lost, _percent(pairs.lost_share)],
         ["pairs gained", pairs.gained, _percent(pairs.gained_share)],
@@ -87,22 +87,23 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.4g} %"
 
 
-def _print_samples(found: Difference) -> None:
-    samples = found.samples
+def _print_samples(difference: Difference) -> None:
+    samples = difference.samples
     named = (("lost", samples.lost), ("gained", samples.gained), ("re-scored", samples.rescored))
     pairs = [
-        [kind, one.left.id, one.right.id, _evidence(one.live), _evidence(one.new), one.why]
+        [kind, pair.left.id, pair.right.id, _evidence(pair.live), _evidence(pair.new), pair.why]
         for kind, sampled in named
-        for one in sampled[:_SHOWN]
+        for pair in sampled[:_SHOWN]
     ]
     if pairs:
-        columns = ["pair", "left", "right", *_columns(found), "why"]
+        columns = ["pair", "left", "right", *_columns(difference), "why"]
         terminal.print_line()
         tables.print_table(columns, pairs, shorten=["left", "right"], wrap=["why"])
+
     clusters = [
-        _cluster_row(kind, one)
+        _cluster_row(kind, cluster)
         for kind, sampled in (("merged", samples.merged), ("split", samples.split))
-        for one in sampled[:_SHOWN]
+        for cluster in sampled[:_SHOWN]
     ]
     if clusters:
         terminal.print_line()
@@ -119,20 +120,20 @@ def _evidence(evidence: PairInGeneration) -> str:
     return value if evidence.pair else f"({value})"
 
 
-def _cluster_row(kind: str, one: ChangedCluster) -> list[Any]:
-    sizes = " + ".join(f"{part.shared:,} of {part.documents:,}" for part in one.parts)
-    more = " ..." if len(one.parts) < one.all_parts else ""
-    name = one.survivor.external_id or f"#{one.survivor.doc_id}"
-    return [kind, name, one.documents, one.all_parts, f"{sizes}{more}"]
+def _cluster_row(kind: str, cluster: ChangedCluster) -> list[Any]:
+    sizes = " + ".join(f"{part.shared:,} of {part.documents:,}" for part in cluster.parts)
+    more = " ..." if len(cluster.parts) < cluster.all_parts else ""
+    name = cluster.survivor.external_id or f"#{cluster.survivor.doc_id}"
+    return [kind, name, cluster.documents, cluster.all_parts, f"{sizes}{more}"]
 
 
-def _next(found: Difference) -> list[str]:
+def _next(difference: Difference) -> list[str]:
     """Return pending work that may explain a difference, and the next commands."""
 
     def advised(command: str, *more: str) -> str:
-        return suggested_command(f"reindex {command}", found.collection, found.profile, *more)
+        return suggested_command(f"reindex {command}", difference.collection, difference.profile, *more)
 
-    waiting, lines = found.waiting, []
+    waiting, lines = difference.waiting, []
     if waiting.anything:
         lines.append(
             "pending work may explain part of it: "
@@ -140,11 +141,11 @@ def _next(found: Difference) -> list[str]:
             f"{waiting.new:,} for the new one, {waiting.live_set_aside + waiting.new_set_aside:,} set aside, "
             f"{count_of(waiting.changes, 'change')} not dispatched yet"
         )
-    if found.exceeded:
+    if difference.exceeded:
         lines.append(f"a limit is exceeded; to abandon the new generation: {advised('abandon')}")
-    elif found.new.state == "retired":
-        lines.append(f"to promote it: {advised('promote', '--generation', str(found.new.generation))}")
-    elif found.new.state == "ready":
+    elif difference.new.state == "retired":
+        lines.append(f"to promote it: {advised('promote', '--generation', str(difference.new.generation))}")
+    elif difference.new.state == "ready":
         lines.append(f"to promote it: {advised('promote')}; to abandon it: {advised('abandon')}")
     else:
         lines.append(f"it cannot be promoted before it is ready: {advised('status')}")

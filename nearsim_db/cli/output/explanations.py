@@ -17,9 +17,9 @@ from nearsim_db.store.settings import wants_colours
 _DIGITS = 4
 
 
-def as_json(found: Explanation, diff: InlineDiff | None = None) -> dict[str, object]:
+def as_json(explanation: Explanation, diff: InlineDiff | None = None) -> dict[str, object]:
     """Return an explanation as one JSON object, without the texts, and with their difference if there is one."""
-    left, right = found.left, found.right
+    left, right = explanation.left, explanation.right
     sides = {
         "left": left.id,
         "right": right.id,
@@ -28,89 +28,105 @@ def as_json(found: Explanation, diff: InlineDiff | None = None) -> dict[str, obj
         "numbers_only_left": left.only_here,
         "numbers_only_right": right.only_here,
     }
-    figures = {name: value for name, value in asdict(found).items() if name not in ("left", "right")}
-    figures["signature_similarity"] = found.signature_similarity
+    figures = {name: value for name, value in asdict(explanation).items() if name not in ("left", "right")}
+    figures["signature_similarity"] = explanation.signature_similarity
     return sides | figures | ({} if diff is None else {"diff": asdict(diff)})
 
 
-def print_evidence(found: Explanation) -> None:
+def print_evidence(explanation: Explanation) -> None:
     """Print the evidence, one figure per line, after the reasons."""
-    _print_reasons(found)
-    verdict = f"{found.verdict} by {found.verdict_by}: {found.verdict_why}" if found.verdict else None
+    _print_reasons(explanation)
+    verdict = (
+        f"{explanation.verdict} by {explanation.verdict_by}: {explanation.verdict_why}"
+        if explanation.verdict
+        else None
+    )
     tables.print_facts(
         {
-            "collection": found.collection,
-            "left": terminal.id_and_title(found.left.id, found.left.title),
-            "right": terminal.id_and_title(found.right.id, found.right.title),
-            **_figures(found),
-            "numbers": _numbers(found),
-            "same cluster": found.same_cluster,
+            "collection": explanation.collection,
+            "left": terminal.id_and_title(explanation.left.id, explanation.left.title),
+            "right": terminal.id_and_title(explanation.right.id, explanation.right.title),
+            **_figures(explanation),
+            "numbers": _numbers(explanation),
+            "same cluster": explanation.same_cluster,
             "verdict": verdict,
-            "estimated at" if found.verified is False else "verified at": found.verified_at,
+            "estimated at" if explanation.verified is False else "verified at": explanation.verified_at,
         }
     )
 
 
-def print_absence(found: Explanation) -> None:
+def print_absence(explanation: Explanation) -> None:
     """Print why two documents are not a pair, and the recipe under which they would be one."""
-    _print_reasons(found)
+    _print_reasons(explanation)
     tables.print_facts(
         {
-            "collection": found.collection,
-            "left": terminal.id_and_title(found.left.id, found.left.title),
-            "right": terminal.id_and_title(found.right.id, found.right.title),
-            **_figures(found),
+            "collection": explanation.collection,
+            "left": terminal.id_and_title(explanation.left.id, explanation.left.title),
+            "right": terminal.id_and_title(explanation.right.id, explanation.right.title),
+            **_figures(explanation),
         }
     )
-    for line in _remedy(found):
+    for line in _remedy(explanation):
         terminal.print_line(line)
 
 
-def print_passages(left: str, right: str, found: Sequence[Passage]) -> None:
+def print_passages(left: str, right: str, passages: Sequence[Passage]) -> None:
     """Print the passages of two documents, each with its places and with the words of one text marked."""
-    if not found:
+    if not passages:
         terminal.print_line("no passage is in both")
-    for number, one in enumerate(found):
+    for number, passage in enumerate(passages):
         if number:
             terminal.print_line()
-        words = count_of(one.equal, "equal word")
+        words = count_of(passage.equal, "equal word")
         seen = (
-            "" if one.documents is None else f"; in {count_of(one.documents, 'distinct text')} of the index"
+            ""
+            if passage.documents is None
+            else f"; in {count_of(passage.documents, 'distinct text')} of the index"
         )
         terminal.print_line(
-            f"passage {number + 1}: {words}, {100 * one.share:.0f} % of the longer side{seen}"
+            f"passage {number + 1}: {words}, {100 * passage.share:.0f} % of the longer side{seen}"
         )
-        tables.print_facts({left: _place(one.left), right: _place(one.right)})
+        tables.print_facts({left: _place(passage.left), right: _place(passage.right)})
         terminal.print_line()
-        _print_hunks(compare_inline(one.left.text, one.right.text))
+        _print_hunks(compare_inline(passage.left.text, passage.right.text))
 
 
-def print_spread(found: Sequence[SpreadPassage]) -> None:
+def print_spread(passages: Sequence[SpreadPassage]) -> None:
     """Print the passages of a document, each with the documents that have it, the earliest first."""
-    if not found:
+    if not passages:
         terminal.print_line("no other document has a passage of it")
-    for number, passage in enumerate(found):
+    for number, passage in enumerate(passages):
         if number:
             terminal.print_line()
         first = "" if passage.first_seen is None else f", first seen in {passage.first_seen}"
-        documents = count_of(len({one.id for one in passage.occurrences}), "document")
+        documents = count_of(len({occurrence.id for occurrence in passage.occurrences}), "document")
         terminal.print_line(f"passage {number + 1}: {_place(passage.place)}; in {documents}{first}")
         tables.print_table(
             ["published_at", "id", "source", "words", "share", "title"],
             [
-                [one.published_at, one.id, one.source, one.equal, one.share, one.title]
-                for one in passage.occurrences
+                [
+                    occurrence.published_at,
+                    occurrence.id,
+                    occurrence.source,
+                    occurrence.equal,
+                    occurrence.share,
+                    occurrence.title,
+                ]
+                for occurrence in passage.occurrences
             ],
             shorten=["title"],
         )
 
 
-def print_common(found: Sequence[CommonFingerprints]) -> None:
+def print_common(fingerprints: Sequence[CommonFingerprints]) -> None:
     """Print what an index leaves out."""
-    if not found:
+    if not fingerprints:
         terminal.print_line("no fingerprint is left out")
         return
-    rows = [[one.documents, one.share, one.shingles, one.example] for one in found]
+    rows = [
+        [fingerprint.documents, fingerprint.share, fingerprint.shingles, fingerprint.example]
+        for fingerprint in fingerprints
+    ]
     tables.print_table(["documents", "share", "shingles", "example"], rows, shorten=["example"])
 
 
@@ -119,19 +135,23 @@ def _place(span: Span) -> str:
     return f"characters {span.start + 1:,} to {span.end:,}, {words}"
 
 
-def print_diff(found: Explanation, diff: InlineDiff) -> None:
+def print_diff(explanation: Explanation, diff: InlineDiff) -> None:
     """Print the words of both texts, with those of one marked; under containment of their passages."""
-    if found.passages:
-        print_passages(found.left.id, found.right.id, found.passages)
+    if explanation.passages:
+        print_passages(explanation.left.id, explanation.right.id, explanation.passages)
         terminal.print_line()
     elif diff.is_same:
-        same = "the same except for white space" if found.left.text != found.right.text else "the same"
+        same = (
+            "the same except for white space"
+            if explanation.left.text != explanation.right.text
+            else "the same"
+        )
         terminal.print_line(f"the compared texts are {same}")
         return
     else:
         _print_hunks(diff)
         terminal.print_line()
-    print_runs([_legend(found)])
+    print_runs([_legend(explanation)])
 
 
 def _print_hunks(diff: InlineDiff) -> None:
@@ -144,11 +164,11 @@ def _print_hunks(diff: InlineDiff) -> None:
     print_runs(lines)
 
 
-def _legend(found: Explanation) -> Sequence[InlineRun]:
+def _legend(explanation: Explanation) -> Sequence[InlineRun]:
     return [
-        InlineRun("left", f"only in {found.left.id}"),
+        InlineRun("left", f"only in {explanation.left.id}"),
         InlineRun("both", " "),
-        InlineRun("right", f"only in {found.right.id}"),
+        InlineRun("right", f"only in {explanation.right.id}"),
         InlineRun("both", " "),
         InlineRun("right", "number", is_number=True),
         InlineRun("both", " missing in the other"),
@@ -159,93 +179,94 @@ def _note(text: str) -> Sequence[InlineRun]:
     return [InlineRun("both", f"... {text} ...")]
 
 
-def _print_reasons(found: Explanation) -> None:
-    for reason in found.reasons:
+def _print_reasons(explanation: Explanation) -> None:
+    for reason in explanation.reasons:
         style = "green" if reason.kind in ("pair", "twins", "pinned") else "yellow"
         terminal.print_painted(terminal.paint(terminal.visible(reason.text), style, sys.stdout), sys.stdout)
     terminal.print_line()
 
 
-def _figures(found: Explanation) -> dict[str, object]:
-    required = "" if found.required == "1" else f", of which {found.required} required"
-    is_containment = found.metric == "containment"
-    of = "fingerprints" if is_containment else f"of {found.bands}"
-    shared = None if found.shared_bands is None else f"{found.shared_bands} {of}{required}"
-    chance = None if found.probability is None else f"{found.probability:.{_DIGITS}f}"
+def _figures(explanation: Explanation) -> dict[str, object]:
+    required = "" if explanation.required == "1" else f", of which {explanation.required} required"
+    is_containment = explanation.metric == "containment"
+    of = "fingerprints" if is_containment else f"of {explanation.bands}"
+    shared = None if explanation.shared_bands is None else f"{explanation.shared_bands} {of}{required}"
+    chance = None if explanation.probability is None else f"{explanation.probability:.{_DIGITS}f}"
     such = "with such a run in common" if is_containment else "of this similarity"
     return {
-        "profile": f"{found.profile}, generation {found.generation}",
-        **_similarity(found),
-        "threshold": f"{found.threshold:g}",
-        "estimate": None if found.estimate is None else f"{found.estimate:.{_DIGITS}f}",
-        "signature similarity": found.signature_similarity and f"{found.signature_similarity:.{_DIGITS}f}",
+        "profile": f"{explanation.profile}, generation {explanation.generation}",
+        **_similarity(explanation),
+        "threshold": f"{explanation.threshold:g}",
+        "estimate": None if explanation.estimate is None else f"{explanation.estimate:.{_DIGITS}f}",
+        "signature similarity": explanation.signature_similarity
+        and f"{explanation.signature_similarity:.{_DIGITS}f}",
         "shared_bands": shared,
-        "buckets": _buckets(found),
+        "buckets": _buckets(explanation),
         "probability": chance and f"{chance} that a pair {such} becomes a candidate",
     }
 
 
-def _similarity(found: Explanation) -> dict[str, object]:
-    facts: dict[str, object] = {"metric": found.metric}
-    if found.similarity is None:
-        facts["similarity"] = found.stored_similarity
-    elif found.union is None:
-        facts["similarity"] = found.similarity
-    elif found.metric == "containment" and found.intersection:
-        smaller = round(found.intersection / found.similarity)
-        counted = f"{found.intersection:,} of {smaller:,} features of the smaller are in both"
-        facts["similarity"] = f"{found.similarity:.{_DIGITS}f}: {counted}"
+def _similarity(explanation: Explanation) -> dict[str, object]:
+    facts: dict[str, object] = {"metric": explanation.metric}
+    if explanation.similarity is None:
+        facts["similarity"] = explanation.stored_similarity
+    elif explanation.union is None:
+        facts["similarity"] = explanation.similarity
+    elif explanation.metric == "containment" and explanation.intersection:
+        smaller = round(explanation.intersection / explanation.similarity)
+        counted = f"{explanation.intersection:,} of {smaller:,} features of the smaller are in both"
+        facts["similarity"] = f"{explanation.similarity:.{_DIGITS}f}: {counted}"
     else:
-        counted = f"{found.intersection:,} of {found.union:,} features are in both"
-        facts["similarity"] = f"{found.similarity:.{_DIGITS}f}: {counted}"
-    if found.distance is not None:
-        facts["distance"] = found.distance
-    if None not in (found.similarity, found.stored_similarity) and (
-        found.verified is False or found.similarity != found.stored_similarity
+        counted = f"{explanation.intersection:,} of {explanation.union:,} features are in both"
+        facts["similarity"] = f"{explanation.similarity:.{_DIGITS}f}: {counted}"
+    if explanation.distance is not None:
+        facts["distance"] = explanation.distance
+    if None not in (explanation.similarity, explanation.stored_similarity) and (
+        explanation.verified is False or explanation.similarity != explanation.stored_similarity
     ):
-        origin = "of earlier texts" if found.verified else "an estimate"
-        facts["stored similarity"] = f"{found.stored_similarity:.{_DIGITS}f}, {origin}"
+        origin = "of earlier texts" if explanation.verified else "an estimate"
+        facts["stored similarity"] = f"{explanation.stored_similarity:.{_DIGITS}f}, {origin}"
     return facts
 
 
-def _buckets(found: Explanation) -> str | None:
-    if not found.buckets:
+def _buckets(explanation: Explanation) -> str | None:
+    if not explanation.buckets:
         return None
-    limit = found.bucket_limit
-    large = [one for one in found.buckets if limit and one.members > limit]
-    bands = ", ".join(str(one.band) for one in found.buckets)
-    most = max(one.members for one in found.buckets)
-    which = f"{len(found.buckets)}" if found.metric == "containment" else f"of bands {bands}"
+    limit = explanation.bucket_limit
+    large = [bucket for bucket in explanation.buckets if limit and bucket.members > limit]
+    bands = ", ".join(str(bucket.band) for bucket in explanation.buckets)
+    most = max(bucket.members for bucket in explanation.buckets)
+    which = f"{len(explanation.buckets)}" if explanation.metric == "containment" else f"of bands {bands}"
     text = f"{which}; the largest has {most:,} members"
     return f"{text}, {len(large):,} over the limit of {limit:,}" if large else text
 
 
-def _numbers(found: Explanation) -> str | None:
-    if found.numbers_differ is None:
+def _numbers(explanation: Explanation) -> str | None:
+    if explanation.numbers_differ is None:
         return None
-    if not found.numbers_differ:
+    if not explanation.numbers_differ:
         return "the same in both"
-    sides = (("left", found.left.only_here), ("right", found.right.only_here))
+    sides = (("left", explanation.left.only_here), ("right", explanation.right.only_here))
     only = [f"only {side}: {', '.join(numbers)}" for side, numbers in sides if numbers]
     return "; ".join(["differ", *only])
 
 
-def _remedy(found: Explanation) -> list[str]:
-    remedy = found.remedy
-    if found.is_pair or found.similarity is None:
+def _remedy(explanation: Explanation) -> list[str]:
+    remedy = explanation.remedy
+    if explanation.is_pair or explanation.similarity is None:
         return []
     if remedy is None:
         return ["", "no threshold is low enough to make them a pair"]
     changed = " and ".join(remedy.settings)
     bands = f"{remedy.bands} bands of {remedy.rows} rows, of which they share {remedy.shared_bands}"
-    if found.metric == "containment":
+    if explanation.metric == "containment":
         bands = f"they share {count_of(remedy.shared_bands, 'fingerprint')}"
     if not remedy.sufficient:
         return ["", f"even with {changed} they would not be candidates: {bands}"]
     if not remedy.settings:
         return []
-    settings = [word for one in remedy.settings for word in ("--set", one)]
-    command = suggested_command("reindex start", found.collection, found.profile, *settings)
+    settings = [word for setting in remedy.settings for word in ("--set", setting)]
+    command = suggested_command("reindex start", explanation.collection, explanation.profile, *settings)
     chance = f"such pairs become candidates with probability {remedy.probability:.{_DIGITS}f}"
     return ["", f"with {changed} they would be a pair: {bands}; {chance}", f"to compare: {command}"]
 

@@ -135,7 +135,7 @@ PAIRS: Layout[Pair] = Layout(
     "pairs",
     _PAIR_COLUMNS,
     attrgetter(*_PAIR_COLUMNS),
-    order=lambda one: (-one.similarity, _natural(one.left), _natural(one.right)),
+    order=lambda pair: (-pair.similarity, _natural(pair.left), _natural(pair.right)),
     shorten=("left_title", "right_title"),
     wrap=("shared_bands",),
     optional=("intersection", "union", "estimate", "shared_bands"),
@@ -144,11 +144,11 @@ CLUSTERS: Layout[Cluster] = Layout(
     "clusters",
     ("cluster", "survivor", "member"),
     _cluster_row,
-    rows=lambda one: [(one.cluster, one.survivor, member) for member in one.members],
+    rows=lambda cluster: [(cluster.cluster, cluster.survivor, member) for member in cluster.members],
     as_json=_itself,
     shown=("survivor", "title", "documents", "members"),
     shorten=("title",),
-    order=lambda one: (-len(one.members), _natural(one.survivor)),
+    order=lambda cluster: (-len(cluster.members), _natural(cluster.survivor)),
     wrap=("members",),
 )
 _MEMBER_COLUMNS = ("cluster", "id", "title", *_MEMBER_FIGURES)
@@ -167,7 +167,7 @@ MATCHES: Layout[Match] = Layout(
     "similar documents",
     _MATCH_COLUMNS,
     attrgetter("external_id", *_MATCH_COLUMNS[1:]),
-    order=lambda one: (-one.similarity, _natural(one.external_id)),
+    order=lambda match: (-match.similarity, _natural(match.external_id)),
     shorten=("title",),
     wrap=("shared_bands",),
 )
@@ -179,7 +179,7 @@ _SCORE_COLUMNS = (
 SCORES: Layout["ScoredRow"] = Layout(
     "pairs",
     ("row", "left", "right", "label", *_SCORE_COLUMNS),
-    lambda one: (one.row, one.left, one.right, one.label, *attrgetter(*_SCORE_COLUMNS)(one.score)),
+    lambda pair: (pair.row, pair.left, pair.right, pair.label, *attrgetter(*_SCORE_COLUMNS)(pair.score)),
     shorten=("left", "right"),
     key="pairs",
     optional=("candidate", "label", "union", "intersection"),
@@ -192,13 +192,13 @@ CHECKS: Layout[Check] = Layout(
     _CHECK_COLUMNS,
     _check_row,
     as_json=_check_object,
-    order=lambda one: (
-        -max((match.similarity for match in one[1]), default=0.0),
-        _natural(one[0].external_id),
+    order=lambda check: (
+        -max((match.similarity for match in check[1]), default=0.0),
+        _natural(check[0].external_id),
     ),
     limits_rows=False,
 )
-LIMITED_CHECKS = replace(CHECKS, as_json=lambda one: _check_object(one) | {"has_more": one[1].has_more})
+LIMITED_CHECKS = replace(CHECKS, as_json=lambda check: _check_object(check) | {"has_more": check[1].has_more})
 
 
 def with_passages(layout: Layout[Check], find: Callable[[Document, str], Sequence[Any]]) -> Layout[Check]:
@@ -212,15 +212,15 @@ def with_passages(layout: Layout[Check], find: Callable[[Document, str], Sequenc
 
     def as_object(check: Check) -> dict[str, object]:
         document, matches = check
-        found = [
-            MATCHES.json_object(one)
-            | {"passages": [asdict(each) for each in find(document, one.external_id)]}
-            for one in matches
+        listed = [
+            MATCHES.json_object(match)
+            | {"passages": [asdict(passage) for passage in find(document, match.external_id)]}
+            for match in matches
         ]
         more = {"has_more": matches.has_more} if layout is LIMITED_CHECKS else {}
         return (
             dict(zip(columns, row(check), strict=True))
-            | {"duplicate": bool(matches), "matches": found}
+            | {"duplicate": bool(matches), "matches": listed}
             | more
         )
 

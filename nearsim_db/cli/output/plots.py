@@ -55,30 +55,36 @@ def print_curves(
     """Print curves in one plot, and their figures below."""
     from nearsim_db.analysis.curves import AXES
 
-    low, high = min(one.low for one in drawn), max(one.high for one in drawn)
-    draw([one.probability for one in drawn], low, high, threshold, sys.stdout)
+    low, high = min(curve.low for curve in drawn), max(curve.high for curve in drawn)
+    draw([curve.probability for curve in drawn], low, high, threshold, sys.stdout)
     terminal.print_line()
     if drawn[0].metric != "jaccard":
         terminal.print_line(f"The axis is the {AXES[drawn[0].metric]}.")
-    for number, one in enumerate(drawn):
-        functions = "" if one.windows else f", {one.amplification.functions:,} functions"
-        terminal.print_line(f"{mark(number)} {one.label}{functions}")
+    for number, curve in enumerate(drawn):
+        functions = "" if curve.windows else f", {curve.amplification.functions:,} functions"
+        terminal.print_line(f"{mark(number)} {curve.label}{functions}")
     terminal.print_line()
-    points = [(one.steepest_point, one.approximate_steepest_point, one.fixed_point) for one in measures]
+
+    points = [
+        (measured.steepest_point, measured.approximate_steepest_point, measured.fixed_point)
+        for measured in measures
+    ]
     _print_marked(("steepest at", "(1/b)^(1/r)", "fixed point"), points)
     if threshold is not None:
         terminal.print_line()
         terminal.print_line(f"At the threshold {threshold:g}, with the error areas in units of the axis:")
         areas = [
-            (one.probability_at_threshold, one.false_negative_area, one.false_positive_area)
-            for one in measures
+            (measured.probability_at_threshold, measured.false_negative_area, measured.false_positive_area)
+            for measured in measures
         ]
         _print_marked(("probability", "false negatives", "false positives"), areas)
     if sensitivities is not None:
         near, far = sensitivities[0].near_distance, sensitivities[0].far_distance
         terminal.print_line()
         terminal.print_line(f"At distances of at most d1 = {near:g} and of at least d2 = {far:g}:")
-        bounds = [(_below_one(one.near_probability), f"{one.far_probability:.7g}") for one in sensitivities]
+        bounds = [
+            (_below_one(bound.near_probability), f"{bound.far_probability:.7g}") for bound in sensitivities
+        ]
         _print_marked(("p1: at least", "p2: at most"), bounds)
 
 
@@ -104,20 +110,20 @@ def figures(
     return {
         "metric": drawn[0].metric,
         "threshold": threshold,
-        "curves": [_described(*one) for one in zip(drawn, measures, bounds, strict=True)],
+        "curves": list(map(_described, drawn, measures, bounds)),
     }
 
 
-def _described(one: "Curve", measured: "Measures", sensitivity: "Sensitivity | None") -> dict[str, object]:
-    construction = one.amplification
-    steps = (one.low + (one.high - one.low) * step / _POINTS for step in range(_POINTS + 1))
+def _described(curve: "Curve", measured: "Measures", sensitivity: "Sensitivity | None") -> dict[str, object]:
+    construction = curve.amplification
+    steps = (curve.low + (curve.high - curve.low) * step / _POINTS for step in range(_POINTS + 1))
     return {
-        "name": one.name,
+        "name": curve.name,
         "amplification": str(construction),
         **values_of(construction, "functions", "bands", "rows"),
         **asdict(measured),
         "sensitivity": sensitivity,
-        "points": [[round(at, 10), one.probability(at)] for at in steps],
+        "points": [[round(at, 10), curve.probability(at)] for at in steps],
     }
 
 

@@ -23,52 +23,52 @@ _WRAPPED = ["progress", "differs in"]
 _OPTIONAL = ("since", "profile", "size")  # omitted on a narrow terminal, in this order
 
 
-def print_status(found: "Sequence[Status]", collection: str) -> None:
+def print_status(statuses: "Sequence[Status]", collection: str) -> None:
     """Print all generations, one per row, and advice on those that need a decision."""
-    if not found:
+    if not statuses:
         build = suggested_command("build", collection)
         terminal.print_info(f"no generations: the collection has no profile yet; create one with: {build}")
         return
-    print_table([dict(zip(_COLUMNS, _row(one), strict=True)) for one in found])
-    for one in found:
-        if text := _advice(one):
-            terminal.print_info(f"{_name(one.generation)} {text}")
+    print_table([dict(zip(_COLUMNS, _row(status), strict=True)) for status in statuses])
+    for status in statuses:
+        if text := _advice(status):
+            terminal.print_info(f"{_name(status.generation)} {text}")
 
 
 def print_table(rows: Sequence[Mapping[str, object]], stream: TextIO | None = None) -> None:
     """Print the rows; on a narrow terminal empty columns are omitted first, then optional ones."""
     empty = [name for name in _COLUMNS if all(row[name] in (0, "", "-") for row in rows)]
     several = len({row["profile"] for row in rows}) > 1
-    optional = [one for one in _OPTIONAL if one not in empty and not (one == "profile" and several)]
+    optional = [name for name in _OPTIONAL if name not in empty and not (name == "profile" and several)]
     values = [[row[name] for name in _COLUMNS] for row in rows]
     every = [*empty, *optional]
     tables.print_fitting(_COLUMNS, values, optional=every, wrap=_WRAPPED, gap=tables.GAP, stream=stream)
 
 
-def _row(one: "Status") -> list[object]:
-    generation = one.generation
+def _row(status: "Status") -> list[object]:
+    generation = status.generation
     return [
         generation.generation_id,
         generation.profile,
-        one.state_label,
-        _progress(one),
-        one.waiting,
-        one.set_aside,
-        _size(one.bytes),
-        ", ".join(f"{key}={terminal.visible(value)}" for key, value in one.differs.items()),
+        status.state_label,
+        _progress(status),
+        status.waiting,
+        status.set_aside,
+        _size(status.bytes),
+        ", ".join(f"{key}={terminal.visible(value)}" for key, value in status.differs.items()),
         _since(generation),
     ]
 
 
-def _progress(one: "Status") -> str:
+def _progress(status: "Status") -> str:
     """Return e.g. `12 %, signing · about 3 min left`; the share is of the whole build."""
-    if one.percent is None:
+    if status.percent is None:
         return "-"
-    stage = _STAGES.get(one.generation.stage)
-    text = f"{one.percent:.0f} %" if stage is None else f"{one.percent:.0f} %, {stage}"
-    if one.waits_for_worker:
+    stage = _STAGES.get(status.generation.stage)
+    text = f"{status.percent:.0f} %" if stage is None else f"{status.percent:.0f} %, {stage}"
+    if status.waits_for_worker:
         return f"{text} · waits for a worker"
-    return text if one.seconds_left is None else f"{text} · about {_duration(one.seconds_left)} left"
+    return text if status.seconds_left is None else f"{text} · about {_duration(status.seconds_left)} left"
 
 
 def _duration(seconds: float) -> str:
@@ -89,16 +89,16 @@ def _since(generation: "Generation") -> datetime | None:
     return getattr(generation, names[generation.state]) if generation.state in names else None
 
 
-def _advice(one: "Status") -> str | None:
-    generation = one.generation
+def _advice(status: "Status") -> str | None:
+    generation = status.generation
     if generation.dropping:
         again = generation.advice("reindex drop")
         return f"is being dropped but still in use; a worker drops it later, or run: {again}"
-    if one.is_left_behind:
+    if status.is_left_behind:
         return f"was {_how_to_continue(generation)}"
-    if (remedy := one.remedy_where_refused) is not None:
+    if (remedy := status.remedy_where_refused) is not None:
         return f"cannot be written to by this version: {remedy}"
-    if one.waits_for_worker:
+    if status.waits_for_worker:
         worker = suggested_command("worker", generation.collection)
         return f"waits for a worker, and none is running: {worker}"
     return None
@@ -109,39 +109,41 @@ def _how_to_continue(generation: "Generation") -> str:
     return f"left unfinished; to resume it: {resume}; to abandon it: {abandon}"
 
 
-def outline(one: "Status") -> dict[str, Any]:
+def outline(status: "Status") -> dict[str, Any]:
     """Return a status as it is printed in JSON."""
-    generation = one.generation
+    generation = status.generation
     return {
         "generation": generation.generation_id,
         **values_of(generation, "profile", "state", "stage"),
-        **values_of(one, "done", "total"),
-        "percent": None if one.percent is None else round(one.percent, 1),
-        "seconds_left": None if one.seconds_left is None else round(one.seconds_left, 1),
-        **values_of(one, "waiting", "set_aside", "bytes"),
-        "attended": one.is_attended,
-        "waits_for_worker": one.waits_for_worker,
-        "left_behind": one.is_left_behind,
+        **values_of(status, "done", "total"),
+        "percent": None if status.percent is None else round(status.percent, 1),
+        "seconds_left": None if status.seconds_left is None else round(status.seconds_left, 1),
+        **values_of(status, "waiting", "set_aside", "bytes"),
+        "attended": status.is_attended,
+        "waits_for_worker": status.waits_for_worker,
+        "left_behind": status.is_left_behind,
         **values_of(generation, "detached", "dropping", "replaces"),
-        "differs": dict(one.differs),
+        "differs": dict(status.differs),
         **values_of(generation, "created_at", "ready_at", "live_at", "retired_at", "fingerprint"),
     }
 
 
 def show_state(outcome: Outcome, reindex: "Reindex", generation: "Generation") -> None:
     """Print the state of a generation and the next command."""
-    (found,) = [one for one in reindex.status() if one.generation.generation_id == generation.generation_id]
-    outcome.show(outline(found), f"{_name(generation)} is {_next(found)}")
+    (status,) = [
+        status for status in reindex.status() if status.generation.generation_id == generation.generation_id
+    ]
+    outcome.show(outline(status), f"{_name(generation)} is {_next(status)}")
 
 
 def _name(generation: "Generation") -> str:
     return f"generation {generation.generation_id} of profile {generation.profile}"
 
 
-def _next(found: "Status") -> str:
-    advised, worker = found.generation.advice, suggested_command("worker", found.generation.collection)
-    match found.generation.state:
-        case "building" if found.waits_for_worker:
+def _next(status: "Status") -> str:
+    advised, worker = status.generation.advice, suggested_command("worker", status.generation.collection)
+    match status.generation.state:
+        case "building" if status.waits_for_worker:
             return f"waiting for a worker, and none is running; start one: {worker}"
         case "building":
             return f"being built by the workers; see its progress: {advised('reindex status')}"
@@ -162,14 +164,14 @@ def describe(reindex: "Reindex", chosen: "Sequence[Generation]") -> str:
     """Return generations as text, e.g. "generation 13 (abandoned, 0.6 MiB) of profile default in ..."."""
     from nearsim_db.admin.reindex import Reindex
 
-    ids = {one.generation_id for one in chosen}
-    profiles = None if len({one.profile for one in chosen}) > 1 else chosen[0].profile
-    found = Reindex(reindex.database, reindex.collection, profiles).status()
+    ids = {generation.generation_id for generation in chosen}
+    profiles = None if len({generation.profile for generation in chosen}) > 1 else chosen[0].profile
+    statuses = Reindex(reindex.database, reindex.collection, profiles).status()
     descriptions = [
-        f"generation {one.generation.generation_id} ({one.state_label}, {_size(one.bytes)}) "
-        f"of profile {one.generation.profile}"
-        for one in found
-        if one.generation.generation_id in ids
+        f"generation {generation.generation.generation_id} ({generation.state_label}, {_size(generation.bytes)}) "
+        f"of profile {generation.generation.profile}"
+        for generation in statuses
+        if generation.generation.generation_id in ids
     ]
     return f"{', '.join(descriptions)} in collection {reindex.collection}"
 
@@ -193,20 +195,22 @@ def show_promoted(
 
 def show_dropped(outcome: Outcome, dropped: "Sequence[Dropped]") -> None:
     """Print the generations dropped, and those still in use."""
-    found = [
-        {"generation": one.generation.generation_id, "profile": one.generation.profile}
-        | {"dropped": one.finished, "held_by": one.held_by}
-        for one in dropped
+    rows = [
+        {"generation": result.generation.generation_id, "profile": result.generation.profile}
+        | {"dropped": result.finished, "held_by": result.held_by}
+        for result in dropped
     ]
-    Result(outcome.format).show(found, lambda: _print_dropped(dropped, quiet=outcome.quiet))
+    Result(outcome.format).show(rows, lambda: _print_dropped(dropped, quiet=outcome.quiet))
 
 
 def _print_dropped(dropped: "Sequence[Dropped]", *, quiet: bool) -> None:
-    for one in dropped:
-        held = f"read by {', '.join(one.held_by)}" if one.held_by else "in use"
-        waits = f"is still {held}; a worker drops it later, or run: {one.generation.advice('reindex drop')}"
-        if not quiet or not one.finished:
-            terminal.print_info(f"{_name(one.generation)} {'is dropped' if one.finished else waits}")
+    for result in dropped:
+        held = f"read by {', '.join(result.held_by)}" if result.held_by else "in use"
+        waits = (
+            f"is still {held}; a worker drops it later, or run: {result.generation.advice('reindex drop')}"
+        )
+        if not quiet or not result.finished:
+            terminal.print_info(f"{_name(result.generation)} {'is dropped' if result.finished else waits}")
     if not dropped and not quiet:
         terminal.print_info("nothing to drop: no generation is retired or abandoned")
 

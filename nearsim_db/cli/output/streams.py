@@ -259,7 +259,9 @@ def print_document(format: Format, value: object, stream: TextIO | None = None) 
 
 
 def _mapping(row: Any) -> Mapping[str, object]:
-    return row if isinstance(row, Mapping) else terminal.values_of(row, *(one.name for one in fields(row)))
+    return (
+        row if isinstance(row, Mapping) else terminal.values_of(row, *(field.name for field in fields(row)))
+    )
 
 
 def _cell(value: object) -> object:

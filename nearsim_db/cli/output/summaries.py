@@ -34,7 +34,7 @@ def live_profile_stats(index: "Index") -> list[dict[str, Any]]:
 
 def outlines(profiles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the figures of each profile that a summary shows."""
-    return [{name: one[name] for name in _OUTLINE} for one in profiles]
+    return [{name: profile[name] for name in _OUTLINE} for profile in profiles]
 
 
 def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
@@ -42,23 +42,23 @@ def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
     if not profiles:
         return
     counts, ratios = [*_OUTLINE[:1], *_OUTLINE[2:5]], list(_OUTLINE[7:9])
-    if any(one["review_pairs"] for one in profiles):
+    if any(profile["review_pairs"] for profile in profiles):
         counts.append("review_pairs")
-    if all(one[ratios[0]] == one[ratios[1]] for one in profiles):
+    if all(profile[ratios[0]] == profile[ratios[1]] for profile in profiles):
         del ratios[0]
     headings = [name.replace("_", " ") for name in ratios]
     rows = [
         [
-            *map(one.get, counts),
-            banding_cell(_recipe_of(one), one["bands"], one["rows"]),
-            *map(one.get, ratios),
+            *map(profile.get, counts),
+            banding_cell(_recipe_of(profile), profile["bands"], profile["rows"]),
+            *map(profile.get, ratios),
         ]
-        for one in profiles
+        for profile in profiles
     ]
     shown = [name.replace("_", " ") for name in counts]
     tables.print_table((*shown, BANDING, *headings), rows, decimals=dict.fromkeys(headings, 2))
-    for one in profiles:
-        print_hints(one)
+    for profile in profiles:
+        print_hints(profile)
 
 
 def print_hints(figures: dict[str, Any]) -> None:
@@ -84,15 +84,17 @@ def print_profile(description: dict[str, Any], name: str, state: str) -> None:
     print_curve(description)
 
 
-def print_statistics(found: dict[str, Any]) -> None:
+def print_statistics(statistics: dict[str, Any]) -> None:
     """Print the statistics of an index, its bands or the run that is never missed, the S-curve, and hints."""
     banding = ("bands", "rows", "unused_rows", "amplification", "expected_recall", "never_missed")
     facts = {
-        name: one for name, one in found.items() if not isinstance(one, list | dict) and name not in banding
+        name: value
+        for name, value in statistics.items()
+        if not isinstance(value, list | dict) and name not in banding
     }
-    tables.print_named({**facts, **_banding(found)})
-    print_curve(found)
-    print_hints(found)
+    tables.print_named({**facts, **_banding(statistics)})
+    print_curve(statistics)
+    print_hints(statistics)
 
 
 def banding_cell(recipe: "Recipe", bands: int, rows: int) -> str:
@@ -110,12 +112,12 @@ def _banding_of(recipe: "Recipe", bands: int, rows: int) -> dict[str, str]:
 
 def _banding(description: dict[str, Any]) -> dict[str, str]:
     """Return what makes candidates, and with bands their recall."""
-    found = _banding_of(_recipe_of(description), description["bands"], description["rows"])
-    if BANDING not in found:
-        return found
+    banding = _banding_of(_recipe_of(description), description["bands"], description["rows"])
+    if BANDING not in banding:
+        return banding
     recall = f"{description['expected_recall']:.4f} at the threshold"
     more = {"unused rows": f"{description['unused_rows']}", "amplification": description["amplification"]}
-    return found | more | {"expected recall": recall}
+    return banding | more | {"expected recall": recall}
 
 
 def _recipe_of(description: dict[str, Any]) -> "Recipe":
@@ -161,38 +163,38 @@ class Written:
 
     def document(self, error: NearsimError | None) -> dict[str, object]:
         """Return it for programs; `error` is None unless the ingest ended early."""
-        found = self.summary
+        summary = self.summary
         return {
-            **values_of(found, "read", "inserted", "updated", "unchanged", "rejected", "replaced"),
-            **values_of(found, "unreadable_dates", "replaced_characters"),
-            **({} if self.on_duplicate is None else _duplicates(found)),
+            **values_of(summary, "read", "inserted", "updated", "unchanged", "rejected", "replaced"),
+            **values_of(summary, "unreadable_dates", "replaced_characters"),
+            **({} if self.on_duplicate is None else _duplicates(summary)),
             "dry_run": self.dry_run,
             "error": None if error is None else str(error),
             "first_rejects": [
-                {**values_of(one, "file", "line"), "id": one.external_id, "reason": one.reason}
-                for one in found.first_rejects
+                {**values_of(reject, "file", "line"), "id": reject.external_id, "reason": reject.reason}
+                for reject in summary.first_rejects
             ],
             "profiles": outlines(self.profiles),
         }
 
     def print(self, rejects: Path | None, damage: NearsimError | None) -> None:
         """Print counts, the first rejects with their reasons, and the profiles; nothing if nothing could be read."""
-        found = self.summary
-        if damage is not None and not found.read:
+        summary = self.summary
+        if damage is not None and not summary.read:
             return
         if self.dry_run:
             terminal.print_line(_DRY_RUN)
         facts = values_of(
-            found, "read", "inserted", "updated", "unchanged", "rejected", "replaced_characters"
+            summary, "read", "inserted", "updated", "unchanged", "rejected", "replaced_characters"
         )
-        if found.replaced:
-            facts["replaced within this call"] = found.replaced
-        if found.unreadable_dates:
-            facts["unreadable_dates"] = found.unreadable_dates
+        if summary.replaced:
+            facts["replaced within this call"] = summary.replaced
+        if summary.unreadable_dates:
+            facts["unreadable_dates"] = summary.unreadable_dates
         if self.on_duplicate is not None:
-            facts |= {"duplicates": len(found.duplicates), "skipped": found.skipped}
+            facts |= {"duplicates": len(summary.duplicates), "skipped": summary.skipped}
         tables.print_named(facts)
-        print_rejects(found, rejects)
+        print_rejects(summary, rejects)
         if self.profiles:
             terminal.print_line()
             print_profiles(self.profiles)
@@ -203,13 +205,13 @@ def _duplicates(summary: IngestSummary) -> dict[str, object]:
         "skipped": summary.skipped,
         "duplicates": [
             {
-                "id": one.external_id,
-                "duplicate_of": one.matches[0].external_id,
-                "similarity": one.matches[0].similarity,
-                "matches": len(one.matches),
-                "verified": one.matches[0].verified,
+                "id": duplicate.external_id,
+                "duplicate_of": duplicate.matches[0].external_id,
+                "similarity": duplicate.matches[0].similarity,
+                "matches": len(duplicate.matches),
+                "verified": duplicate.matches[0].verified,
             }
-            for one in summary.duplicates
+            for duplicate in summary.duplicates
         ],
     }
 
@@ -221,8 +223,8 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
     from nearsim_db.readers.rejects import place_of
 
     terminal.print_line(stream=stream)
-    for one in summary.first_rejects:
-        terminal.print_line(f"rejected: {place_of(one)}: {one.reason}", stream)
+    for reject in summary.first_rejects:
+        terminal.print_line(f"rejected: {place_of(reject)}: {reject.reason}", stream)
     more = summary.rejected - len(summary.first_rejects)
     if more:
         terminal.print_line(f"... and {more:,} more", stream)

@@ -57,7 +57,7 @@ def print_table(
         ]
         if is_heading:
             height = max(map(len, broken))
-            broken = [[""] * (height - len(one)) + one for one in broken]
+            broken = [[""] * (height - len(cell)) + cell for cell in broken]
         return _beside(broken, widths, gap, numeric)
 
     heading = [
@@ -198,7 +198,7 @@ def _print_wrapped(
     widths = [max(map(_cell_width, column)) for column in list(zip(*rows, strict=True))[:-1]]
     rest = max((width or width_of(target)) - sum(widths) - len(widths) * _FACTS_GAP, 1)
     for first, *middle, text in rows:
-        cells = [[first], *([one] for one in middle), wrap_text(text, rest)]
+        cells = [[first], *([cell] for cell in middle), wrap_text(text, rest)]
         line, *more = _beside(cells, (*widths, 0), _FACTS_GAP, (False,) * len(cells))
         _write([paint(first, style_of(first), target) + line[len(first) :], *more], target)
 

@@ -40,57 +40,57 @@ def _write(sample: Sample, recipe: Recipe, reasons: Mapping[str, str], output: P
         stream.write(commented(recipe, heading, reasons).encode())
 
 
-def _passages_document(found: PassageTuning) -> dict[str, Any]:
+def _passages_document(tuning: PassageTuning) -> dict[str, Any]:
     return {
-        "documents": found.sample.documents,
-        "sampled": len(found.sample.texts),
-        **values_of(found.sample, "characters", "rejected"),
-        **values_of(found, "lengths", "reasons"),
-        "gaps": [{"gap": gap, "covered": share} for gap, share in found.gaps],
-        "labels": _labels_document(found),
-        "recipe": to_mapping(found.recipe),
+        "documents": tuning.sample.documents,
+        "sampled": len(tuning.sample.texts),
+        **values_of(tuning.sample, "characters", "rejected"),
+        **values_of(tuning, "lengths", "reasons"),
+        "gaps": [{"gap": gap, "covered": share} for gap, share in tuning.gaps],
+        "labels": _labels_document(tuning),
+        "recipe": to_mapping(tuning.recipe),
     }
 
 
-def _print_passages(found: PassageTuning, output: Path | None, stream: TextIO) -> None:
-    match = found.recipe.match
-    _print_sample(found.sample, stream)
+def _print_passages(tuning: PassageTuning, output: Path | None, stream: TextIO) -> None:
+    match = tuning.recipe.match
+    _print_sample(tuning.sample, stream)
     terminal.print_line(stream=stream)
-    rows = [[">" if one.passage == match.passage else " ", *astuple(one)] for one in found.lengths]
+    rows = [[">" if length.passage == match.passage else " ", *astuple(length)] for length in tuning.lengths]
     decimals = {"documents": 4, "continued": 3, "fingerprints": 1}
     tables.print_table(("", "passage", *decimals), rows, decimals=decimals, stream=stream)
     terminal.print_line(stream=stream)
-    gaps = [[">" if gap == match.passage_gap else " ", gap, share] for gap, share in found.gaps]
+    gaps = [[">" if gap == match.passage_gap else " ", gap, share] for gap, share in tuning.gaps]
     tables.print_table(("", "gap", "covered"), gaps, decimals={"covered": 3}, stream=stream)
-    _print_labels(found, stream)
+    _print_labels(tuning, stream)
     terminal.print_line(stream=stream)
     values = {"passage": match.passage, "passage_gap": match.passage_gap, "threshold": match.threshold}
-    facts = {f"match.{key}": f"{value}: {found.reasons[f'match.{key}']}" for key, value in values.items()}
+    facts = {f"match.{key}": f"{value}: {tuning.reasons[f'match.{key}']}" for key, value in values.items()}
     tables.print_facts(facts, stream, terminal.width_of(stream) if stream.isatty() else _WIDTH)
     terminal.print_line(stream=stream)
     terminal.print_line(_next_step(output), stream)
 
 
-def show(outcome: Outcome, found: Tuning | PassageTuning, output: Path | None) -> None:
+def show(outcome: Outcome, tuning: Tuning | PassageTuning, output: Path | None) -> None:
     """Write the proposed recipe, if any, and print the findings, on standard error if it goes to standard output.
 
     Raises RecipeError if there is no proposal.
     """
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
-    if isinstance(found, PassageTuning):
-        _write(found.sample, found.recipe, found.reasons, output)
-        document = _passages_document(found) | {"output": None if output is None else str(output)}
-        outcome.show(document, lambda: _print_passages(found, output, stream), stream)
+    if isinstance(tuning, PassageTuning):
+        _write(tuning.sample, tuning.recipe, tuning.reasons, output)
+        document = _passages_document(tuning) | {"output": None if output is None else str(output)}
+        outcome.show(document, lambda: _print_passages(tuning, output, stream), stream)
         return
-    made = found.proposed
-    if made is not None:
-        _write(found.sample, made.profile.recipe, made.reasons, output)
-    written = None if output is None or made is None else str(output)
-    outcome.show(_document(found) | {"output": written}, lambda: _print(found, output, stream), stream)
-    found.required()
+    proposal = tuning.proposed
+    if proposal is not None:
+        _write(tuning.sample, proposal.profile.recipe, proposal.reasons, output)
+    written = None if output is None or proposal is None else str(output)
+    outcome.show(_document(tuning) | {"output": written}, lambda: _print(tuning, output, stream), stream)
+    tuning.required()
 
 
-def _print(found: Tuning, output: Path | None, stream: TextIO) -> None:
+def _print(tuning: Tuning, output: Path | None, stream: TextIO) -> None:
     """Print the findings, the proposal last."""
     width = terminal.width_of(stream) if stream.isatty() else _WIDTH
 
@@ -98,29 +98,29 @@ def _print(found: Tuning, output: Path | None, stream: TextIO) -> None:
         terminal.print_line(stream=stream)
         terminal.print_line(text, stream)
 
-    _print_sample(found.sample, stream)
-    headline(f"Estimated pairs by similarity, shingled by {found.shingling.name}; bars are logarithmic")
-    for text in _bars(found, width):
+    _print_sample(tuning.sample, stream)
+    headline(f"Estimated pairs by similarity, shingled by {tuning.shingling.name}; bars are logarithmic")
+    for text in _bars(tuning, width):
         terminal.print_line(text, stream)
     headline("Checks")
-    checks = ((one.verdict, one.name, one.finding, one.advice) for one in found.checks)
+    checks = ((check.verdict, check.name, check.finding, check.advice) for check in tuning.checks)
     tables.print_checks(checks, stream, width)
     headline(
         "Shingles: near is the lower quartile of near pairs, random the 99.9th percentile of random pairs"
     )
-    _print_shinglings(found, stream)
-    _print_labels(found, stream)
+    _print_shinglings(tuning, stream)
+    _print_labels(tuning, stream)
     headline("Thresholds: recall of pairs at the threshold, and of all pairs from there on")
-    _print_forecasts(found.thresholds, found, ("at", "pairs"), stream)
-    if found.clusters:
-        headline(_clusters_headline(found))
-        _print_clusters(found, stream)
-    if found.alternatives:
-        headline(f"Sketch sizes and requested recalls at the threshold {found.threshold:g}")
-        _print_forecasts(found.alternatives, found, ("k", "requested"), stream)
-    if found.proposed is not None:
+    _print_forecasts(tuning.thresholds, tuning, ("at", "pairs"), stream)
+    if tuning.clusters:
+        headline(_clusters_headline(tuning))
+        _print_clusters(tuning, stream)
+    if tuning.alternatives:
+        headline(f"Sketch sizes and requested recalls at the threshold {tuning.threshold:g}")
+        _print_forecasts(tuning.alternatives, tuning, ("k", "requested"), stream)
+    if tuning.proposed is not None:
         headline("Proposal")
-        tables.print_facts(_proposal(found, found.proposed), stream, width)
+        tables.print_facts(_proposal(tuning, tuning.proposed), stream, width)
         headline(_next_step(output))
 
 
@@ -132,21 +132,21 @@ def _print_sample(sample: Sample, stream: TextIO) -> None:
         terminal.print_line(f"rejected: {place_of(reject)}: {reject.reason}", stream)
 
 
-def _bars(found: Tuning, width: int) -> Iterator[str]:
-    spread = found.histogram
+def _bars(tuning: Tuning, width: int) -> Iterator[str]:
+    spread = tuning.histogram
     longest = max(10, min(_WIDEST_BAR, width - _BESIDE_BARS))
     full = math.log1p(max(float(spread.pairs.max()), spread.identical, 1.0))
     sign = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
     rows = [(f"{at / 20:.2f} to {(at + 1) / 20:.2f}", float(count)) for at, count in enumerate(spread.pairs)]
-    threshold = found.threshold
+    threshold = tuning.threshold
     for at, (name, count) in enumerate([*rows, ("identical", spread.identical)]):
         bar = sign * round(longest * math.log1p(count) / full)
         mark = " < threshold" if at < 20 and at / 20 - 1e-9 <= threshold < (at + 1) / 20 - 1e-9 else ""
         yield f"{name:12} {count:>15,.0f}  {bar}{mark}".rstrip()
 
 
-def _print_shinglings(found: Tuning, stream: TextIO) -> None:
-    labelled = found.label_scores is not None
+def _print_shinglings(tuning: Tuning, stream: TextIO) -> None:
+    labelled = tuning.label_scores is not None
     columns = [
         "",
         "shingle",
@@ -157,26 +157,31 @@ def _print_shinglings(found: Tuning, stream: TextIO) -> None:
         "k rule",
         *(["F1"] if labelled else []),
     ]
+
+    def k_rule(shingling: Shingling) -> str:
+        rule = shingling.rule
+        return f"{magnitude(rule.ratio)} {'' if rule.verdict == 'ok' else rule.verdict}".rstrip()
+
     rows = [
         [
-            ">" if one is found.shingling else " ",
-            one.name,
-            one.near,
-            one.random,
-            one.gap,
-            round(one.shingles),
-            f"{magnitude(one.rule.ratio)} {'' if one.rule.verdict == 'ok' else one.rule.verdict}".rstrip(),
-            *([one.weighted_f1] if labelled else []),
+            ">" if shingling is tuning.shingling else " ",
+            shingling.name,
+            shingling.near,
+            shingling.random,
+            shingling.gap,
+            round(shingling.shingles),
+            k_rule(shingling),
+            *([shingling.weighted_f1] if labelled else []),
         ]
-        for one in found.shinglings
+        for shingling in tuning.shinglings
     ]
     tables.print_table(columns, rows, decimals={"near": 2, "random": 2, "gap": 2, "F1": 3}, stream=stream)
 
 
-def _print_labels(found: Tuning | PassageTuning, stream: TextIO) -> None:
-    if found.labels is None or found.label_scores is None:
+def _print_labels(tuning: Tuning | PassageTuning, stream: TextIO) -> None:
+    if tuning.labels is None or tuning.label_scores is None:
         return
-    scores, labelled = found.label_scores, found.labels
+    scores, labelled = tuning.label_scores, tuning.labels
     terminal.print_line(stream=stream)
     terminal.print_line(
         f"Labels: {scores.duplicates:,} duplicate and {scores.distinct:,} distinct pairs; "
@@ -186,8 +191,8 @@ def _print_labels(found: Tuning | PassageTuning, stream: TextIO) -> None:
     for reason in labelled.reasons:
         terminal.print_line(f"ignored: {reason}", stream)
     rows = [
-        [">" if one == scores.best else " ", one.threshold, one.precision, one.recall, one.f1]
-        for one in thin_out(scores.points, scores.best)
+        [">" if point == scores.best else " ", point.threshold, point.precision, point.recall, point.f1]
+        for point in thin_out(scores.points, scores.best)
     ]
     places = {"precision": 3, "recall": 3, "F1": 3}
     if scores.at is not None and scores.at.recall != scores.best.recall:
@@ -206,72 +211,77 @@ def print_separation(scores: LabelScores, stream: TextIO) -> None:
         f"{everything.f1:.3f}{'' if scores.separate else '; labels do not separate'}",
         stream,
     )
-    rows = [[f"{one.low:.1f} to {one.high:.1f}", one.pairs, one.precision] for one in scores.bands]
+    rows = [[f"{band.low:.1f} to {band.high:.1f}", band.pairs, band.precision] for band in scores.bands]
     tables.print_table(("similarity", "pairs", "duplicates"), rows, decimals={"duplicates": 3}, stream=stream)
 
 
 def _print_forecasts(
-    forecasts: Sequence[Forecast], found: Tuning, varied: Sequence[str], stream: TextIO
+    forecasts: Sequence[Forecast], tuning: Tuning, varied: Sequence[str], stream: TextIO
 ) -> None:
     rows = []
-    for one in forecasts:
-        values = {"at": one.threshold, "pairs": round(one.pairs), "k": one.k, "requested": one.wanted_recall}
+    for forecast in forecasts:
+        values = {
+            "at": forecast.threshold,
+            "pairs": round(forecast.pairs),
+            "k": forecast.k,
+            "requested": forecast.wanted_recall,
+        }
         rows.append(
             [
-                ">" if found.proposed is not None and one == found.proposed.forecast else " ",
+                ">" if tuning.proposed is not None and forecast == tuning.proposed.forecast else " ",
                 *(values[name] for name in varied),
-                f"{one.bands} x {one.rows}",
-                one.recall_at,
-                one.recall,
-                one.candidates,
-                one.bytes_per_document,
+                f"{forecast.bands} x {forecast.rows}",
+                forecast.recall_at,
+                forecast.recall,
+                forecast.candidates,
+                forecast.bytes_per_document,
             ]
         )
     columns = ("", *varied, "bands", "recall at", "recall", "candidates", "bytes")
     tables.print_table(columns, rows, decimals={"at": 2, "requested": 3, "candidates": 1}, stream=stream)
 
 
-def _clusters_headline(found: Tuning) -> str:
-    sample = max(row.documents for row in found.clusters)
+def _clusters_headline(tuning: Tuning) -> str:
+    sample = max(row.documents for row in tuning.clusters)
     return f"Clusters of {sample:,} documents: share removed, and share in the largest cluster"
 
 
-def _print_clusters(found: Tuning, stream: TextIO) -> None:
-    with_labels = found.label_scores is not None
+def _print_clusters(tuning: Tuning, stream: TextIO) -> None:
+    with_labels = tuning.label_scores is not None
     rows = [
         [
-            ">" if row.threshold == found.threshold else " ",
+            ">" if row.threshold == tuning.threshold else " ",
             row.threshold,
             row.documents,
             row.removed,
             row.largest_cluster,
             *([row.precision, row.recall] if with_labels else []),
         ]
-        for row in found.clusters
+        for row in tuning.clusters
     ]
     columns = ["", "at", "documents", "removed", "largest", *(["precision", "recall"] if with_labels else [])]
     decimals = {"at": 2, "removed": 4, "largest": 4, "precision": 3, "recall": 3}
     tables.print_table(columns, rows, decimals=decimals, stream=stream)
 
 
-def _proposal(found: Tuning, made: Proposal) -> dict[str, object]:
-    forecast, reasons = made.forecast, made.reasons
+def _proposal(tuning: Tuning, proposal: Proposal) -> dict[str, object]:
+    forecast, reasons = proposal.forecast, proposal.reasons
     return {
         "shingles": reasons["shingle.scheme"],
         "threshold": f"{forecast.threshold:g}: {reasons['match.threshold']}",
         "sketch": f"k = {forecast.k}: {reasons['sketch.k']}",
         "bands": f"{forecast.bands} x {forecast.rows}",
-        "expected recall": f"{forecast.recall_at:.4f} of pairs at the threshold, {made.promised_recall:.4f} of "
+        "expected recall": f"{forecast.recall_at:.4f} of pairs at the threshold, {proposal.promised_recall:.4f} of "
         "all pairs from there on",
-        "expected pairs": f"{forecast.pairs:,.0f} of different texts, {found.histogram.identical:,.0f} identical",
-        **_expected_clusters(found),
+        "expected pairs": f"{forecast.pairs:,.0f} of different texts, {tuning.histogram.identical:,.0f} identical",
+        **_expected_clusters(tuning),
         "candidates": f"about {forecast.candidates:,.2f} pairs per document",
         "bytes": f"about {forecast.bytes_per_document:,} per document",
     }
 
 
-def _expected_clusters(found: Tuning) -> dict[str, object]:
-    clusters, linkage = found.clusters_at_threshold, found.required().profile.recipe.cluster.linkage
+def _expected_clusters(tuning: Tuning) -> dict[str, object]:
+    clusters, linkage = tuning.clusters_at_threshold, tuning.required().profile.recipe.cluster.linkage
     if clusters is None:
         return {"linkage": linkage}
     expected: dict[str, object] = {
@@ -292,65 +302,65 @@ def _next_step(output: Path | None) -> str:
     return f"wrote {output}; use it with: nearsim profile create NAME --recipe {output}"
 
 
-def _document(found: Tuning) -> dict[str, Any]:
-    sample, spread = found.sample, found.histogram
+def _document(tuning: Tuning) -> dict[str, Any]:
+    sample, spread = tuning.sample, tuning.histogram
     bins = len(spread.pairs)
     return {
         "documents": sample.documents,
         "sampled": len(sample.texts),
         **values_of(sample, "characters", "rejected"),
-        "identical": found.twins,
-        "different_texts": found.sets,
+        "identical": tuning.twins,
+        "different_texts": tuning.sets,
         "histogram": {
             "bins": [[at / bins, (at + 1) / bins, float(spread.pairs[at])] for at in range(bins)],
             "identical_pairs": spread.identical,
-            "valley": found.valley,
+            "valley": tuning.valley,
         },
-        "clusters": found.clusters,
-        "checks": found.checks,
-        "shingles": [_shingling_row(one) for one in found.shinglings],
-        "proposal": _proposal_document(found),
-        "refusal": found.refusal or None,
-        **values_of(found, "alternatives", "thresholds"),
-        "labels": _labels_document(found),
-        "recipe": None if found.proposed is None else to_mapping(found.proposed.profile.recipe),
+        "clusters": tuning.clusters,
+        "checks": tuning.checks,
+        "shingles": [_shingling_row(shingling) for shingling in tuning.shinglings],
+        "proposal": _proposal_document(tuning),
+        "refusal": tuning.refusal or None,
+        **values_of(tuning, "alternatives", "thresholds"),
+        "labels": _labels_document(tuning),
+        "recipe": None if tuning.proposed is None else to_mapping(tuning.proposed.profile.recipe),
     }
 
 
-def _proposal_document(found: Tuning) -> dict[str, Any] | None:
-    made = found.proposed
-    if made is None:
+def _proposal_document(tuning: Tuning) -> dict[str, Any] | None:
+    proposal = tuning.proposed
+    if proposal is None:
         return None
-    clusters = found.clusters_at_threshold
-    return asdict(made.forecast) | {
-        "linkage": made.profile.recipe.cluster.linkage,
+    clusters = tuning.clusters_at_threshold
+    return asdict(proposal.forecast) | {
+        "linkage": proposal.profile.recipe.cluster.linkage,
         "removed": None if clusters is None else clusters.removed,
         "largest_cluster": None if clusters is None else clusters.largest_cluster,
         "precision": None if clusters is None else clusters.precision,
-        "shingles": found.shingling.name,
-        "promised_recall": made.promised_recall,
-        "kept_by_bucket_limit": made.kept_by_limit,
-        "reasons": made.reasons,
+        "shingles": tuning.shingling.name,
+        "promised_recall": proposal.promised_recall,
+        "kept_by_bucket_limit": proposal.kept_by_limit,
+        "reasons": proposal.reasons,
     }
 
 
-def _shingling_row(one: Shingling) -> dict[str, Any]:
+def _shingling_row(shingling: Shingling) -> dict[str, Any]:
     return {
-        **values_of(one, "scheme", "k", "near", "random", "gap"),
-        "shingles_per_document": one.shingles,
-        "k_rule": {"c": one.rule.alphabet, "l": one.rule.length, "ratio": one.rule.ratio}
-        | {"verdict": one.rule.verdict},
-        **values_of(one, "short", "best_f1", "weighted_f1"),
+        **values_of(shingling, "scheme", "k", "near", "random", "gap"),
+        "shingles_per_document": shingling.shingles,
+        "k_rule": {"c": shingling.rule.alphabet, "l": shingling.rule.length, "ratio": shingling.rule.ratio}
+        | {"verdict": shingling.rule.verdict},
+        **values_of(shingling, "short", "best_f1", "weighted_f1"),
     }
 
 
-def _labels_document(found: Tuning | PassageTuning) -> dict[str, Any] | None:
-    if found.labels is None or found.label_scores is None:
+def _labels_document(tuning: Tuning | PassageTuning) -> dict[str, Any] | None:
+    if tuning.labels is None or tuning.label_scores is None:
         return None
     return {
-        **values_of(found.label_scores, "duplicates", "distinct"),
-        "bad_lines": found.labels.bad,
-        "unknown_pairs": found.labels.unknown,
-        "first_reasons": found.labels.reasons,
-        **values_of(found.label_scores, "best", "points", "auc", "accept_all", "bands", "at", "separate"),
+        **values_of(tuning.label_scores, "duplicates", "distinct"),
+        "bad_lines": tuning.labels.bad,
+        "unknown_pairs": tuning.labels.unknown,
+        "first_reasons": tuning.labels.reasons,
+        **values_of(tuning.label_scores, "best", "points", "auc", "accept_all", "bands", "at", "separate"),
     }

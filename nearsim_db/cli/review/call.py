@@ -76,8 +76,8 @@ class Call:
             raise InputError("the form names no document and others that it is compared with")
         ticked = set(self.numbers("ticked"))
         return {
-            pair_of(shown[0], one): OPPOSITE.get(answer, answer) if one in ticked else answer
-            for one in others
+            pair_of(shown[0], other): OPPOSITE.get(answer, answer) if other in ticked else answer
+            for other in others
         }
 
     def filters(self) -> Filters:

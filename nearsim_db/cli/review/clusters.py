@@ -48,12 +48,12 @@ def draw(doc_ids: Sequence[int], ties: ClusterTies) -> Drawing:
 def _chosen(spanning: Sequence[Tie], ties: ClusterTies) -> list[Tie]:
     """Return the spanning ties and, of each document, the strongest ties."""
     degree: Counter[int] = Counter()
-    found = set(spanning)
+    chosen = set(spanning)
     for tie in ties:
         if degree[tie.left_id] < _STRONGEST or degree[tie.right_id] < _STRONGEST:
-            found.add(tie)
+            chosen.add(tie)
             degree.update((tie.left_id, tie.right_id))
-    return sorted(found, key=lambda one: (one.left_id, one.right_id, one.kind))
+    return sorted(chosen, key=lambda tie: (tie.left_id, tie.right_id, tie.kind))
 
 
 def spanning_ties(documents: int, ties: ClusterTies) -> list[Tie]:
@@ -63,21 +63,21 @@ def spanning_ties(documents: int, ties: ClusterTies) -> list[Tie]:
     """
     root: dict[int, int] = {}
 
-    def find(one: int) -> int:
-        while root.setdefault(one, one) != one:
-            root[one] = root[root[one]]
-            one = root[one]
-        return one
+    def find(doc_id: int) -> int:
+        while root.setdefault(doc_id, doc_id) != doc_id:
+            root[doc_id] = root[root[doc_id]]
+            doc_id = root[doc_id]
+        return doc_id
 
-    found: list[Tie] = []
+    spanning: list[Tie] = []
     for tie in ties:
         left, right = find(tie.left_id), find(tie.right_id)
         if left != right:
             root[left] = right
-            found.append(tie)
-        if len(found) == documents - 1:
+            spanning.append(tie)
+        if len(spanning) == documents - 1:
             break
-    return found
+    return spanning
 
 
 def _placed(count: int, ends: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
@@ -100,8 +100,8 @@ def _placed(count: int, ends: Sequence[tuple[int, int]]) -> list[tuple[float, fl
 def _repulsion(place: Floats, distance: float) -> Floats:
     apart = place[:, None] - place[None]
     squared = np.maximum((apart**2).sum(axis=2), 1e-4)
-    found: Floats = (apart * (distance**2 / squared)[:, :, None]).sum(axis=1)
-    return found
+    force: Floats = (apart * (distance**2 / squared)[:, :, None]).sum(axis=1)
+    return force
 
 
 def _scaled(place: Floats) -> list[tuple[float, float]]:

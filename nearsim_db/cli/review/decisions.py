@@ -51,7 +51,7 @@ def take_out(site: Site, call: Call) -> Response:
         tied = find_neighbours(connection, live.generation_id, cluster[0], taken[0])
         if not tied:
             raise NotFoundError(f"document {taken[0]} has no neighbour in this cluster any more")
-        answers: dict[Pair, Answer] = {pair_of(taken[0], one): "different" for one in tied}
+        answers: dict[Pair, Answer] = {pair_of(taken[0], neighbour): "different" for neighbour in tied}
         site.desk.decide(connection, "cluster", answers, "taken out of its cluster", replaces=True)
     site.changed()
     return _see(f"/cluster/{cluster[0]}", urlencode({"of": tied[-1]}), "different", answers)

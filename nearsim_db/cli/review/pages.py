@@ -70,13 +70,13 @@ def next_pair(site: Site, call: Call) -> Response:
     queue, filters = call.queue(), call.filters()
     with site.database.transaction() as connection:
         if site.may_review:
-            found = site.desk.lease(connection, queue, filters)
+            pair_ids = site.desk.lease(connection, queue, filters)
         else:
             listed = site.desk.queue(connection, queue, filters, 1)
-            found = (listed[0].left_id, listed[0].right_id) if listed else None
-        if found is None:
+            pair_ids = (listed[0].left_id, listed[0].right_id) if listed else None
+        if pair_ids is None:
             return _empty(site, connection, call, queue)
-        return _pair(site, connection, call, queue, *found)
+        return _pair(site, connection, call, queue, *pair_ids)
 
 
 def _empty(site: Site, connection: Connection, call: Call, queue: str) -> Response:
@@ -99,16 +99,16 @@ def next_document(site: Site, call: Call) -> Response:
         live = site.live(connection)
         place = connection, live.generation_id
         if site.may_review:
-            found = site.desk.lease_document(*place, queue, filters, _LISTED)
+            document = site.desk.lease_document(*place, queue, filters, _LISTED)
         else:
             first = site.desk.queue(connection, queue, filters, 1)
-            found = None
+            document = None
             if first:
                 doc_id = first[0].left_id
-                found = doc_id, site.desk.shortlist(*place, doc_id, _LISTED)
-        if found is None:
+                document = doc_id, site.desk.shortlist(*place, doc_id, _LISTED)
+        if document is None:
             return _empty(site, connection, call, queue)
-        doc_id, listed = found
+        doc_id, listed = document
         if len(listed) == 1:
             return _pair(site, connection, call, queue, *pair_of(doc_id, listed[0].doc_id))
         return _document(site, connection, call, queue, doc_id, listed)
@@ -123,21 +123,23 @@ def _document(
     listed: Sequence[ShortlistedDocument],
 ) -> Response:
     """A document and those similar to it, the first of them with what differs."""
-    compared = [one.doc_id for one in listed[:_COMPARED]]
+    compared = [document.doc_id for document in listed[:_COMPARED]]
     shown = read_documents(connection, site.desk.collection_id, [doc_id, *compared], _SHORTLIST_CHARACTERS)
     live = site.live(connection)
-    content = _content_of(from_mapping(live.recipe))
     if doc_id not in shown:
         raise NotFoundError(f"there is no document {doc_id} in this collection")
+
+    # A document may have been deleted since it was listed.
+    content = _content_of(from_mapping(live.recipe))
     diffs = {
-        one: compare(content(shown[doc_id]), content(shown[one]), _CONTEXT, _SHORTLIST_WORDS)
-        for one in compared
-        if one in shown
+        other_id: compare(content(shown[doc_id]), content(shown[other_id]), _CONTEXT, _SHORTLIST_WORDS)
+        for other_id in compared
+        if other_id in shown
     }
     own = content(shown[doc_id])
     passages = {
-        one: passages_if_contained(connection, live, own, content(shown[one]))[:_SHORTLIST_PASSAGES]
-        for one in diffs
+        other_id: passages_if_contained(connection, live, own, content(shown[other_id]))[:_SHORTLIST_PASSAGES]
+        for other_id in diffs
     }
     return site.render(
         "document.html",
@@ -168,9 +170,10 @@ def _pair(
     for doc_id in (left_id, right_id):
         if doc_id not in shown:
             raise NotFoundError(f"there is no document {doc_id} in this collection")
+
     left, right = shown[left_id], shown[right_id]
     recipe = from_mapping(live.recipe)
-    one, other = map(_content_of(recipe), (left, right))
+    left_text, right_text = map(_content_of(recipe), (left, right))
     return site.render(
         "pair.html",
         queue=queue if queue in QUEUES else None,
@@ -178,9 +181,9 @@ def _pair(
         right=right,
         in_documents=call.in_documents,
         pair=read_pair(connection, site.desk.collection_id, live.profile, left_id, right_id),
-        diff=compare(one, other),
-        passages=passages_if_contained(connection, live, one, other)[:_PASSAGES],
-        is_cut=any((one.characters or 0) > _READ_CHARACTERS for one in (left, right)),
+        diff=compare(left_text, right_text),
+        passages=passages_if_contained(connection, live, left_text, right_text)[:_PASSAGES],
+        is_cut=any((document.characters or 0) > _READ_CHARACTERS for document in (left, right)),
         clusters=_clusters(site, connection, live.generation_id, left_id, right_id),
         reviews=site.desk.reviews(connection, left_id, right_id),
         progress=site.desk.progress(connection),
@@ -194,20 +197,24 @@ def _clusters(
     site: Site, connection: Connection, generation_id: int, left_id: int, right_id: int
 ) -> list[tuple[int, str, list[ClusterDocument]]]:
     """Return the clusters of two documents: the number, whose it is, and the first of its other documents."""
-    own = find_clusters(connection, generation_id, [left_id, right_id])
-    found = []
-    for cluster_id in sorted(set(own.values())):
-        sides = [name for name, one in (("left", left_id), ("right", right_id)) if own.get(one) == cluster_id]
+    cluster_of = find_clusters(connection, generation_id, [left_id, right_id])
+    clusters = []
+    for cluster_id in sorted(set(cluster_of.values())):
+        sides = [
+            name
+            for name, doc_id in (("left", left_id), ("right", right_id))
+            if cluster_of.get(doc_id) == cluster_id
+        ]
         members = read_cluster(connection, site.desk.collection_id, generation_id, cluster_id, _REST + 2)
-        rest = [one for one in members if one.doc_id not in (left_id, right_id)]
-        found.append((cluster_id, " and ".join(sides), rest[:_REST]))
-    return found
+        rest = [document for document in members if document.doc_id not in (left_id, right_id)]
+        clusters.append((cluster_id, " and ".join(sides), rest[:_REST]))
+    return clusters
 
 
 def cluster(site: Site, call: Call) -> Response:
     """A cluster with its documents and the graph of their ties.
 
-    If it is gone, that of the document in the parameter `of`, by which an open page follows a changed number.
+    If it is gone, show the cluster of the document in the parameter `of`: an open page follows a changed number.
     """
     cluster_id, followed = call.path_number("cluster"), call.query_numbers("of")
     with site.database.transaction() as connection:
@@ -219,21 +226,23 @@ def cluster(site: Site, call: Call) -> Response:
                 find_clusters(connection, live.generation_id, followed).values(), default=cluster_id
             )
             members = read_cluster(connection, *place, cluster_id, _MOST_MEMBERS)
-        ties = read_ties(connection, live.generation_id, [one.doc_id for one in members])
+        ties = read_ties(connection, live.generation_id, [member.doc_id for member in members])
         done = message(connection, site.desk, call)
+
     if not members:
         gone = f"there is no cluster {cluster_id} any more"
         if followed:
             return site.render("message.html", title="No cluster", error=gone)
         raise NotFoundError(gone)
-    drawing = draw([one.doc_id for one in members], ties)
+
+    drawing = draw([member.doc_id for member in members], ties)
     return site.render(
         "cluster.html",
         queue=call.query.get("queue") if call.query.get("queue") in QUEUES else None,
         cluster_id=cluster_id,
         members=members,
         is_cut=len(members) == _MOST_MEMBERS,
-        names={one.doc_id: one.title or one.external_id for one in members},
+        names={member.doc_id: member.title or member.external_id for member in members},
         all_ties=len(ties),
         ties=drawing.ties,
         places=drawing.places,
@@ -249,9 +258,11 @@ def disagreements(site: Site, call: Call) -> Response:
     """Where verdicts and index disagree, by cluster."""
     labelled = PairLabels(site.database.labels(site.desk.collection))
     ends = [(left, right) for left, right, _ in labelled.pairs]
-    found = find_disagreements(site.index.look_up_pairs(ends), labelled)
-    listed = found[:_DISAGREEMENTS]
-    doc_ids = [one for _, stored in listed for one in (stored.left_id, stored.right_id) if one is not None]
+    all_disagreements = find_disagreements(site.index.look_up_pairs(ends), labelled)
+    listed = all_disagreements[:_DISAGREEMENTS]
+    doc_ids = [
+        doc_id for _, stored in listed for doc_id in (stored.left_id, stored.right_id) if doc_id is not None
+    ]
     with site.database.transaction() as connection:
         shown = read_documents(connection, site.desk.collection_id, doc_ids, 0)
         done = message(connection, site.desk, call)
@@ -259,9 +270,9 @@ def disagreements(site: Site, call: Call) -> Response:
         "disagreements.html",
         groups=[(cluster, list(rows)) for cluster, rows in groupby(listed, lambda two: two[0].cluster)],
         listed=len(listed),
-        all_found=len(found),
+        all_found=len(all_disagreements),
         judged=len(labelled.pairs),
-        names={one.doc_id: one.title or one.external_id for one in shown.values()},
+        names={document.doc_id: document.title or document.external_id for document in shown.values()},
         done=done,
     )
 
@@ -269,9 +280,9 @@ def disagreements(site: Site, call: Call) -> Response:
 def counts(site: Site, call: Call) -> Response:
     """How many pairs each queue has left, for the script of the overview."""
     with site.database.transaction() as connection:
-        found = site.desk.count(connection, _COUNTED)
+        pair_counts = site.desk.count(connection, _COUNTED)
     return JSONResponse(
-        {name: f"{pairs:,}{'' if is_all else '+'}" for name, (pairs, is_all) in found.items()}
+        {name: f"{pairs:,}{'' if is_all else '+'}" for name, (pairs, is_all) in pair_counts.items()}
     )
 
 
