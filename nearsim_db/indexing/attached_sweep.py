@@ -1,9 +1,9 @@
-"""Sweeps of attached tables: compare all rows with the documents, to find what the triggers missed.
+"""Sweep attached tables: compare all rows with the documents, to find what the triggers missed.
 
-A table may have a collection for each value of a field, made as the values appear in its rows. It is attached to one
-collection, their parent, which has the triggers, and the rows without a value. That of a value is attached to the rows
-with it, and has no triggers: captured changes carry the value, also the one before. A sweep of the parent writes the
-documents of all of them; that of a value can be swept by itself.
+A table may have a collection for each value of a field, created as the values appear in its rows. The table is attached
+to one collection, the parent of the others, which has the triggers, and the rows without a value. The collection of a
+value is attached to the rows with this value, and has no triggers: captured changes carry the values before and after.
+A sweep of the parent writes the documents of all of them; the collection of a value can also be swept by itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,19 +35,14 @@ _FIRST: Place = (CollectionId(0), 0)
 
 @dataclass(slots=True)
 class SweepResult:
-    """What a sweep found.
+    """What a sweep found, in all collections that it swept."""
 
-    `new` and `changed` rows, `gone`: deleted rows, whose documents were deleted too, and `unusable` rows that were left
-    out because their id cannot be an external id. `trouble` is why later changes will not be captured, if so. It is the
-    sum of several `collections`, those of a parent and of its values.
-    """
-
-    new: int = 0
-    changed: int = 0
-    gone: int = 0
-    unusable: int = 0
-    trouble: str | None = None
-    collections: int = 1
+    new: int = 0  # rows without a document before
+    changed: int = 0  # rows
+    gone: int = 0  # documents whose rows were deleted; they were deleted too
+    unusable: int = 0  # rows that were left out because their id cannot be an external id
+    trouble: str | None = None  # why later changes will not be captured, if so
+    collections: int = 1  # the parent, and the collections of its values
 
 
 def sweep(
@@ -59,17 +54,18 @@ def sweep(
     meanwhile: Callable[[], None] = lambda: None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> SweepResult | None:
-    """Compare the whole table with the documents of a collection, of a parent with those of its values, in slices.
+    """Compare a whole table with the documents of its collection, in slices; of a parent, with all its collections.
 
-    Without `wait`, return None if another process is sweeping; also None if `stopping` ended it. An interrupted sweep
-    starts again from the beginning, where little is left to write. `meanwhile` is called after each slice. Raises
+    Without `wait`, return None if another process is sweeping; also None if `stopping` ended the sweep. An interrupted
+    sweep starts again from the beginning, and has little left to write. `meanwhile` is called after each slice. Raises
     NotFoundError if the table cannot be read.
     """
     with engine.connect() as connection:
-        table = table_lock_id(connection, collection_id)
-        if not take_lock(connection, Lock.SWEEP, table, wait=wait):
+        lock_id = table_lock_id(connection, collection_id)
+        if not take_lock(connection, Lock.SWEEP, lock_id, wait=wait):
             return None
         connection.commit()
+
         try:
             return _sweep(connection, collection_id, progress, meanwhile, stopping)
         except Exception as error:
@@ -80,7 +76,7 @@ def sweep(
             raise
         finally:
             connection.rollback()
-            release_lock(connection, Lock.SWEEP, table)
+            release_lock(connection, Lock.SWEEP, lock_id)
             connection.commit()
 
 
@@ -96,6 +92,7 @@ def _sweep(
     connection.commit()
     swept, done = SweepResult(), 0
 
+    # Write the rows.
     start: str | None = None
     while start is not None or not done:
         start, new, changed, compared = retry_conflicts(
@@ -109,6 +106,7 @@ def _sweep(
         if stopping():
             return None
 
+    # Delete the documents without a row.
     after: Place | None = _FIRST
     while after is not None:
         after, gone = retry_conflicts(connection, _compare_documents, connection, collection_id, after)
@@ -117,6 +115,7 @@ def _sweep(
         if stopping():
             return None
 
+    # Record what is wrong with the table.
     source = source_rows.get_source(connection, collection_id)
     unusable = source_rows.count_unusable(connection, source_rows.with_values(connection, source))
     swept.unusable, swept.collections = sum(unusable.values()), len(unusable)
@@ -134,6 +133,7 @@ def _create_collections(connection: Connection, collection_id: CollectionId) -> 
     if attachment is not None and has_values(attachment):
         values = source_rows.find_new_values(connection, source_rows.get_source(connection, collection_id))
     connection.commit()
+
     for begin in range(0, len(values), _COLLECTIONS_PER_BATCH):
         source = lock_source(connection, collection_id)
         attachment = attachments.find_attachment(connection, collection_id)
@@ -161,7 +161,10 @@ def _compare_rows(
 def _compare_documents(
     connection: Connection, collection_id: CollectionId, after: Place
 ) -> tuple[Place | None, int]:
-    """Delete the documents of a slice that have no row; return the place of its last, None at the end, and how many."""
+    """Delete the documents of a slice that have no row, in one transaction.
+
+    Returns the place of the slice's last document, None at the end, and how many documents were deleted.
+    """
     source = source_rows.with_values(connection, lock_source(connection, collection_id))
     last, documents, gone = source_rows.delete_orphans(connection, source, after, _DOCUMENTS_PER_SLICE)
     connection.commit()
@@ -180,18 +183,18 @@ def lock_updates(connection: Connection, collection_id: CollectionId) -> None:
 
 
 def is_being_swept(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether a process sweeps the collection's table now, whose documents are then still to come."""
+    """Whether a process sweeps the collection's table now, so that documents are still to come."""
     return is_lock_taken(connection, Lock.SWEEP, table_lock_id(connection, collection_id))
 
 
 def table_lock_id(connection: Connection, collection_id: CollectionId) -> CollectionId:
-    """Return the collection by which the table of a collection is locked: of a value, that is its parent."""
+    """Return the id under which a collection's table is locked: the parent's if there is one, or its own."""
     attachment = attachments.find_attachment(connection, collection_id)
     return collection_id if attachment is None else attachment.parent or collection_id
 
 
 def has_values(attachment: Attachment) -> bool:
-    """Whether values of a field have collections of their own, of which this is the parent."""
+    """Whether this is the parent of collections of values."""
     return attachment.columns.collection_field is not None and attachment.parent is None
 
 
@@ -202,17 +205,21 @@ def create_missing(
 
     The caller holds the lock under which rows of the parent are applied.
     """
-    known = {one.value for one in attachments.list_of_values(connection, parent.collection_id, values)}
-    missing = [value for value in values if value not in known]
+    existing = attachments.list_of_values(connection, parent.collection_id, values)
+    existing_values = {of_value.value for of_value in existing}
+    missing = [value for value in values if value not in existing_values]
     if not missing:
         return []
 
-    newest: dict[str, Generation] = {}
-    for one in generation_rows.list_generations(connection, parent.collection_id):
-        if one.state == "live" or (one.state not in ("retired", "abandoned") and one.profile not in newest):
-            newest[one.profile] = one
+    # The parent's profiles, as its live generations have them, or the ones that replace these.
+    generation_by_profile: dict[str, Generation] = {}
+    for generation in generation_rows.list_generations(connection, parent.collection_id):
+        is_used = generation.state not in ("retired", "abandoned")
+        if generation.state == "live" or (is_used and generation.profile not in generation_by_profile):
+            generation_by_profile[generation.profile] = generation
     resolved = {
-        name: restore(one.recipe, one.fingerprint, one.bands, one.rows) for name, one in newest.items()
+        name: restore(generation.recipe, generation.fingerprint, generation.bands, generation.rows)
+        for name, generation in generation_by_profile.items()
     }
 
     field = tables.read_columns(connection, source.relation)[parent.columns.collection_field or ""]
@@ -230,7 +237,7 @@ def create_missing(
 
 
 def _create_named(connection: Connection, parent: str, value: str) -> Collection:
-    """Create a collection named after its parent and its value, or the value's digest if that name is not possible."""
+    """Create a collection named after its parent and its value, or after the value's digest if that is no free name."""
     try:
         return collection_rows.create_collection(connection, f"{parent}:{value}")
     except ConflictError:

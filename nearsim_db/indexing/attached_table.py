@@ -1,7 +1,7 @@
-"""Attached tables: documents follow the rows of an application's table.
+"""Keep the documents of an attached table as its rows are.
 
-Triggers capture the ids of changed rows. A process that applies them reads the rows as they are by then, under a lock
-of the collection, so of two processes the later also sees the later rows. Sweeps find what the triggers missed.
+Triggers capture the ids of changed rows. A process that applies these changes reads the rows as they are then, under a
+lock of the collection, so the later of two processes also sees the later rows. Sweeps find what the triggers missed.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,6 +39,7 @@ def catch_up(engine: Engine) -> int:
     with engine.connect() as connection:
         collection_ids = attachments.find_changed_sources(connection)
         connection.rollback()
+
         for collection_id in collection_ids:
             taken = _CHANGES_PER_BATCH
             while taken == _CHANGES_PER_BATCH:
@@ -50,26 +51,31 @@ def catch_up(engine: Engine) -> int:
 def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
     """Apply a batch of changes in one transaction; return its size."""
     lock_updates(connection, collection_id)
-    changed = attachments.take_source_changes(connection, collection_id, _CHANGES_PER_BATCH)
+    changes = attachments.take_source_changes(connection, collection_id, _CHANGES_PER_BATCH)
     attachment = attachments.find_attachment(connection, collection_id)
-    if attachment is not None and not attachment.detaching:
-        rows = [(external_id, value) for external_id, value in changed if external_id is not None]
-        if len(rows) < len(changed):
-            attachments.request_sweep(connection, collection_id)
-        attachments.limit_lock_wait(connection, _READ_LOCK_TIMEOUT_MILLISECONDS)
-        try:
-            if has_values(attachment):
-                _create_collections(connection, attachment, rows)
-            with _recording_trouble(connection, collection_id):
-                source = source_rows.get_source(connection, collection_id)
-                source_rows.update_ids(connection, source_rows.with_values(connection, source), rows)
-        except Exception as error:
-            if not is_lock_timeout(error):
-                raise
-            connection.rollback()  # the table is being altered, and the changes can wait
-            return 0
+    if attachment is None or attachment.detaching:
+        connection.commit()
+        return len(changes)
+
+    # A change without an id stands for all rows, as after a TRUNCATE.
+    rows = [(external_id, value) for external_id, value in changes if external_id is not None]
+    if len(rows) < len(changes):
+        attachments.request_sweep(connection, collection_id)
+
+    attachments.limit_lock_wait(connection, _READ_LOCK_TIMEOUT_MILLISECONDS)
+    try:
+        if has_values(attachment):
+            _create_collections(connection, attachment, rows)
+        with _recording_trouble(connection, collection_id):
+            source = source_rows.get_source(connection, collection_id)
+            source_rows.update_ids(connection, source_rows.with_values(connection, source), rows)
+    except Exception as error:
+        if not is_lock_timeout(error):
+            raise
+        connection.rollback()  # the table is being altered, and the changes can wait
+        return 0
     connection.commit()
-    return len(changed)
+    return len(changes)
 
 
 def _create_collections(
@@ -84,7 +90,7 @@ def _create_collections(
 
 @contextmanager
 def _recording_trouble(connection: Connection, collection_id: CollectionId) -> Iterator[None]:
-    """Undo the block after an error and record it as trouble, unless it is a lock timeout or of the server."""
+    """Undo the block after an error and record the error as trouble; raise lock timeouts and errors of the server."""
     try:
         with connection.begin_nested():
             yield
@@ -97,8 +103,8 @@ def _recording_trouble(connection: Connection, collection_id: CollectionId) -> I
 def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: Progress) -> str | None:
     """Apply captured changes; sweep the collection's table if it was not swept yet, or changes were not captured.
 
-    Returns why later changes will not be captured, unless that was found by a sweep of the last minute. Raises
-    NotFoundError if the table cannot be read.
+    Returns why later changes will not be captured, unless a sweep found this in the last minute. Raises NotFoundError
+    if the table cannot be read.
     """
     catch_up(engine)
     with engine.connect() as connection:
@@ -107,10 +113,11 @@ def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: P
             return None
         source_rows.get_source(connection, collection_id)
         obstacle = find_obstacle(connection, attachment)
-        recent = queue.server_time(connection) - timedelta(minutes=1)
+        a_minute_ago = queue.server_time(connection) - timedelta(minutes=1)
+
     if obstacle is None and attachment.trouble is None and attachment.is_swept:
         return None
-    if obstacle is not None and attachment.swept_at is not None and attachment.swept_at > recent:
+    if obstacle is not None and attachment.swept_at is not None and attachment.swept_at > a_minute_ago:
         return None
     swept = sweep(engine, collection_id, progress)
     return None if swept is None else swept.trouble
@@ -133,7 +140,8 @@ def drop_triggers(engine: Engine, collection_id: CollectionId) -> list[OfValue]:
             connection.commit()
 
         with_exclusive_lock(connection, attachment.table or "", drop)
-        # A process that applied changes meanwhile may have created one.
+
+        # A process that applied changes meanwhile may have created a collection; wait for it.
         lock_updates(connection, collection_id)
         return attachments.list_of_values(connection, collection_id)
 
@@ -179,6 +187,7 @@ def copy_texts(engine: Engine, collection_id: CollectionId, progress: Progress =
 
 
 def _copy_batch(connection: Connection, collection_id: CollectionId, after: int) -> tuple[int | None, int]:
+    """Copy a batch of texts; return the last doc_id, None at the end, and how many were copied."""
     source = lock_source(connection, collection_id)
     last, copied = source_rows.copy_texts(connection, source, after, _TEXTS_PER_BATCH)
     connection.commit()
@@ -194,6 +203,7 @@ def refuse_attached_rows(engine: Engine, collection_id: CollectionId, external_i
         except NotFoundError:
             return
         existing = [] if source is None else source_rows.find_existing_ids(connection, source, external_ids)
+
     if existing and source is not None:
         raise ConflictError(
             f"table {source.relation.shown} still has {', '.join(map(repr, existing[:5]))}: delete the rows there "

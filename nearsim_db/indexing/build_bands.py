@@ -138,7 +138,11 @@ def forecast(
             )
         else:
             sampled = set(doc_ids)
-            texts = [encoder.text_of(one.title, one.body) for one in signed if one.doc_id in sampled]
+            texts = [
+                encoder.text_of(document.title, document.body)
+                for document in signed
+                if document.doc_id in sampled
+            ]
             warning = k_rule.warning(profile, texts, encoder.backend)
         warnings += [warning] if warning is not None else []
 

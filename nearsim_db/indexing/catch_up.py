@@ -75,12 +75,17 @@ class CatchUp:
 
         limit = build.MAX_SMALL_BUILD_ATTACHED_DOCUMENTS
         with self._database.transaction() as connection:
-            counts = [collection_rows.count_documents(connection, one, limit + 1) for one in unbuilt]
+            counts = [
+                collection_rows.count_documents(connection, collection_id, limit + 1)
+                for collection_id in unbuilt
+            ]
 
         # A small build leaves one thread of this process or the server idle; a large one takes all threads itself.
-        small = [one for one, count in zip(unbuilt, counts, strict=True) if count <= limit]
+        small = [
+            collection_id for collection_id, count in zip(unbuilt, counts, strict=True) if count <= limit
+        ]
         with ThreadPoolExecutor(self._contexts.settings.threads, thread_name_prefix="nearsim-builds") as pool:
-            builds = [pool.submit(self._build_if_suitable, one, silent) for one in small]
+            builds = [pool.submit(self._build_if_suitable, collection_id, silent) for collection_id in small]
             try:
                 for future in builds:
                     future.result()

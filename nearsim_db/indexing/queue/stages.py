@@ -20,7 +20,8 @@ from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.work.queue import WHOLE_GENERATION, Batch
 
 _CANDIDATES_PER_BATCH = 16_384
-_MEMBERS_PER_BATCH = 4_000  # of each anchor
+# For each anchor.
+_MEMBERS_PER_BATCH = 4_000
 _RETRY_SECONDS = 0.2
 
 # Does a batch in a transaction, or several, of which the last finishes it; returns the batch that follows it.
