@@ -252,7 +252,7 @@ def test_primary_key_of_the_table_is_used(
             "read_unsigned_source_documents": {"after": 0, "through": 9999, "age": None, "amount": 500},
             "delete_orphans_in_slice": {"after": 0, "amount": 500},
             "copy_texts": {"after": 0, "amount": 500},
-            "delete_orphans": {"ids": [str(number) for number in range(900)], "had": [""] * 900},
+            "delete_orphans": {"ids": [str(number) for number in range(900)], "former_values": [""] * 900},
         }
         for name, parameters in statements.items():
             command = psycopg.sql.SQL("EXPLAIN ") + source.statement(
