@@ -16,9 +16,10 @@ from nearsim_db.errors import InputError
 from nearsim_db.messages import none_usable
 from nearsim_db.readers import Fields, RejectWriter
 from nearsim_db.readers.contract import ID
+from nearsim_db.readers.labels import label_of
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.rejects import RejectReasons, stopped, with_refusals
-from nearsim_db.readers.values import column_of, label_of
+from nearsim_db.readers.values import column_of
 from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.readers.vectors import VectorLengths
 from nearsim_db.records import Document, IngestSummary, Progress, ReadDocument, Reject

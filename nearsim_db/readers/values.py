@@ -1,8 +1,7 @@
 """Values of records: by the name of their field, as names and short text for reasons of rejects, and as JSON."""
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 import orjson
 
 from nearsim_db.records import ReadDocument
-from nearsim_db.similarity.field_rules import ACROSS_BYTES, WITHIN_BYTES, FieldRules, date_label
 
 if TYPE_CHECKING:
     from nearsim_db.readers.contract import Fields
@@ -71,19 +69,6 @@ def json_text(value: object) -> str:
 def value_digest(value: object, size: int) -> bytes:
     """Return a digest of a JSON value, of `size` bytes; zeros for none."""
     return bytes(size) if value is None else blake2b(json_text(value).encode(), digest_size=size).digest()
-
-
-def label_of(rules: FieldRules, values: Sequence[object], published_at: datetime | None) -> bytes:
-    """Return the label of a document, from its values of the rules' fields and its date."""
-    own = values[: len(rules.within)]
-    label = b""
-    if rules.within:
-        # Documents without any value have equal ones.
-        agreeing = own[0] if len(own) == 1 else None if own.count(None) == len(own) else own
-        label += value_digest(agreeing, WITHIN_BYTES)
-    if rules.days:
-        label += date_label(published_at)
-    return label if rules.across is None else label + value_digest(values[-1], ACROSS_BYTES)
 
 
 _PLACE = re.compile(r"\[(-?[0-9]+)\]$")

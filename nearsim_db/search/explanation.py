@@ -9,7 +9,8 @@ import numpy as np
 
 from nearsim_db.errors import InputError
 from nearsim_db.messages import count_of
-from nearsim_db.readers.values import field_of, label_of
+from nearsim_db.readers.labels import label_of
+from nearsim_db.readers.values import field_of
 from nearsim_db.search.answers import find_documents, metric_of, profile_of
 from nearsim_db.search.pair_figures import (
     PairFigures,

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps.search import Features, current_features, read_features
-from nearsim_db.readers.values import field_of, label_of
+from nearsim_db.readers.labels import label_of
+from nearsim_db.readers.values import field_of
 from nearsim_db.records import Direction, DocId, Document, Match, Matches
 from nearsim_db.search.answers import least_share
 from nearsim_db.search.live_generation import GenerationReplacedError, LiveIndex, retry_if_replaced

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 
 from nearsim_db.indexing.context import Context
-from nearsim_db.readers.values import label_of
+from nearsim_db.readers.labels import label_of
 from nearsim_db.records import Document
 from nearsim_db.similarity.arrays import FeatureSets, Ints, Mask
 from nearsim_db.similarity.batches import SignatureRows, Signatures
