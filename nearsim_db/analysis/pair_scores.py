@@ -16,7 +16,7 @@ from nearsim_db.readers.values import shown, value_at
 from nearsim_db.records import ReadDocument
 from nearsim_db.similarity.arrays import Hashes
 from nearsim_db.similarity.backend import plain_characters
-from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.encoder import Content, Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.screening import are_pairs
@@ -87,10 +87,10 @@ class PairScorer:
         self, recipe: Recipe, read: Callable[[], Iterable[Sequence[TextPair]]], expected_bytes: int | None
     ) -> None:
         backend, _ = encoding_from_environment()
-        self._encoder = Encoder(resolve(recipe), backend, plain_characters(expected_bytes))
-        if self._encoder.takes_vectors:
-            raise InputError("the recipe compares vectors, and pairs are of texts; choose another recipe")
-        self._encoder.count_features(lambda: self._feature_ids(read()))
+        self.encoder: Encoder = Encoder(resolve(recipe), backend, plain_characters(expected_bytes))
+        if self.encoder.takes_vectors:
+            raise InputError("the recipe compares vectors, not texts; choose another recipe")
+        self.encoder.count_features(lambda: self._feature_ids(read()))
 
     def _feature_ids(self, batches: Iterable[Sequence[TextPair]]) -> Iterator[list[Hashes]]:
         """Yield the ids of the features of all distinct texts."""
@@ -99,49 +99,51 @@ class PairScorer:
             distinct = dict.fromkeys(text for pair in pairs for text in pair)
             texts = [text for text in distinct if hash(text) not in seen]
             seen.update(map(hash, texts))
-            features = self._encoder.features(texts)
+            features = self.encoder.features(texts)
             yield [features.ids_of(row) for row in range(len(texts))]
 
     @property
     def threshold(self) -> float:
         """The similarity from which on candidates are pairs."""
-        return self._encoder.metric.similarity_at_threshold(self._encoder.profile.recipe.match.threshold)
+        return self.encoder.metric.similarity_at_threshold(self.encoder.profile.recipe.match.threshold)
 
     def score(self, pairs: Sequence[TextPair]) -> list[PairScore]:
         """Score pairs of texts, in their order."""
-        encoder, texts = self._encoder, [text for pair in pairs for text in pair]
-        features = encoder.features(texts)
-        sets = [features.of(row) for row in range(len(texts))]
-        distinct = [np.unique(features.ids_of(row)) for row in range(len(texts))]
-        sketches = encoder.sketch(features)
+        return score_pairs(self.encoder, [text for pair in pairs for text in pair])
 
-        # Rows of pairs in which both texts have features.
-        left = np.array(
-            [row for row in range(0, len(texts), 2) if len(sets[row]) and len(sets[row + 1])], np.int64
-        )
-        scores = [_WITHOUT_FEATURES] * len(pairs)
-        if not len(left):
-            return scores
-        exact = encoder.compare(sets, left, left + 1)
-        estimated = encoder.sketch_scores(sketches[left], sketches[left + 1])
-        shared, are_candidates = encoder.match_bands(sketches[left], sketches[left + 1])
-        reaching = are_pairs(encoder, exact if encoder.is_exact else estimated, shared)
 
-        for at, row in enumerate(left.tolist()):
-            one, other = distinct[row], distinct[row + 1]
-            both = len(np.intersect1d(one, other, assume_unique=True))
-            scores[row // 2] = PairScore(
-                float(exact.similarity[at]),
-                round(float(estimated.similarity[at]), 6),
-                both / len(one),
-                both / len(other),
-                both,
-                len(one) + len(other) - both,
-                int(shared[at]),
-                bool(are_candidates[at]),
-                bool(are_candidates[at] and reaching[at]),
-            )
+def score_pairs(encoder: Encoder, contents: Sequence[Content]) -> list[PairScore]:
+    """Score the first content with the second, the third with the fourth, and so on."""
+    features, count = encoder.features(contents), len(contents)
+    sets = [features.of(row) for row in range(count)]
+    distinct = [np.unique(features.ids_of(row)) for row in range(count)]
+    sketches = encoder.sketch(features)
+
+    # Rows of pairs in which both texts have features.
+    left = np.array([row for row in range(0, count, 2) if len(sets[row]) and len(sets[row + 1])], np.int64)
+    scores = [_WITHOUT_FEATURES] * (count // 2)
+    if not len(left):
         return scores
+    exact = encoder.compare(sets, left, left + 1)
+    estimated = encoder.sketch_scores(sketches[left], sketches[left + 1])
+    shared, are_candidates = encoder.match_bands(sketches[left], sketches[left + 1])
+    reaching = are_pairs(encoder, exact if encoder.is_exact else estimated, shared)
+
+    for at, row in enumerate(left.tolist()):
+        one, other = distinct[row], distinct[row + 1]
+        both = len(np.intersect1d(one, other, assume_unique=True))
+        scores[row // 2] = PairScore(
+            float(exact.similarity[at]),
+            round(float(estimated.similarity[at]), 6),
+            both / len(one),
+            both / len(other),
+            both,
+            len(one) + len(other) - both,
+            int(shared[at]),
+            bool(are_candidates[at]),
+            bool(are_candidates[at] and reaching[at]),
+        )
+    return scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,10 @@ _PANELS = {
             "25x2 10x5 'or(4, and(4))' --threshold 0.6 --output curves.svg, or: "
             "nearsim curve --near 0.2 --far 0.8 --near-probability 0.99 --far-probability 0.01",
         ),
+        "sketch": (
+            "sketch",
+            "--preset riskiq --text 'sample document', or: nearsim sketch story-17 story-18",
+        ),
         "evaluate": ("evaluate", "--labels pairs.csv --collection news"),
         "profile": ("profiles", ""),
         "reindex": ("reindex", ""),

@@ -158,6 +158,15 @@ class Encoder:
         lexer = None if self.takes_vectors else self._shingler.lexer
         return None if lexer is None else lexer.refusal(self.text_of(title, body))
 
+    def written_features(self, text: str) -> list[tuple[str, int]]:
+        """Return the shingles of a cleaned text as they are hashed, in its order, each with its id."""
+        ids = self._shingler.shingles([text]).ids.tolist()
+        return list(zip(self._shingler.written(text), ids, strict=True))
+
+    def normalised(self, text: str) -> str:
+        """Return a cleaned text as it is split into shingles."""
+        return self._shingler.shingles([text]).canonical.text(0)
+
     def content_of(self, title: str | None, body: str | None, vector: Vector | None) -> Content:
         """Return the part of a document that is encoded."""
         return vector if self.takes_vectors else self.text_of(title, body)

@@ -56,5 +56,5 @@ def test_anything_else_is_refused(left: object, right: object, reason: str) -> N
 
 
 def test_a_recipe_of_vectors_is_refused() -> None:
-    with pytest.raises(InputError, match="compares vectors, and pairs are of texts"):
+    with pytest.raises(InputError, match="compares vectors, not texts"):
         nearsim_db.score("a", "b", recipe=presets.load("embeddings"))

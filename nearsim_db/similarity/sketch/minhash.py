@@ -57,6 +57,11 @@ class MinHash(Family):
         self.dtype = np.dtype(np.int32 if is_java else np.uint64)
         self._shift = id_bits - 32
 
+    @property
+    def coefficients(self) -> list[tuple[int, int]]:
+        """The numbers a and b of each function."""
+        return list(zip(self._multipliers.tolist(), self._addends.tolist(), strict=True))
+
     def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> Sketches:
         """Return the sketches of a batch; see `Family.sketch`."""
         is_java = self.functions == "java32"

@@ -96,6 +96,24 @@ class Shingler:
         unmasked = canonical if self._masks is None else self._squeeze(folded)
         return Shingles(ids, offsets, canonical, unmasked, self._kernels)
 
+    def written(self, text: str) -> list[str]:
+        """Return the shingles of a cleaned text as they are hashed, in the order of their ids."""
+        masked = self._masked(self._folded([text]))
+        if self._rules.scheme == "sentence":
+            lines = [self._squeeze([sentence]).text(0) for sentence in words.split(masked[0])]
+            kept = lines if self.word_filter is None else map(self.word_filter, lines)
+            return _runs([line for line in kept if line], self._rules.k, "\n")
+
+        canonical = self._squeeze(masked).text(0)
+        if self._base == "djb2a-cast":  # of UTF-16 units, of which a run may begin or end within a character
+            data, k = canonical.encode("utf-16-le"), 2 * self._rules.k
+            begins = range(0, max(len(data) - k, 0) + 1, 2) if data else ()
+            return [data[at : at + k].decode("utf-16-le", "replace") for at in begins]
+        if self._rules.scheme == "char":
+            return _runs(list(canonical), self._rules.k, "")
+        units = canonical if self.word_filter is None else self.word_filter(canonical)
+        return _runs(units.split(), 1 if self._rules.scheme == "bag" else self._rules.k, " ")
+
     def _shingles_of(self, canonical: Canonical) -> tuple[Hashes, Ints]:
         """Return the ids and offsets of shingles of characters or words."""
         if self._rules.scheme == "char":
@@ -151,6 +169,12 @@ class Shingler:
 
     def _canonical_word(self, word: str) -> str:
         return self._squeeze([self._fold(word)]).text(0)
+
+
+def _runs(units: Sequence[str], k: int, separator: str) -> list[str]:
+    """Return each run of k units, joined; all of fewer units, but at least one, are one run."""
+    count = max(1, len(units) - k + 1) if units else 0
+    return [separator.join(units[at : at + k]) for at in range(count)]
 
 
 def free_ids(words: Hashes, offsets: Ints, k: int) -> tuple[Hashes, Ints]:
