@@ -170,7 +170,7 @@ class ScoredRow:
 
 
 @dataclass(slots=True)
-class _Pair:
+class _PairRow:
     row: int
     left: str
     right: str
@@ -211,14 +211,14 @@ class PairFile:
         records = (record for part in self._inputs for _, record in part.records())
         return enumerate(records, 1)
 
-    def read(self) -> Iterator[list[_Pair]]:
+    def read(self) -> Iterator[list[_PairRow]]:
         """Yield the pairs in lists."""
         self.skipped, self.reasons = 0, []
         pairs = self._pairs()
         while batch := list(islice(pairs, _PAIRS_AT_ONCE)):
             yield batch
 
-    def _pairs(self) -> Iterator[_Pair]:
+    def _pairs(self) -> Iterator[_PairRow]:
         for row, record in self._records():
             try:
                 yield self._pair(row, record)
@@ -227,7 +227,7 @@ class PairFile:
                 if len(self.reasons) < _MAX_REASONS:
                     self.reasons.append(f"row {row:,}: {error}")
 
-    def _pair(self, row: int, record: Mapping[str, object]) -> _Pair:
+    def _pair(self, row: int, record: Mapping[str, object]) -> _PairRow:
         """Return the pair of a record. Raises InputError if it lacks one."""
         given = []
         for name in (self._fields.left, self._fields.right):
@@ -240,7 +240,7 @@ class PairFile:
         if missing:
             raise InputError(f"the corpus has no document {missing[0]!r}")
         left, right = map(str, texts)
-        return _Pair(row, given[0], given[1], self._label(record), (left, right))
+        return _PairRow(row, given[0], given[1], self._label(record), (left, right))
 
     def _label(self, record: Mapping[str, object]) -> bool | None:
         name = self._fields.label or LABEL

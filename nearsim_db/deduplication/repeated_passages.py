@@ -40,8 +40,8 @@ class WindowIndex:
     """
 
     def __init__(self) -> None:
-        self._recent = _Run(np.zeros(0, np.uint64), np.zeros(0, np.int64))
-        self._runs: list[_Run] = []
+        self._recent = _RepeatedRun(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+        self._runs: list[_RepeatedRun] = []
 
     def find(self, windows: Hashes) -> tuple[Ints, Ints]:
         """Return the first and the last place of each window, int64, -1 for none."""
@@ -63,11 +63,11 @@ class WindowIndex:
         recent = self._recent
         at = np.searchsorted(recent.windows, new, "right")
         places = _places(document, numbers)
-        self._recent = _Run(np.insert(recent.windows, at, new), np.insert(recent.places, at, places))
+        self._recent = _RepeatedRun(np.insert(recent.windows, at, new), np.insert(recent.places, at, places))
         if len(self._recent.windows) < _RECENT:
             return
         self._runs.append(self._recent)
-        self._recent = _Run(new[:0], recent.places[:0])
+        self._recent = _RepeatedRun(new[:0], recent.places[:0])
         while len(self._runs) > 1 and len(self._runs[-2].windows) <= 2 * len(self._runs[-1].windows):
             self._runs[-2:] = [_merged(*self._runs[-2:])]
 
@@ -77,14 +77,14 @@ def _places(document: int, numbers: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _RepeatedRun:
     """Sorted windows, uint64, and a place of each, int64; places of one window are in the order of the documents."""
 
     windows: Hashes
     places: Ints
 
 
-def _merged(one: _Run, other: _Run) -> _Run:
+def _merged(one: _RepeatedRun, other: _RepeatedRun) -> _RepeatedRun:
     """Merge a run with a later one."""
     size = len(one.windows) + len(other.windows)
     parts = size // _MERGED + 1
@@ -99,7 +99,9 @@ def _merged(one: _Run, other: _Run) -> _Run:
             numbers.write(places[order].tobytes())
         ids.flush()
         numbers.flush()
-        return _Run(np.memmap(ids, np.uint64, "r", shape=size), np.memmap(numbers, np.int64, "r", shape=size))
+        return _RepeatedRun(
+            np.memmap(ids, np.uint64, "r", shape=size), np.memmap(numbers, np.int64, "r", shape=size)
+        )
 
 
 @dataclass(frozen=True, slots=True)

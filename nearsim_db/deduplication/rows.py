@@ -60,7 +60,7 @@ class Deduped:
         return [given[place] for place in places]
 
 
-class _Source:
+class _RowSource:
     """Rows as the records of one file."""
 
     def __init__(self, rows: Rows, fields: Fields, name: str) -> None:
@@ -124,14 +124,14 @@ def dedupe(
     )
     held = _held(rows)
     chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep, within)
-    others = [] if against is None else [_Source(against, fields, "against")]
+    others = [] if against is None else [_RowSource(against, fields, "against")]
     comparison = Comparison.of(chosen, across, against=against is not None, only_against=only_against)
 
     with (
         EncodedRecords.under(chosen, threads, exact=exact) as records,
         open_vectors(None) as beside,
     ):
-        reader = RecordReader(_Source(held, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
+        reader = RecordReader(_RowSource(held, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
         rejects = _Rejects()
         reader.read(records, None, rejects, silent, strict=False)
         reader.refuse_unusable()

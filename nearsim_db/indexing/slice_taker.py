@@ -190,7 +190,7 @@ def take_slices(
 
     def check_stopped() -> None:
         if is_stopped.is_set():
-            raise _Stopped
+            raise _SliceInterrupted
 
     def report_and_check() -> None:
         # An error of another thread ends this one too.
@@ -211,5 +211,5 @@ def take_slices(
             raise
 
 
-class _Stopped(Exception):
+class _SliceInterrupted(Exception):
     """Another thread has failed or was interrupted."""

@@ -211,7 +211,7 @@ def csv_rows(
     # The limit belongs to the process: it is only ever raised. A row beyond the limit of the file gets no larger than
     # that and a block.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MOST_OF_A_BLOCK))
-    lines = _Lines(file, delimiter.encode(), keep=keep)
+    lines = _DelimitedLines(file, delimiter.encode(), keep=keep)
     source = chain.from_iterable(lines.blocks())
     rows = _reader(_without_comments(source, lines, file.comment), delimiter, file)
     begin, before, columns = 1, 0, 0  # `before` lines were read by earlier readers
@@ -263,7 +263,7 @@ def _reader(lines: Iterable[str], delimiter: str, file: InputFile) -> "_csv.Read
     )
 
 
-def _without_comments(source: Iterable[str], lines: "_Lines", comment: str | None) -> Iterable[str]:
+def _without_comments(source: Iterable[str], lines: "_DelimitedLines", comment: str | None) -> Iterable[str]:
     """Return lines from the current row on, with a blank line for each that begins a row and is a comment."""
     if comment is None:
         return source
@@ -289,7 +289,7 @@ def _lines_like_rows(row: list[str], delimiter: str, columns: int) -> int:
     return held
 
 
-class _Lines:
+class _DelimitedLines:
     """The lines of a file as text, and the size and lines of the current row.
 
     It begins at line `begin`, maybe in an earlier block.

@@ -35,7 +35,7 @@ def read_common(connection: Connection, generation: Generation) -> list[CommonFi
     Shingles in a row in the first sampled text that has them are described together. The example is empty if none of
     the sampled texts has the fingerprint now.
     """
-    common, reader = generation.common, _Reader(generation)
+    common, reader = generation.common, _ExampleShingler(generation)
     if not len(common):
         return []
 
@@ -62,7 +62,7 @@ def read_common(connection: Connection, generation: Generation) -> list[CommonFi
     return sorted(described, key=lambda row: (-row.documents, -row.shingles, row.example))
 
 
-class _Reader:
+class _ExampleShingler:
     """Splits the texts of a generation's documents into shingles, in the form that passages show."""
 
     def __init__(self, generation: Generation) -> None:

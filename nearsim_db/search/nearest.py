@@ -110,7 +110,7 @@ class NearestSearch:
                 titles = left.titles[row], right.titles[target]
                 yield Nearest(left.ids[row], rank, right.ids[target], round(similarity, 6), *titles)
 
-    def _encode(self, records: Iterable[Record]) -> "_Records":
+    def _encode(self, records: Iterable[Record]) -> "_ComparedRecords":
         """Read and encode records; number their values of fields, of which None is one."""
         ids: list[str] = []
         titles: list[str | None] = []
@@ -134,9 +134,11 @@ class NearestSearch:
             # A key of other values is another key, so that the documents of one value do not fill the limit of links.
             salts = np.repeat(fmix64(np.array(within, np.uint64)), np.diff(keys.offsets))
             keys = Ragged(keys.values ^ salts, keys.offsets)
-        return _Records(ids, titles, np.array(across, np.int64), np.array(within, np.int64), joined, keys)
+        return _ComparedRecords(
+            ids, titles, np.array(across, np.int64), np.array(within, np.int64), joined, keys
+        )
 
-    def _blocks(self, left: "_Records", right: "_Records") -> Iterator[NearestPairs]:
+    def _blocks(self, left: "_ComparedRecords", right: "_ComparedRecords") -> Iterator[NearestPairs]:
         """Yield the pairs of `_search`, with `mutual` only the pairs that are found from both sides."""
         blocks = self._search(left, right)
         if not self.query.mutual:
@@ -149,7 +151,7 @@ class NearestSearch:
             backward = NearestPairs.joined([_NO_PAIRS, *self._search(right, left)])
         yield forward.mutual(backward)
 
-    def _search(self, left: "_Records", right: "_Records") -> Iterator[NearestPairs]:
+    def _search(self, left: "_ComparedRecords", right: "_ComparedRecords") -> Iterator[NearestPairs]:
         differing = None if self.query.across is None else (left.across, right.across)
         agreeing = (left.within, right.within) if self.query.within else None
         join = NearestJoin(
@@ -185,7 +187,7 @@ def _number(values: tuple[object, ...], numbers: dict[bytes, int]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Records:
+class _ComparedRecords:
     """Encoded records."""
 
     ids: list[str]

@@ -119,7 +119,7 @@ class Contexts:
 
 
 @dataclass(slots=True)
-class Scope:
+class WorkerScope:
     """The collection that a worker works on, or all of them."""
 
     database: Database

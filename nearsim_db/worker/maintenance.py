@@ -17,27 +17,27 @@ from nearsim_db.store.driver.driver_errors import is_lock_timeout
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import insertions, lookup_requests
-from nearsim_db.worker.contexts import Scope, describe, facts_of, log
+from nearsim_db.worker.contexts import WorkerScope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
 # Checks of many tables use at most a twentieth of the time.
 _PAUSE_PER_CHECK = 20.0
 
 
-def drop_old_lookup_requests(scope: Scope) -> None:
+def drop_old_lookup_requests(scope: WorkerScope) -> None:
     """Delete lookup requests whose deadline passed an hour ago, and insertions that no check needs now."""
     with scope.database.transaction() as connection:
         lookup_requests.drop_old(connection)
         insertions.drop_settled(connection)
 
 
-def analyze_tables(scope: Scope) -> None:
+def analyze_tables(scope: WorkerScope) -> None:
     """Update the planner's statistics once the tables of generations have doubled."""
     with scope.engine.connect(autocommit=True) as connection:
         partitions.analyze_if_stale(connection)
 
 
-def drop_generations(scope: Scope) -> None:
+def drop_generations(scope: WorkerScope) -> None:
     """Drop generations that were in use when their drop was requested."""
     with scope.engine.connect() as connection:
         leaving = generation_rows.list_generations(connection, scope.collection_id, "dropping")
@@ -48,14 +48,14 @@ def drop_generations(scope: Scope) -> None:
             log(logging.INFO, "dropped", message, facts)
 
 
-def drop_remains(scope: Scope) -> None:
+def drop_remains(scope: WorkerScope) -> None:
     """Drop the remains of generations that were deleted in SQL."""
     for generation_id in drop_generation.drop_remains(scope.engine):
         message = f"what was left of generation {generation_id}, which was deleted in SQL, is dropped"
         log(logging.INFO, "dropped", message, {"generation": generation_id})
 
 
-def begin_moves(scope: Scope) -> bool:
+def begin_moves(scope: WorkerScope) -> bool:
     """Begin to build live generations that have outgrown shared tables again, in tables of their own.
 
     Returns whether there were any.
@@ -92,7 +92,7 @@ def _begin_move(connection: Connection, context: Context) -> bool:
     return True
 
 
-def finish_moves(scope: Scope) -> None:
+def finish_moves(scope: WorkerScope) -> None:
     """Promote the ready generations that `begin_moves` began, and drop those that they replace.
 
     One that would replace another generation, as a rollback or promotion came first, is dropped instead.
@@ -122,7 +122,7 @@ def _finish_move(connection: Connection, moved: Generation) -> bool:
     return True
 
 
-def remove_expired_documents(scope: Scope, between: Callable[[], None]) -> None:
+def remove_expired_documents(scope: WorkerScope, between: Callable[[], None]) -> None:
     """Queue documents past their retention age for removal from all indexes; `between` is called after each step."""
     with scope.engine.connect() as connection:
         existing = generation_rows.list_generations(connection, scope.collection_id, "expiring")
@@ -139,7 +139,7 @@ class AttachedTables:
     collection.
     """
 
-    def __init__(self, scope: Scope, monitor: Monitor, between: Callable[[], None]) -> None:
+    def __init__(self, scope: WorkerScope, monitor: Monitor, between: Callable[[], None]) -> None:
         self.problems: dict[str, str] = {}
         self._scope = scope
         self._monitor = monitor
@@ -191,7 +191,7 @@ class AttachedTables:
 class StateLog:
     """Logs each state once, when it is first seen."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: WorkerScope) -> None:
         self._scope = scope
         self._unindexed: set[CollectionId] = set()
         self._left_behind: set[GenerationId] = set()

@@ -113,7 +113,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             log(logging.ERROR, "http_failed", message, {"client": str(client_address[0])})
 
 
-class _Run(SimpleHandler):
+class _ApplicationRun(SimpleHandler):
     """A run of the application for one request; its errors are left to the server, which logs them."""
 
     def handle_error(self) -> None:
@@ -140,7 +140,7 @@ class _Handler(WSGIRequestHandler):
             self.send_error(431)
         elif self.parse_request():
             answered = cast(IO[bytes], self.wfile)
-            _Run(self.rfile, answered, sys.stderr, self.get_environ()).run(self.server.answer)
+            _ApplicationRun(self.rfile, answered, sys.stderr, self.get_environ()).run(self.server.answer)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log no requests."""

@@ -13,7 +13,7 @@ from nearsim_db.messages import count_of
 from nearsim_db.records import WorkStage
 from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch
-from nearsim_db.worker.contexts import Scope, WorkerLease, facts_of, log, place_of
+from nearsim_db.worker.contexts import WorkerLease, WorkerScope, facts_of, log, place_of
 from nearsim_db.worker.metrics import Monitor
 
 
@@ -74,7 +74,7 @@ def _outcome(counts: Mapping[str, int]) -> str:
 class QueuedWork:
     """Dispatches changes and works on what is queued, under the worker's lease."""
 
-    def __init__(self, scope: Scope, lease: WorkerLease, monitor: Monitor, work_log: WorkLog) -> None:
+    def __init__(self, scope: WorkerScope, lease: WorkerLease, monitor: Monitor, work_log: WorkLog) -> None:
         self._scope = scope
         self._lease = lease
         self._monitor = monitor

@@ -20,7 +20,7 @@ from nearsim_db.store.driver.driver_errors import is_transient
 from nearsim_db.store.driver.locks import Lock, release_lock, take_lock
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.worker.contexts import Scope, describe, facts_of, log
+from nearsim_db.worker.contexts import WorkerScope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
 _RETRY_SECONDS = 60.0
@@ -28,7 +28,7 @@ _RETRY_SECONDS = 60.0
 _SLICES_STAGE = "build_slices"
 
 
-class _Stopped(Exception):
+class _BuildInterrupted(Exception):
     """The worker was asked to stop during a build; the next build resumes it."""
 
 
@@ -39,7 +39,7 @@ class UnattendedBuilds:
     periodically during a build.
     """
 
-    def __init__(self, scope: Scope, monitor: Monitor, between: Callable[[], None]) -> None:
+    def __init__(self, scope: WorkerScope, monitor: Monitor, between: Callable[[], None]) -> None:
         self.failed: dict[GenerationId, NearsimError] = {}
         self._retry_at: dict[GenerationId, float] = {}
         self._scope = scope
@@ -121,7 +121,7 @@ class UnattendedBuilds:
             yield
         except BuildStoppedError as error:
             log(logging.INFO, "build", f"{name}: {error}", facts_of(generation))
-        except _Stopped:
+        except _BuildInterrupted:
             message = f"the build of {name} was interrupted; the next build resumes it"
             log(logging.INFO, "build", message, facts_of(generation))
         except Exception as error:
@@ -135,8 +135,8 @@ class UnattendedBuilds:
             self.failed.pop(generation.generation_id, None)
 
     def _continue(self, batch: str) -> None:
-        """Report progress of a long batch, and run what is due. Raises _Stopped if the worker is to stop."""
+        """Report progress of a long batch, and run what is due. Raises _BuildInterrupted if the worker is to stop."""
         self._monitor.batch_progressed(batch)
         self._between()
         if self._scope.stopping():
-            raise _Stopped
+            raise _BuildInterrupted

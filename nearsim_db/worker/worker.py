@@ -22,7 +22,7 @@ from nearsim_db.store.work import backlog
 from nearsim_db.store.work.backlog import Backlog
 from nearsim_db.store.work.leases import SILENCE_SECONDS
 from nearsim_db.worker import maintenance
-from nearsim_db.worker.contexts import HEARTBEAT_SECONDS, Contexts, Schedule, Scope, WorkerLease
+from nearsim_db.worker.contexts import HEARTBEAT_SECONDS, Contexts, Schedule, WorkerLease, WorkerScope
 from nearsim_db.worker.lookup_requests import LookupRequestService
 from nearsim_db.worker.maintenance import AttachedTables, StateLog
 from nearsim_db.worker.metrics import Monitor
@@ -47,7 +47,7 @@ class Session:
 
     def __init__(
         self,
-        scope: Scope,
+        scope: WorkerScope,
         lease: WorkerLease,
         listening: Connection,
         monitor: Monitor,
@@ -238,7 +238,7 @@ class Worker:
         ):
             listening.listen()
             contexts = Contexts(database.settings, pool)
-            scope = Scope(database, self._collection, contexts, lambda: self._stopping)
+            scope = WorkerScope(database, self._collection, contexts, lambda: self._stopping)
             if self._keep_events is None:
                 keep_events_seconds = events.kept_seconds(
                     database.settings.keep_events, "NEARSIM_KEEP_EVENTS"

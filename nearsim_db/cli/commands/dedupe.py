@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class _Comparison:
+class _ComparisonOptions:
     """What is compared with what."""
 
     against: Annotated[
@@ -202,7 +202,7 @@ def dedupe(
             "pairs below the threshold that are to be reviewed (match.review)", rich_help_panel=options.OUTPUT
         ),
     ] = None,
-    comparison: _Comparison,
+    comparison: _ComparisonOptions,
     threshold: recipes.Threshold = None,
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.VectorFileOptions,

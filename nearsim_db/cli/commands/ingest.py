@@ -30,7 +30,7 @@ _Profile = Annotated[
 
 
 @dataclass(eq=False, repr=False)
-class _Query:
+class _QueryOptions:
     """A query whose rows are read."""
 
     from_sql: Annotated[
@@ -54,7 +54,7 @@ class _Query:
 
 
 @dataclass(eq=False, repr=False)
-class _SourceOptions(inputs.VectorFileOptions, _Query):
+class _SourceOptions(inputs.VectorFileOptions, _QueryOptions):
     """The documents to read: a query, or how files are read."""
 
     from_sqlite: inputs.FromSqlite = None

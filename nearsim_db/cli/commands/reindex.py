@@ -55,7 +55,7 @@ class _LimitOptions:
 
 
 @dataclass(eq=False, repr=False)
-class _Target:
+class _GenerationOptions:
     """The profile whose index is replaced."""
 
     name: options.ProfileArgument = None
@@ -96,7 +96,7 @@ Detach = Annotated[bool, typer.Option("--detach", help="Leave the build to the w
 )
 def start(
     *,
-    target: _Target,
+    target: _GenerationOptions,
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     detach: Detach = False,
@@ -126,7 +126,7 @@ def start(
 
 
 @reindex.command(epilog="Example: nearsim reindex status --collection news")
-def status(*, target: _Target, result: options.Result) -> None:
+def status(*, target: _GenerationOptions, result: options.Result) -> None:
     """Show the generations of a profile, or of all, and the progress of each."""
     from nearsim_db.admin.reindex.status import read_status
 
@@ -139,7 +139,7 @@ def status(*, target: _Target, result: options.Result) -> None:
 @reindex.command(epilog="Example: nearsim reindex diff --collection news --max-lost 0.1% --output diff.html")
 def diff(
     *,
-    target: _Target,
+    target: _GenerationOptions,
     generation: Annotated[
         int | None, _generation_option("Compare this one instead of the pending one.")
     ] = None,
@@ -182,7 +182,7 @@ def diff(
 @reindex.command(epilog="Example: nearsim reindex promote --collection news --max-lost 0.1%")
 def promote(
     *,
-    target: _Target,
+    target: _GenerationOptions,
     generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
     limit_options: _LimitOptions,
     outcome: options.Outcome,
@@ -206,7 +206,7 @@ def promote(
 
 
 @reindex.command(epilog="Example: nearsim reindex rollback --collection news")
-def rollback(*, target: _Target, outcome: options.Outcome) -> None:
+def rollback(*, target: _GenerationOptions, outcome: options.Outcome) -> None:
     """Make the previous generation live again; it has been kept up to date with the documents."""
     with target.open(outcome) as reindex:
         shown.show_promoted(outcome, reindex, *reindex.rollback(), is_rollback=True)
@@ -216,7 +216,7 @@ def rollback(*, target: _Target, outcome: options.Outcome) -> None:
 def drop(
     *,
     context: typer.Context,
-    target: _Target,
+    target: _GenerationOptions,
     generation: Annotated[int | None, _generation_option("Drop only this one.")] = None,
     every: Annotated[bool, typer.Option("--all", help="For all profiles of the collection.")] = False,
     yes: options.Yes = False,
@@ -236,7 +236,7 @@ def drop(
 
 
 @reindex.command(epilog="Example: nearsim reindex pause --collection news")
-def pause(*, target: _Target, outcome: options.Outcome) -> None:
+def pause(*, target: _GenerationOptions, outcome: options.Outcome) -> None:
     """Pause a build, or its catching up, at the next step; later changes are queued for it."""
     with target.open(outcome) as reindex:
         shown.show_state(outcome, reindex, reindex.pause())
@@ -244,7 +244,7 @@ def pause(*, target: _Target, outcome: options.Outcome) -> None:
 
 @reindex.command(epilog="Example: nearsim reindex resume --collection news")
 def resume(
-    *, target: _Target, detach: Detach = False, jobs: options.Jobs = None, outcome: options.Outcome
+    *, target: _GenerationOptions, detach: Detach = False, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
     """Continue a build that was paused or left behind, until it is ready to be promoted."""
     with target.open(outcome, threads=jobs) as reindex:
@@ -252,7 +252,7 @@ def resume(
 
 
 @reindex.command(epilog="Example: nearsim reindex abandon strict --collection news --yes")
-def abandon(*, target: _Target, yes: options.Yes = False, outcome: options.Outcome) -> None:
+def abandon(*, target: _GenerationOptions, yes: options.Yes = False, outcome: options.Outcome) -> None:
     """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
     with target.open(options.Reporting(quiet=True)) as reindex:
         confirm(

@@ -100,7 +100,7 @@ def count_shown(done: int, total: int | None, unit: str, seconds: float) -> str:
     return f"{done:,} {unit}{rate}"
 
 
-class _Lines:
+class _ProgressLines:
     """A log record for each step when it ends, and every 30 seconds one for the step that runs."""
 
     def __init__(self, log: logging.Logger) -> None:
@@ -119,7 +119,7 @@ class _Lines:
                 self._step, self._begun = step, time.monotonic()
             self._done, self._total = done, total
 
-    def __enter__(self) -> "_Lines":
+    def __enter__(self) -> "_ProgressLines":
         self._thread.start()
         return self
 
@@ -165,7 +165,7 @@ def progress_bars(
         return
     if log_format is not None or not sys.stderr.isatty():
         handler = stderr_handler(as_json=log_format == "json")
-        with logged_to(handler, "nearsim.progress") as log, _Lines(log) as lines:
+        with logged_to(handler, "nearsim.progress") as log, _ProgressLines(log) as lines:
             yield lines
         return
     from rich.console import Console

@@ -36,7 +36,7 @@ _MAX_BATCHES_WAITING = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class _IngestBatch:
     """Documents to write, while their texts are encoded."""
 
     documents: list[ReadDocument]
@@ -74,7 +74,7 @@ class BulkIngest(IngestAccount):
         """
         with (
             self._database.engine.connect() as connection,
-            BatchWriter[_Batch](partial(self._write_batch, connection, contexts)) as writer,
+            BatchWriter[_IngestBatch](partial(self._write_batch, connection, contexts)) as writer,
         ):
             progress("read", 0, None)
             try:
@@ -85,7 +85,7 @@ class BulkIngest(IngestAccount):
                         steps.begin_encoding(context, [record.document for record in documents])
                         for context in contexts
                     ]
-                    writer.add(_Batch(documents, files, encodings))
+                    writer.add(_IngestBatch(documents, files, encodings))
                     progress("read", self.summary.read, None)
             except Exception:  # of whatever yields the records, which may be a caller's generator
                 writer.finish()
@@ -123,7 +123,7 @@ class BulkIngest(IngestAccount):
             latest[external_id] = record
         return list(latest.values())
 
-    def _write_batch(self, connection: Connection, contexts: Sequence[Context], batch: _Batch) -> None:
+    def _write_batch(self, connection: Connection, contexts: Sequence[Context], batch: _IngestBatch) -> None:
         if not batch.documents:
             return
         written = self._merge(connection, batch)
@@ -135,7 +135,7 @@ class BulkIngest(IngestAccount):
             for context, encoding in zip(contexts, batch.encodings, strict=True):
                 self._sign(connection, context, batch.documents, written.added, encoding)
 
-    def _merge(self, connection: Connection, batch: _Batch) -> WrittenBatch:
+    def _merge(self, connection: Connection, batch: _IngestBatch) -> WrittenBatch:
         return document_writes.write_batch(
             connection,
             self._collection_id,
@@ -177,7 +177,7 @@ class BulkIngest(IngestAccount):
 class DryRun(BulkIngest):
     """Counts what a bulk ingest would write."""
 
-    def _merge(self, connection: Connection, batch: _Batch) -> WrittenBatch:
+    def _merge(self, connection: Connection, batch: _IngestBatch) -> WrittenBatch:
         return document_writes.compare_batch(
             connection, self._collection_id, batch.documents, self._loaded, files=batch.files
         )
