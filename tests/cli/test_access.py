@@ -81,6 +81,18 @@ def test_readers_see_what_the_owner_sees_and_cannot_write(filled: CommandLine, u
     assert len(filled.succeed("pairs", "--format", "jsonl").rows()) == 3
 
 
+def test_the_list_has_who_has_which_role(filled: CommandLine, user: str) -> None:
+    name = user_of(user)
+    filled.succeed("access", "grant", name, "writer", "--quiet")
+    listed = filled.succeed("access", "list", "--json").document()
+    # The roles are those of the server, so that other tests may have some there.
+    assert {"user": name, "role": "nearsim_writer"} in listed["members"]
+    assert (listed["isolated"], listed["access"]) == (False, [])
+    filled.succeed("access", "revoke", name, "writer", "--quiet")
+    members = filled.succeed("access", "list", "--json").document()["members"]
+    assert name not in {member["user"] for member in members}
+
+
 def test_grant_and_revoke(filled: CommandLine, user: str) -> None:
     name = user_of(user)
     granted = filled.succeed("access", "grant", name, "nearsim_writer", "--json").document()

@@ -95,6 +95,19 @@ def test_init_restores_views_functions_triggers_and_privileges(
     assert find_objects()[0] == "ok"
 
 
+def test_check_of_the_schema_fails_until_objects_are_restored(
+    nearsim: CommandLine, database_url: str
+) -> None:
+    assert nearsim.succeed("schema", "check", "--json").document()["ok"] is True
+    finding, command = next(iter(DAMAGE.items()))
+    damage(database_url, command)
+    outcome = nearsim.run("schema", "check")
+    assert outcome.exit_code == 1
+    assert finding in " ".join(outcome.out.split())
+    nearsim.succeed("schema", "init")
+    nearsim.succeed("schema", "check")
+
+
 def test_init_names_what_it_cannot_restore(nearsim: CommandLine, database_url: str) -> None:
     damage(database_url, "DROP INDEX nearsim_index.band_shared_bucket")
     outcome = nearsim.run("schema", "init")
