@@ -24,7 +24,7 @@ def sketch(
     scope: options.Scope,
     result: options.Result,
 ) -> None:
-    """Show how a text becomes a signature and buckets: each step with its values.
+    """Show how a text becomes a signature and buckets, step by step.
 
     Prints the normalised text, its shingles with their hashes, the coefficients of the functions (minhash), the
     signature and the band keys; of two texts also what they have in common, their similarity and its estimate. --text
