@@ -57,7 +57,7 @@ def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
         connection.commit()
         return len(changes)
 
-    # A change without an id stands for all rows, as after a TRUNCATE.
+    # A change without an id means all rows, for example after a TRUNCATE.
     rows = [(external_id, value) for external_id, value in changes if external_id is not None]
     if len(rows) < len(changes):
         attachments.request_sweep(connection, collection_id)

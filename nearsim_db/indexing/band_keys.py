@@ -62,7 +62,7 @@ class BandKeys:
 
     @property
     def ascends_by_band(self) -> bool:
-        """Whether all buckets of a column, as bigint, are below those of the next."""
+        """Whether all buckets of a column, as bigint, are below all buckets of the next column."""
         return (
             not isinstance(self._keys, Ragged)
             and self._is_by_band

@@ -34,8 +34,8 @@ from nearsim_db.store.work.build_slices import SlicedStage
 
 # Up to here, slices and their progress would cost more than the build.
 MAX_SMALL_BUILD_DOCUMENTS = 8
-# The lengths of attached texts are known before they are read, so the bounds are those of a batch in memory; a table
-# may have thousands of collections, which are worth building in one transaction each.
+# The lengths of attached texts are known before they are read, so a small build may have as many as fit in memory. A
+# table may have thousands of collections, which are worth building in one transaction each.
 MAX_SMALL_BUILD_ATTACHED_DOCUMENTS = 4_000
 _MAX_SMALL_BUILD_ATTACHED_CHARACTERS = 4_000_000
 _POLL_SECONDS = 0.05

@@ -118,10 +118,12 @@ def refuse_unusable_recipes(
             for generation in generations
             if generation.is_first_build or (generation.state == "live" and not only_new)
         ]
+        # Documents of the dry run suit any of these, as they have a source.
         if has_source:
             recipes = []
         if planned is not None:
             recipes.append(to_mapping(planned))
+
         for recipe in recipes:
             refuse_unusable(connection, collection_id, recipe, adds=adds)
 

@@ -243,7 +243,7 @@ def _purge_generation(
     """Purge documents from a generation, or queue their removal if another process is building it."""
     generation_id, tables = generation.generation_id, generation.tables(connection)
     if generation.is_first_build:
-        # Its builder may have read the documents already; what it stores of them is removed when it is done.
+        # Its builder may have read the documents already; rows that it stores for them are removed when it is done.
         if tables.exist():
             tables.work.add("sign", ids)
             removed.traces[generation_id] = generation, Traces(0, 0, 0, 0)

@@ -16,7 +16,7 @@ _JSON_TYPES = (str, int, float, bool, type(None), dict, list)
 
 
 class QuerySource:
-    """The rows of a query as documents; columns are mapped like those of CSV.
+    """The rows of a query as documents; its columns are mapped like columns of CSV.
 
     The database is only read, in one transaction; rows are fetched in batches. Dates, decimals and UUIDs become
     strings. A vector may be an array of numbers or JSON, as which psycopg returns pgvector's type. A document's line is

@@ -24,7 +24,7 @@ from nearsim_db.store.signatures.bands import LastAnchors, Links
 from nearsim_db.store.work.build_slices import Slice, SlicedStage
 
 _CANDIDATES_PER_BATCH = 16_384
-# A generation's figures name all counts of the stage pairs, those of nothing too.
+# A generation's figures name all counts of the stage pairs, also counts of zero.
 ZERO_COUNTS = dict.fromkeys(("linked", "candidates", "screened"), 0)
 # In each thread; a run takes 16 MB if each link is the first of its pair.
 _MIN_LINKS_PER_BLOCK = 250_000

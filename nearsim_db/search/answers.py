@@ -398,7 +398,7 @@ def checked_ids(external_ids: Iterable[str]) -> list[str]:
 def least_share(live: Generation, direction: Direction | None, min_similarity: float) -> float:
     """Return the least similarity of matches or, in a direction, their least share.
 
-    A share of 0 stands for the threshold. Raises InputError for a similarity outside 0..1, and for a direction under
+    A share of 0 means the threshold. Raises InputError for a similarity outside 0..1, and for a direction under
     another metric than containment.
     """
     if not 0 <= min_similarity <= 1:

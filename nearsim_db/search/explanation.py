@@ -322,6 +322,7 @@ def _missing(
         yield Reason("below_threshold", figures.missed_threshold())
     if figures is not None and figures.unequal_sizes is not None:
         yield Reason("unequal_sizes", figures.unequal_sizes)
+
     if evidence.are_candidates is False:
         text = shared_too_few(profile, evidence.shared_bands or 0)
         if figures is not None:

@@ -193,7 +193,7 @@ class Verification:
         """Return the first `count` matches, verifying candidates in the order of their estimates, in batches."""
         order = np.lexsort((self.signed.doc_ids[screened.right], -screened.estimate))
 
-        # Heads of one digest were made by a race; the first stands for both.
+        # Two heads of one digest were made by a race; verify the first only.
         digests = PackedDigests.of(self.signed.digests).array[screened.right[order]].tolist()
         first_by_digest: dict[bytes, int] = {}
         for candidate, digest in zip(order.tolist(), digests, strict=True):

@@ -111,7 +111,7 @@ class NearestSearch:
                 yield Nearest(left.ids[row], rank, right.ids[target], round(similarity, 6), *titles)
 
     def _encode(self, records: Iterable[Record]) -> "_ComparedRecords":
-        """Read and encode records; number their values of fields, of which None is one."""
+        """Read and encode records, and number their values of fields; None is a value."""
         ids: list[str] = []
         titles: list[str | None] = []
         across: list[int] = []

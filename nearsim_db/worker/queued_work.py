@@ -126,7 +126,7 @@ class QueuedWork:
         self.run(self._lease.keep_alive)
 
     def _run(self, context: Context, batch: Batch) -> None:
-        """Do a batch, and search what it signed while its features are at hand; count and log both."""
+        """Do a batch; search documents that it signed while their features are at hand; count and log both."""
         following: Batch | None = batch
         while following is not None:
             current, warnings = following, list[str]()

@@ -127,6 +127,7 @@ class UnattendedBuilds:
         except Exception as error:
             if is_transient(error):
                 raise
+
             message = f"{name} cannot be built: {type(error).__name__}: {error}"
             self.failed[generation.generation_id] = NearsimError(message)
             self._retry_at[generation.generation_id] = time.monotonic() + _RETRY_SECONDS

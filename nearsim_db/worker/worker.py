@@ -203,7 +203,7 @@ class Worker:
                 if not session.has_work():
                     break
                 session.wait()
-                if is_changed:  # a service may have to do what is left
+                if is_changed:  # a service may have to do the rest
                     session.make_due()
                     is_changed = False
 

@@ -1,7 +1,7 @@
-"""Look each document up before adding it, so that of near-copies added at the same time one is first.
+"""Look each document up before adding it, so that one of several near-copies added at the same time is the first.
 
 Locks are always taken in this order: the stripes of a document's band keys, ascending; its row of `document`, only one;
-then those of `store_signatures`. A transaction with a row of `document` or a lock of the store never waits for a
+then the locks of `store_signatures`. A transaction with a row of `document` or a lock of the store never waits for a
 stripe, so no deadlock goes through stripes. Two documents that are candidates share a bucket, hence a stripe: the
 second is looked up after the first's band rows are committed or, if its writer may not write these, after the first was
 recorded in `checked_insertion`.

@@ -73,6 +73,7 @@ class Runner:
                 if is_transient(error):
                     raise
                 self._record_failure(connection, batch, error)
+
         return following
 
     def _record_failure(self, connection: Connection, batch: Batch, error: Exception) -> None:

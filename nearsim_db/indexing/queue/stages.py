@@ -24,7 +24,7 @@ _CANDIDATES_PER_BATCH = 16_384
 _MEMBERS_PER_BATCH = 4_000
 _RETRY_SECONDS = 0.2
 
-# Does a batch in a transaction, or several, of which the last finishes it; returns the batch that follows it.
+# Does a batch in one or more transactions, and finishes it in the last; returns the batch that follows it, if any.
 StageWork = Callable[[Connection, Context, Batch], Batch | None]
 
 

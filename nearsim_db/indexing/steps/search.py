@@ -133,7 +133,7 @@ def verify_candidates(connection: Connection, context: Context, candidates: Ints
 def read_features(
     connection: Connection, context: Context, signed: Signatures, rows: Sequence[int]
 ) -> Features:
-    """Return the features of rows of `signed`, without those of texts that differ from what was signed."""
+    """Return the features of rows of `signed`, except for rows whose text differs from what was signed."""
     features: Features = {}
     missing = dict(zip(signed.doc_ids[rows].tolist(), rows, strict=True))
 

@@ -218,7 +218,7 @@ def _find_heads(
 
     Where a digest gets another head, every document is its own head until heads are chosen.
     """
-    # The first document of each digest, among those stored and those of this batch.
+    # The first document of each digest, among the stored documents and this batch.
     digests = [fresh.digest(row) for row in range(len(fresh.doc_ids))]
     first = context.tables(connection).signatures.read_first_documents(
         list({digest for digest in digests if digest is not None})
