@@ -26,7 +26,6 @@ NOT_RUN = {
     "needs files of the reader's own": 3,
     "needs vectors of a model": 1,
     "runs until it is stopped": 2,
-    "shows processes that are interrupted": 1,
 }
 
 
