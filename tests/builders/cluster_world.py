@@ -52,7 +52,7 @@ class World:
 
     def family(self, head: int) -> list[int]:
         """A head and its twins."""
-        return sorted(doc_id for doc_id, one in self.heads.items() if one == head)
+        return sorted(doc_id for doc_id, its_head in self.heads.items() if its_head == head)
 
     def write(self, doc_id: int, source: str | None, date: datetime, length: int) -> None:
         """Insert or update a document, and record the values that determine its rank."""
@@ -125,17 +125,17 @@ class World:
         self.numbers[doc_id] = numbers
         self.queued.add(doc_id)
 
-    def pair(self, found: set[tuple[int, int]]) -> None:
+    def pair(self, pairs: set[tuple[int, int]]) -> None:
         """Store new pairs of heads and join their clusters, and record what joining queued instead."""
-        for left, right in found:
+        for left, right in pairs:
             self.run(
                 "INSERT INTO {similar_pair}"
                 " (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size, union_size)"
                 " VALUES ({generation_id}, %s, %s, 1, 1, %s, 1, 1)",
                 *(left, right, similarity(left, right)),
             )
-        self.pairs |= found
-        extend_clusters(self.connection, self.context, np.array(sorted(found), np.int64).reshape(-1, 2))
+        self.pairs |= pairs
+        extend_clusters(self.connection, self.context, np.array(sorted(pairs), np.int64).reshape(-1, 2))
         self.queued |= {
             row[0] for row in self.run("DELETE FROM nearsim.work WHERE stage = 'link' RETURNING doc_id")
         }

@@ -63,7 +63,9 @@ class CommandLine:
 
     def run(self, *arguments: object, given: bytes = b"") -> Outcome:
         """Run a command and return its outcome; an unexpected exception is raised."""
-        result = CliRunner().invoke(app, [str(one) for one in arguments], input=given, env=self.environment)
+        result = CliRunner().invoke(
+            app, [str(argument) for argument in arguments], input=given, env=self.environment
+        )
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Outcome(result.exit_code, result.stdout, result.stderr)

@@ -89,6 +89,7 @@ def make_companies(count: int, seed: int = 53) -> Companies:
     generator = random.Random(seed)
     rows: list[tuple[int, str]] = []
     company = 0
+
     while len(rows) < count:
         word = "".join(generator.sample(_SYLLABLES, 3)).title()
         name = f"{word} {generator.choice(_TRADES)}"
@@ -97,12 +98,15 @@ def make_companies(count: int, seed: int = 53) -> Companies:
         city, zip_code = generator.choice(_CITIES)
         place = f"{city} {zip_code}{generator.randrange(20):02}, United States"
         rows.append((company, f"{name} {form}, {number} {street} Street Suite {suite}, {place}"))
+
+        # Rows of the same company, half of them with a letter missing in the name.
         for _ in range(generator.choices((0, 1, 2), (70, 22, 8))[0]):
             place_of_error = generator.randrange(1, len(name) - 1)
             spelt = name[:place_of_error] + name[place_of_error + 1 :] if generator.random() < 0.5 else name
             kind = generator.choice(("Street", "St", "St."))
             rows.append((company, f"{spelt} {generator.choice(_FORMS)}, {number} {street} {kind}, {place}"))
         company += 1
+
     chosen = rows[:count]
     generator.shuffle(chosen)
     named = {f"row-{at}": row for at, row in enumerate(chosen)}

@@ -62,6 +62,7 @@ def blocks(page: Path) -> Iterator[Block]:
     """Yield all blocks, in the order of the page."""
     opened: Block | None = None
     before, not_run = "", None
+
     for number, line in enumerate(page.read_text("utf-8").split("\n"), 1):
         fence = line.lstrip().startswith(_FENCE)
         if opened is None and fence:
@@ -73,30 +74,31 @@ def blocks(page: Path) -> Iterator[Block]:
             opened = None
         elif opened:
             opened.lines.append(line)
+
         marked = _NOT_RUN.fullmatch(line.strip())
         before, not_run = line, marked[1] if marked else None
 
 
 def steps(page: Path) -> Iterator[Step]:
     """Yield the commands of all blocks that are run."""
-    found: list[Step] = []
+    page_steps: list[Step] = []
     for block in blocks(page):
         if block.not_run:
             continue
         if block.language == "console":
-            found.extend(_console(block.line, block.lines))
+            page_steps.extend(_console(block.line, block.lines))
         elif block.language in RUN:
-            found.append(Step(block.line, block.language, "\n".join(block.lines)))
+            page_steps.append(Step(block.line, block.language, "\n".join(block.lines)))
         elif block.language == "text":
-            found[-1].shown = block.lines
-    yield from found
+            page_steps[-1].shown = block.lines
+    yield from page_steps
 
 
 def _console(first: int, lines: list[str]) -> Iterator[Step]:
     """Divide a block at its prompts: `$ ` for the shell, `=> ` for psql. Statements end with a semicolon."""
     step, prompts = None, {"$ ": "shell", "=> ": "sql"}
     for number, line in enumerate(lines, first):
-        prompt = next((one for one in prompts if line.startswith(one)), None)
+        prompt = next((text for text in prompts if line.startswith(text)), None)
         if prompt:
             if step:
                 yield step
@@ -146,6 +148,7 @@ class Reader:
             "python": [sys.executable, "-c", step.command],
             "sql": ["bash", "-c", f'{_PSQL} --file - <<< "$0"', step.command],
         }
+
         reading, writing = pty.openpty()
         fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
         process = subprocess.Popen(
@@ -160,6 +163,7 @@ class Reader:
         )
         self._started.append(process.pid)
         os.close(writing)
+
         printed = _read_all(reading)
         _, errors = process.communicate()
         if process.returncode:
@@ -169,27 +173,29 @@ class Reader:
 
 def differences(page: Path, reader: Reader) -> list[str]:
     """Run a page from top to bottom, and return each step that prints something else than it shows, or fails."""
-    found = []
+    differing = []
     for step in steps(page):
         try:
             printed = reader.run(step)
         except subprocess.CalledProcessError as failed:
-            found.append(f"line {step.line}: {step.command}\nexit code {failed.returncode}\n{failed.stderr}")
+            differing.append(
+                f"line {step.line}: {step.command}\nexit code {failed.returncode}\n{failed.stderr}"
+            )
         else:
             if step.differs(printed):
-                found.append(f"line {step.line}: {step.command}\n" + "\n".join(printed))
-    return found
+                differing.append(f"line {step.line}: {step.command}\n" + "\n".join(printed))
+    return differing
 
 
 def _read_all(reading: int) -> str:
     """Read until the terminal is closed, which the kernel reports as an error."""
-    found = b""
+    printed = b""
     while True:
         try:
-            more = os.read(reading, 1 << 16)
+            chunk = os.read(reading, 1 << 16)
         except OSError:
-            more = b""
-        if not more:
+            chunk = b""
+        if not chunk:
             os.close(reading)
-            return found.decode()
-        found += more
+            return printed.decode()
+        printed += chunk

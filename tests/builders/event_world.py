@@ -9,7 +9,8 @@ from nearsim_db.store.database import Database
 from tests.builders.workers import Application
 
 Pair = tuple[int, int]
-Likeness = tuple[float, bool]  # a similarity, and whether it is verified
+# A similarity, and whether it is verified.
+Likeness = tuple[float, bool]
 Reported = tuple[object, ...]
 
 
@@ -26,10 +27,10 @@ class State:
 
     def clusters(self) -> dict[int, set[int]]:
         """The documents of each cluster."""
-        found: dict[int, set[int]] = {}
+        documents: dict[int, set[int]] = {}
         for doc_id, (cluster, _) in self.members.items():
-            found.setdefault(cluster, set()).add(doc_id)
-        return found
+            documents.setdefault(cluster, set()).add(doc_id)
+        return documents
 
 
 FIRST = "SELECT generation_id FROM nearsim.generation ORDER BY created_at LIMIT 1"
@@ -48,6 +49,7 @@ def snapshot(connection: Application, generation_id: int | None = None) -> State
     ).fetchone()
     if state and state[0] != "live":
         return State()
+
     ties = connection.execute(
         "SELECT left_id, right_id, similarity, recipe->'match'->>'verify' = 'exact' FROM nearsim.similar_pair"
         " JOIN nearsim.generation USING (generation_id) WHERE generation_id = %(id)s"
@@ -76,11 +78,12 @@ def differences(before: State, after: State) -> set[Reported]:
         if old != new:
             reported |= {("pair_gone", *pair, None, None)} if old is not None else set()
             reported |= {("pair_found", *pair, *new)} if new is not None else set()
+
     was, now = before.clusters(), after.clusters()
     survived, survives = before.survivors(), after.survivors()
     for cluster, documents in now.items():
-        sources = sorted(one for one, had in was.items() if had & documents)
-        others = (tuple(sources), tuple(survived[one] for one in sources))
+        sources = sorted(source for source, had in was.items() if had & documents)
+        others = (tuple(sources), tuple(survived[source] for source in sources))
         if not sources:
             reported.add(("cluster_formed", cluster, survives[cluster], None, None))
         elif len(sources) > 1:
@@ -92,12 +95,13 @@ def differences(before: State, after: State) -> set[Reported]:
                 reported.add(("survivor_changed", cluster, survives[cluster], *others))
             if documents != was[sources[0]]:
                 reported.add(("cluster_changed", cluster, survives[cluster], None, None))
+
     for cluster, documents in was.items():
-        targets = sorted(one for one, has in now.items() if has & documents)
+        targets = sorted(target for target, has in now.items() if has & documents)
         if not targets:
             reported.add(("cluster_gone", cluster, survived[cluster], None, None))
         elif len(targets) > 1:
-            others = (tuple(targets), tuple(survives[one] for one in targets))
+            others = (tuple(targets), tuple(survives[target] for target in targets))
             reported.add(("cluster_split", cluster, survived[cluster], *others))
     return reported
 
@@ -122,6 +126,7 @@ class Consumer:
         if event.event_id <= self.last:
             return
         self.last = event.event_id
+
         others = dict(zip(event.other_ids or (), event.other_survivor_ids or (), strict=True))
         match event.kind:
             case "generation_live":
@@ -152,6 +157,7 @@ class Consumer:
 
     def _hear_of_cluster(self, event: Event, others: dict[int, int]) -> None:
         assert event.cluster_id and event.survivor_id
+
         match event.kind:
             case "cluster_gone":
                 assert self.survivors.pop(event.cluster_id) == event.survivor_id
@@ -160,8 +166,8 @@ class Consumer:
                 self.survivors.pop(event.cluster_id, None)
                 self.survivors |= others
             case "cluster_merged" | "cluster_renamed":
-                for other in others:
-                    self.survivors.pop(other, None)
+                for gone in others:
+                    self.survivors.pop(gone, None)
                 self.survivors[event.cluster_id] = event.survivor_id
             case "cluster_formed":
                 assert event.cluster_id not in self.survivors
@@ -184,14 +190,15 @@ class Watcher:
         self.state, self.consumer, self.kinds = State(), Consumer(), set[str]()
         self._database, self._reading = database, reading
         self._wanted = choose(database, "default")
-        self.generation_id: int | None = None  # the first
+        # The first generation if None.
+        self.generation_id: int | None = None
 
     def look(self, *_: object) -> None:
         """Compare after at most one transaction since the last call."""
         now = snapshot(self._reading, self.generation_id)
-        found = list(read(self._database, self._wanted, self.consumer.last))
-        self._hear(found)
-        assert reported(found) == sorted(map(repr, differences(self.state, now)))
+        events = list(read(self._database, self._wanted, self.consumer.last))
+        self._hear(events)
+        assert reported(events) == sorted(map(repr, differences(self.state, now)))
         self.state = now
 
     def catch_up(self) -> None:
@@ -201,7 +208,7 @@ class Watcher:
         assert self.consumer.pairs == self.state.pairs
         assert self.consumer.survivors == self.state.survivors()
 
-    def _hear(self, found: Iterable[Event]) -> None:
-        for event in found:
+    def _hear(self, events: Iterable[Event]) -> None:
+        for event in events:
             self.consumer.hear(event, self._reading)
             self.kinds.add(event.kind)

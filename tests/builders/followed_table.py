@@ -40,10 +40,10 @@ def attached(database: Database, collection: str | None = None, columns: Columns
     return index
 
 
-def words(family: int, own: int) -> str:
+def words(family: int, member: int) -> str:
     """A text similar to the others of its family."""
     return " ".join(
-        [*(f"family{family}word{at}" for at in range(12)), *(f"own{own}" for _ in range(own % 5))]
+        [*(f"family{family}word{at}" for at in range(12)), *(f"own{member}" for _ in range(member % 5))]
     )
 
 
@@ -56,12 +56,12 @@ def write(app: Application, number: int, text: str) -> None:
 
 def pairs(index: Index) -> set[frozenset[str]]:
     """The pairs of the index, as sets of two ids."""
-    return {frozenset((one.left, one.right)) for one in index.pairs()}
+    return {frozenset((pair.left, pair.right)) for pair in index.pairs()}
 
 
 def clusters(index: Index) -> set[tuple[str, frozenset[str]]]:
     """The clusters of the index: survivor and members."""
-    return {(one.survivor, frozenset(one.members)) for one in index.clusters()}
+    return {(cluster.survivor, frozenset(cluster.members)) for cluster in index.clusters()}
 
 
 def lasting_clusters(index: Index, app: Application) -> set[tuple[int, frozenset[str]]]:
@@ -78,8 +78,8 @@ def twin(database: Database, app: Application) -> Index:
     """A collection that ingested the rows of the table."""
     rows = app.execute("SELECT id, headline, body FROM story ORDER BY id").fetchall()
     name = f"twin-{random.random()}"
-    with Database.connect(database.engine.url) as other:
-        index = Index(other, name)
+    with Database.connect(database.engine.url) as copy:
+        index = Index(copy, name)
         index.create_profile("default", RECIPE)
         index.add(Document(str(number), str(title), str(body)) for number, title, body in rows)
         index.build()

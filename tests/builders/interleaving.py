@@ -142,6 +142,7 @@ class Schedule:
         """Run actors to their end; `successor` returns the replacement of a killed one, if any."""
         living: list[Actor] = []
         to_come = list(actors)
+
         try:
             while living or to_come:
                 for actor in to_come:
@@ -176,7 +177,11 @@ class Schedule:
         for actor in ended:
             if actor.error is not None:
                 raise actor.error
-        return [one for one in (successor(actor) for actor in ended if actor.killed) if one is not None]
+        return [
+            started
+            for started in (successor(actor) for actor in ended if actor.killed)
+            if started is not None
+        ]
 
     def _kill(self, actor: Actor) -> None:
         self.steps.append((actor.name, "killed"))

@@ -49,6 +49,7 @@ def tenant(url: str, name: str, word: str) -> dict[str, object]:
             [Document(f"{word}-{at}", title=word, body=text, source=word) for at, text in enumerate(texts)]
         )
         (generation,) = list_newest(index.database, index.collection)
+
     with psycopg.connect(url) as connection:
         connection.execute("SELECT nearsim.veto_pair(%s, %s, 'for a test', 'x')", (f"{word}-1", f"{word}-3"))
         asked = connection.execute(
@@ -59,8 +60,11 @@ def tenant(url: str, name: str, word: str) -> dict[str, object]:
             (generation.collection_id,),
         ).fetchall()
     assert asked
+
+    # A build dispatches the verdict.
     with Index.connect(url, collection=name) as index:
-        index.build()  # dispatches the verdict
+        index.build()
+
     doc, like, twin, _ = (row[0] for row in ids)
     return {
         "collection": name,
@@ -155,18 +159,18 @@ def functions(url: str, role: str) -> set[str]:
 
 def look_round(url: str, reader: str, own: dict[str, object], names: list[str]) -> dict[str, list[str]]:
     """Everything that a reader can read: all rows of these tables and views, and the results of all functions."""
-    found: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
     with psycopg.connect(reader) as connection:
         for name in names:
             reading = sql.SQL("SELECT * FROM {} AS found").format(identifier(name))
             try:
                 with connection.transaction(force_rollback=True):
-                    found[name] = sorted(str(row) for row in connection.execute(reading).fetchall())
+                    answers[name] = sorted(str(row) for row in connection.execute(reading).fetchall())
             except pg.InsufficientPrivilege:
-                found[name] = ["refused"]
+                answers[name] = ["refused"]
         for signature, trial in TRIALS.items():
-            found[signature] = outcome(connection, trial, own)
-    return found
+            answers[signature] = outcome(connection, trial, own)
+    return answers
 
 
 def make_busy(url: str, given: dict[str, object]) -> None:
@@ -210,8 +214,11 @@ def two_tenants(server: Server, tables: str) -> Iterator[World]:
             asked = connection.execute("SELECT nearsim.ask('mine', deadline => '0 seconds')").fetchone()
             assert asked
             own["probe"] = asked[0]
+
         names = list(relations(url))
         alone = look_round(url, reader, own, names)
+
+        # The other tenant's ids are numbers by which they are recognised.
         with psycopg.connect(url) as connection:
             for table, column in (
                 ("collection", "collection_id"),
@@ -229,6 +236,7 @@ def two_tenants(server: Server, tables: str) -> Iterator[World]:
                 )
             for tables_of, restart in _RESTARTS.items():
                 connection.execute(sql.SQL(restart).format(sql.Literal(FIRST_GENERATION[tables_of])))
+
         foreign = tenant(url, "secret", "secret")
         make_busy(url, foreign)
         together = look_round(url, reader, own, names)

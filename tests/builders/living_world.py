@@ -98,6 +98,7 @@ class World:
             rng = random.Random(seed)
             context = self.context()
             runner = Runner(self.engine, context)
+
             with self.index.database.lease() as lease_id:
                 for _ in range(amount):
                     stage = rng.choice(_STAGES)
@@ -127,6 +128,7 @@ class World:
         collection_id = self.generation.collection_id
         name, text, date = f"d{rng.randrange(9)}", _text(rng), f"2026-05-{rng.randrange(1, 20):02}"
         columns = "INSERT INTO nearsim.document (collection_id, external_id, body, published_at"
+
         return rng.choice(
             4
             * [

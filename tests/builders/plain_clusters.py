@@ -14,22 +14,19 @@ from nearsim_db.similarity.recipe.sections import ClusterRules
 
 Tie = tuple[int, int]
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
-SCORES = (None, "9.5", 10, "none", -1)  # of a document, by its length
+# Scores of documents, by their length.
+SCORES = (None, "9.5", 10, "none", -1)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What decides the clusters of a generation.
-
-    `heads` has the documents with features, `numbers` all that are signed; `facts` are source, date and length,
-    `pairs` the similarities of pairs of heads.
-    """
+    """What decides the clusters of a generation."""
 
     rules: ClusterRules
-    heads: Mapping[int, int]
-    numbers: Mapping[int, object]
-    facts: Mapping[int, tuple[str | None, datetime, int]]
-    pairs: Mapping[Tie, float]
+    heads: Mapping[int, int]  # of the documents with features
+    numbers: Mapping[int, object]  # of all documents that are signed
+    facts: Mapping[int, tuple[str | None, datetime, int]]  # source, date and length
+    pairs: Mapping[Tie, float]  # similarities of pairs of heads
     verdicts: Mapping[Tie, str]
     threshold: float = 0.7
 
@@ -41,22 +38,23 @@ class Evidence:
             groups = united(self.numbers, [*self._bonds(), *pairs], vetoes)
             if not vetoes:
                 graph = nx.Graph([*self._bonds(), *pairs])
-                assert [set(one) for one in groups if len(one) > 1] == sorted(
+                assert [set(group) for group in groups if len(group) > 1] == sorted(
                     (part for part in nx.connected_components(graph) if len(part) > 1), key=min
                 )
         else:
             nodes = united(self.numbers, self._bonds(), vetoes)
             by_linkage = {"representative": self._stars, "average": self._averages}
             groups = by_linkage[self.rules.linkage](nodes, pairs, vetoes)
-        found: dict[int, tuple[int, bool]] = {}
+
+        of_documents: dict[int, tuple[int, bool]] = {}
         for members in groups:
             if len(members) > 1:
-                survivor = min(members, key=lambda one: self._rank(one, members))
-                found |= {doc_id: (min(members), doc_id == survivor) for doc_id in members}
-        return found
+                survivor = min(members, key=lambda doc_id: self._rank(doc_id, members))
+                of_documents |= {doc_id: (min(members), doc_id == survivor) for doc_id in members}
+        return of_documents
 
     def _family(self, head: int) -> list[int]:
-        return sorted(doc_id for doc_id, one in self.heads.items() if one == head)
+        return sorted(doc_id for doc_id, its_head in self.heads.items() if its_head == head)
 
     def _bonds(self) -> list[Tie]:
         """Pins between signed documents, then ties between twins."""
@@ -68,7 +66,7 @@ class Evidence:
 
     def _pair_ties(self) -> list[Tie]:
         families = [(self._family(left), self._family(right)) for left, right in self.pairs]
-        ties = [tie for one, other in families for tie in product(one, other)]
+        ties = [tie for left_family, right_family in families for tie in product(left_family, right_family)]
         return [(min(tie), max(tie)) for tie in ties if self._may_tie(tie)]
 
     def _heads(self, tie: Tie) -> Tie:
@@ -81,8 +79,9 @@ class Evidence:
 
     def _stars(self, nodes: list[set[int]], pairs: list[Tie], vetoes: list[Tie]) -> list[set[int]]:
         tied = {*pairs, *((right, left) for left, right in pairs)}
-        stars: list[tuple[set[int], set[int]]] = []  # the representative, and all of its star
-        for node in sorted(nodes, key=lambda one: min(map(self._rank, one))):
+        # The representative, and all of its star.
+        stars: list[tuple[set[int], set[int]]] = []
+        for node in sorted(nodes, key=lambda members: min(map(self._rank, members))):
             possible = {
                 place: max(self.pairs[self._heads(tie)] for tie in product(centre, node) if tie in tied)
                 for place, (centre, star) in enumerate(stars)
@@ -107,22 +106,22 @@ class Evidence:
             for a, b in (tie, tie[::-1])
         }
         totals: dict[Tie, float] = defaultdict(float)
-        for (one, _, other, _), similarity in similar.items():
-            totals[one, other] += similarity
+        for (left_node, _, right_node, _), similarity in similar.items():
+            totals[left_node, right_node] += similarity
         clusters = [[at] for at in range(len(nodes))]
 
         def members(cluster: list[int]) -> set[int]:
             return set().union(*(nodes[at] for at in cluster))
 
-        def average(one: list[int], other: list[int]) -> float:
-            size = sum(len(texts[a]) for a in one) * sum(len(texts[b]) for b in other)
-            return round(sum(totals[tie] for tie in product(one, other)) / size, 9)
+        def average(left: list[int], right: list[int]) -> float:
+            size = sum(len(texts[a]) for a in left) * sum(len(texts[b]) for b in right)
+            return round(sum(totals[tie] for tie in product(left, right)) / size, 9)
 
         while True:
             possible = {
-                (-average(one, other), min(members(one)), min(members(other))): (one, other)
-                for one, other in combinations(sorted(clusters, key=lambda one: min(members(one))), 2)
-                if not is_between(vetoes, members(one), members(other))
+                (-average(left, right), min(members(left)), min(members(right))): (left, right)
+                for left, right in combinations(sorted(clusters, key=lambda nodes: min(members(nodes))), 2)
+                if not is_between(vetoes, members(left), members(right))
             }
             best = min(possible, default=(0.0, 0, 0))
             if -best[0] < self.threshold - 1e-9:
@@ -158,9 +157,9 @@ class Evidence:
         return first, date, -doc_id if policy == "latest" else doc_id
 
 
-def is_between(vetoes: Iterable[Tie], one: set[int], other: set[int]) -> bool:
+def is_between(vetoes: Iterable[Tie], left: set[int], right: set[int]) -> bool:
     """Whether a veto connects two groups."""
-    return any((a in one and b in other) or (a in other and b in one) for a, b in vetoes)
+    return any((a in left and b in right) or (a in right and b in left) for a, b in vetoes)
 
 
 def united(documents: Iterable[int], ties: Iterable[Tie], vetoes: list[Tie]) -> list[set[int]]:
@@ -170,8 +169,8 @@ def united(documents: Iterable[int], ties: Iterable[Tie], vetoes: list[Tie]) -> 
         if groups[left] is not groups[right] and not is_between(vetoes, groups[left], groups[right]):
             whole = groups[left] | groups[right]
             groups |= dict.fromkeys(whole, whole)
-    found: list[set[int]] = []
+    distinct: list[set[int]] = []
     for group in groups.values():
-        if not any(group is one for one in found):
-            found.append(group)
-    return found
+        if not any(group is kept for kept in distinct):
+            distinct.append(group)
+    return distinct

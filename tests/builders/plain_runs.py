@@ -7,6 +7,8 @@ def longest_run(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """The length of the longest common substring (Blumer and others 1985)."""
     following: list[dict[Hashable, int]] = [{}]
     links, lengths, last = [-1], [0], 0
+
+    # The automaton of the left sequence, a token at a time.
     for token in left:
         added, state = len(links), last
         following.append({})
@@ -29,6 +31,8 @@ def longest_run(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
                     state = links[state]
                 links[target] = links[added] = clone
         last = added
+
+    # Walk the right sequence through it.
     state = size = longest = 0
     for token in right:
         while state and token not in following[state]:

@@ -41,7 +41,7 @@ def fmix64(word: int) -> int:
 
 def fast_similarity(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
     """Every throw of every round is made; the earliest round wins a position, then the least value."""
-    points = [fmix64(one) for one in ids] if id_bits == 32 else ids
+    points = [fmix64(id) for id in ids] if id_bits == 32 else ids
     masks = words(seed, "fast_similarity masks", 16)
     multipliers = words(seed, "fast_similarity multipliers", 16)
     best: dict[int, tuple[int, int]] = {}
@@ -52,6 +52,7 @@ def fast_similarity(ids: list[int], k: int, seed: int, id_bits: int) -> list[int
             position = high * k // 2**32
             thrown = (round_no, low ^ high)
             best[position] = min(best.get(position, thrown), thrown)
+
     factors = words(seed, "fast_similarity forced multipliers", k)
     addends = words(seed, "fast_similarity forced addends", k)
     for position in set(range(k)) - set(best):
@@ -69,9 +70,9 @@ def fmix32(word: int) -> int:
 def bottom_k(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
     """The least ids, mixed, in order; the last of them fills the row. Seed 0 does not mix them."""
     mask = words(seed, "bottom_k mask", 1)[0]
-    mixed = {fmix64(one ^ mask) if id_bits == 64 else fmix32(one ^ (mask & MASK32)) for one in ids}
-    least = sorted(mixed if seed else {*ids})[:k]
-    return least + least[-1:] * (k - len(least))
+    mixed = {fmix64(id ^ mask) if id_bits == 64 else fmix32(id ^ (mask & MASK32)) for id in ids}
+    smallest = sorted(mixed if seed else {*ids})[:k]
+    return smallest + smallest[-1:] * (k - len(smallest))
 
 
 def bottom_k_keys(row: list[int], bands: int, seed: int) -> list[int]:
@@ -84,7 +85,7 @@ def bottom_k_keys(row: list[int], bands: int, seed: int) -> list[int]:
 
 
 def minhash_prime32(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
-    points = [one >> (id_bits - 32) for one in ids]
+    points = [id >> (id_bits - 32) for id in ids]
     factors = [1 + (word >> 32) * MASK32 // 2**32 for word in words(seed, "minhash multipliers", k)]
     addends = [word >> 32 for word in words(seed, "minhash addends", k)]
     return [min((a * x + b) % PRIME for x in points) for a, b in zip(factors, addends, strict=True)]
@@ -104,7 +105,7 @@ def java_ints(seed: int, count: int) -> list[int]:
 
 
 def minhash_java32(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
-    points = [signed32(one >> (id_bits - 32)) for one in ids]
+    points = [signed32(id >> (id_bits - 32)) for id in ids]
     drawn = java_ints(seed, 2 * k)
     return [
         min(signed32(signed32(a * x) + b) for x in points)
@@ -112,27 +113,27 @@ def minhash_java32(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]
     ]
 
 
-def random_word(one: int, word: int, purpose: str, seed: int) -> int:
+def random_word(id: int, word: int, purpose: str, seed: int) -> int:
     """The word-th 64 random bits of an id."""
     (mask,) = words(seed, f"{purpose} mask", 1)
-    return fmix64((fmix64(one ^ mask) + (word + 1) * 0x9E3779B97F4A7C15) & MASK64)
+    return fmix64((fmix64(id ^ mask) + (word + 1) * 0x9E3779B97F4A7C15) & MASK64)
 
 
-def sign(one: int, position: int, purpose: str, seed: int) -> int:
+def sign(id: int, position: int, purpose: str, seed: int) -> int:
     """A component +1 or -1: one bit."""
-    return 1 if random_word(one, position // 64, purpose, seed) >> position % 64 & 1 else -1
+    return 1 if random_word(id, position // 64, purpose, seed) >> position % 64 & 1 else -1
 
 
-def normal(one: int, position: int, purpose: str, seed: int) -> int:
+def normal(id: int, position: int, purpose: str, seed: int) -> int:
     """A component in multiples of 2^-13: the middle of one of 4,096 equally probable parts, by 12 bits."""
-    lane = random_word(one, position // 4, purpose, seed) >> 16 * (position % 4) & 0xFFFF
+    lane = random_word(id, position // 4, purpose, seed) >> 16 * (position % 4) & 0xFFFF
     return NORMAL_PARTS[lane >> 4]
 
 
 def normal_parts() -> list[int]:
     quantiles = [statistics.NormalDist().inv_cdf((part + 0.5) / 4096) for part in range(4096)]
-    deviation = math.sqrt(math.fsum(one**2 for one in quantiles) / 4096)
-    return [round(one / deviation * 2**13) for one in quantiles]
+    deviation = math.sqrt(math.fsum(quantile**2 for quantile in quantiles) / 4096)
+    return [round(quantile / deviation * 2**13) for quantile in quantiles]
 
 
 NORMAL_PARTS = normal_parts()
@@ -143,17 +144,17 @@ def hyperplane(weights: dict[int, float], k: int, seed: int, vectors: str) -> li
 
     On it, other signs decide, of weights times 2^16 and up to as much again.
     """
-    exponent = math.frexp(max(abs(one) for one in weights.values()))[1]
-    whole = {one: round(math.ldexp(weight, 24 - exponent)) for one, weight in weights.items()}
+    exponent = math.frexp(max(abs(weight) for weight in weights.values()))[1]
+    whole = {id: round(math.ldexp(weight, 24 - exponent)) for id, weight in weights.items()}
     draw = sign if vectors == "sign" else normal
     (mask,) = words(seed, "hyperplane uneven", 1)
-    uneven = {one: weight * (2**16 + (fmix64(one ^ mask) >> 48)) for one, weight in whole.items()}
+    uneven = {id: weight * (2**16 + (fmix64(id ^ mask) >> 48)) for id, weight in whole.items()}
     sides = []
     for position in range(k):
-        product = sum(weight * draw(one, position, "hyperplane", seed) for one, weight in whole.items())
+        product = sum(weight * draw(id, position, "hyperplane", seed) for id, weight in whole.items())
         if product == 0:
             product = sum(
-                weight * sign(one, position, "hyperplane ties", seed) for one, weight in uneven.items()
+                weight * sign(id, position, "hyperplane ties", seed) for id, weight in uneven.items()
             )
         sides.append(int(product > 0))
     return sides
@@ -165,15 +166,16 @@ def projection(weights: dict[int, float], k: int, seed: int, width: float) -> li
     From 2^31 widths on they are hashes.
     """
     whole = {}
-    for one, weight in weights.items():
+    for id, weight in weights.items():
         scaled = math.ldexp(weight / width, 19)
         (bits,) = struct.unpack("<Q", struct.pack("<d", weight))
-        whole[one] = round(scaled) if abs(scaled) < 2**50 else fmix64(bits)
+        whole[id] = round(scaled) if abs(scaled) < 2**50 else fmix64(bits)
+
     starts = words(seed, "projection offsets", k)
     return [
         signed32(
             (
-                sum(weight * normal(one, position, "projection", seed) for one, weight in whole.items())
+                sum(weight * normal(id, position, "projection", seed) for id, weight in whole.items())
                 + (starts[position] >> 32)
             )
             >> 32
@@ -187,19 +189,20 @@ def dart_minhash(weights: dict[int, float], k: int, seed: int) -> list[int]:
     limit = 1 / sum(weights.values())
     while True:
         best: dict[int, tuple[float, int]] = {}
-        for one, weight in weights.items():
-            for position, rank, value in darts_below(one, weight, limit, k, seed):
+        for id, weight in weights.items():
+            for position, rank, value in darts_below(id, weight, limit, k, seed):
                 best[position] = min(best.get(position, (math.inf, 0)), (rank, value))
         if len(best) == k:
             return [best[position][1] for position in range(k)]
         limit *= 3
 
 
-def darts_below(one: int, weight: float, limit: float, k: int, seed: int) -> list[tuple[int, float, int]]:
+def darts_below(id: int, weight: float, limit: float, k: int, seed: int) -> list[tuple[int, float, int]]:
     """Position, rank and value of the darts of an id, cell by cell of area 1, from the definition of the field."""
     (mask,) = words(seed, "dart_minhash mask", 1)
-    point = fmix64(one ^ mask)
-    found = []
+    point = fmix64(id ^ mask)
+    darts = []
+
     for a in range(200):
         for b in range(200):
             begin, width, first, depth = 2.0**a - 1, 2.0 ** (a - b), 2.0**b - 1, 2.0 ** (b - a)
@@ -214,8 +217,8 @@ def darts_below(one: int, weight: float, limit: float, k: int, seed: int) -> lis
                         at = begin + (part + (within >> 32) / 2**32) * width
                         rank = first + (layer + (within & MASK32) / 2**32) * depth
                         if at < weight and rank < limit:
-                            found.append(((chosen >> 32) * k >> 32, rank, chosen & MASK32))
-    return found
+                            darts.append(((chosen >> 32) * k >> 32, rank, chosen & MASK32))
+    return darts
 
 
 def poisson(word: int) -> int:
@@ -227,7 +230,10 @@ def poisson(word: int) -> int:
 def cumulated_probabilities() -> list[int]:
     """Of at most 0, 1, 2 ... darts, in units of 2^-64, in exact arithmetic."""
     none = sum((Fraction((-1) ** n, math.factorial(n)) for n in range(40)), Fraction(0))
-    return [int(2**64 * some) for some in accumulate(none / math.factorial(count) for count in range(25))]
+    return [
+        int(2**64 * probability)
+        for probability in accumulate(none / math.factorial(count) for count in range(25))
+    ]
 
 
 def band_key(rows: list[int], band: int, scheme: str, seed: int) -> int:

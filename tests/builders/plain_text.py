@@ -60,6 +60,7 @@ class Rules:
         shingle: dict[str, object] = {"scheme": self.scheme, "k": self.k, "tokens": self.tokens}
         if self.stopwords:
             shingle["stopwords"] = self.stopwords
+
         return recipe.from_mapping(
             {
                 "normalise": {
@@ -215,6 +216,8 @@ def _quote_marks(line: str) -> str:
 def _end_of_sentence(text: str, at: int) -> int:
     """Where the sentence ends whose end marks begin at `at`, or `at` if none does."""
     marks_end = _skip(text, at, _STOPS + _CJK_STOPS)
+
+    # Colons and line ends end a sentence in some cases.
     if text[at] in ":：":
         closed = _skip(text, at + 1, _CLOSERS)
         spaced = _skip_spaces(text, closed)
@@ -227,6 +230,7 @@ def _end_of_sentence(text: str, at: int) -> int:
     if marks_end == at:
         spaces = text[at : _skip_spaces(text, at)]
         return at + spaces.rfind("\n") + 1 if text[at] == "\n" and spaces.count("\n") > 1 else at
+
     closed = _skip(text, marks_end, _CLOSERS)
     spaced = _skip_spaces(text, closed)
     if spaced > closed or any(mark in _CJK_STOPS for mark in text[at:marks_end]):

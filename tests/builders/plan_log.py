@@ -96,10 +96,10 @@ def rows_read(node: dict[str, Any]) -> float:
     return float((node["Actual Rows"] + removed) * node["Actual Loops"])
 
 
-def read_by_table(found: list[dict[str, Any]]) -> dict[str, float]:
+def read_by_table(plan_nodes: list[dict[str, Any]]) -> dict[str, float]:
     """How many rows were read of each table."""
     rows: dict[str, float] = {}
-    for node in found:
+    for node in plan_nodes:
         if (name := node.get("Relation Name")) and node["Actual Loops"]:
             rows[name] = rows.get(name, 0) + rows_read(node)
     return rows

@@ -25,22 +25,23 @@ def with_secret() -> list[Document]:
 
 def traces(database_url: str, doc_id: int) -> dict[str, int]:
     """The rows of the schema, the planner's samples too, that hold a word, the name, or a number as a doc_id."""
-    found = {}
+    counts = {}
     with psycopg.connect(database_url) as connection:
         tables = connection.execute(
             "SELECT relname FROM pg_class "
             "WHERE relnamespace IN ('nearsim'::regnamespace, 'nearsim_index'::regnamespace) AND relkind = 'r'"
         ).fetchall()
+
         for (table,) in tables:
             rows = connection.execute(
                 sql.SQL("SELECT to_jsonb(t) FROM {} AS t").format(identifier(table))
             ).fetchall()
             # Events keep numbers of documents, but not how similar one was that is gone.
             rows = [(row,) for (row,) in rows if table != "event" or row["kind"] == "pair_found"]
-            found[table] = sum(_is_trace(row, doc_id) for (row,) in rows)
+            counts[table] = sum(_is_trace(row, doc_id) for (row,) in rows)
         sampled = "SELECT count(*) FROM pg_stats WHERE strpos(to_jsonb(pg_stats)::text, %s) > 0"
-        found["pg_stats"] = ask(connection, sampled, WORD)
-    return {table: count for table, count in found.items() if count}
+        counts["pg_stats"] = ask(connection, sampled, WORD)
+    return {table: count for table, count in counts.items() if count}
 
 
 def _is_trace(row: dict[str, Any], doc_id: int) -> bool:

@@ -37,5 +37,5 @@ def flatten(sets: Matrix) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
 
 def ragged(sets: list[list[int]]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Sets of any sizes as flat ids and offsets."""
-    ids = np.array([one for ids in sets for one in ids], np.uint64)
+    ids = np.array([id for ids in sets for id in ids], np.uint64)
     return ids, np.cumsum([0] + [len(ids) for ids in sets], dtype=np.int64)

@@ -78,7 +78,10 @@ def pairs_of(database: Database, generation_id: int) -> set[tuple[str, str]]:
 def states(database: Database) -> dict[int, str]:
     """The state of every generation."""
     with database.transaction() as connection:
-        return {one.generation_id: one.state for one in generation_rows.list_generations(connection)}
+        return {
+            generation.generation_id: generation.state
+            for generation in generation_rows.list_generations(connection)
+        }
 
 
 def coming(database: Database) -> Generation:
@@ -94,13 +97,15 @@ def stored(database: Database) -> set[int]:
         "AND relname ~ '_([0-9]+|shared)$' AND relkind = 'r'"
     )
     rows = psycopg.sql.SQL("SELECT DISTINCT generation_id FROM {}")
-    found: set[int] = set()
+    generation_ids: set[int] = set()
     with database.transaction() as connection:
         for name in run(connection, tables).values():
             suffix = name.rpartition("_")[2]
             shared = suffix == "shared"
-            found.update(run(connection, rows.format(identifier(name))).values() if shared else [int(suffix)])
-    return found
+            generation_ids.update(
+                run(connection, rows.format(identifier(name))).values() if shared else [int(suffix)]
+            )
+    return generation_ids
 
 
 def leaf_tables(database: Database) -> int:

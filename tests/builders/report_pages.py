@@ -30,6 +30,7 @@ def records() -> Iterator[dict[str, object]]:
         "text": f"{STORM} and 14 trees fell {ATTACK} {TURNED}",
         "source": '"><b onclick="alert(3)">',
     }
+
     turned: dict[str, object] = {
         "id": "\u202eturned",
         "title": None,

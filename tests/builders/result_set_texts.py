@@ -40,28 +40,33 @@ def rows_of(index: Index) -> dict[str, tuple[int, int]]:
         return {name: (doc_id, revision) for name, doc_id, revision in rows}
 
 
-def first_kept_alike(texts: dict[str, str], names: Sequence[str], least: float) -> dict[str, str | None]:
+def first_kept_alike(texts: dict[str, str], names: Sequence[str], threshold: float) -> dict[str, str | None]:
     """By brute force from the exact sets."""
-    found: dict[str, str | None] = {}
+    kept_alike: dict[str, str | None] = {}
     for name in names:
-        kept = [other for other, of in found.items() if of is None]
-        alike = (other for other in kept if similarity(texts[name], texts[other]) >= least)
-        found[name] = next(alike, None)
-    return found
+        kept = [other for other, duplicate_of in kept_alike.items() if duplicate_of is None]
+        alike = (other for other in kept if similarity(texts[name], texts[other]) >= threshold)
+        kept_alike[name] = next(alike, None)
+    return kept_alike
 
 
 def asked(deduper: Deduper, ids: dict[str, int], names: Sequence[str]) -> dict[str, str | None]:
     by_id = {doc_id: name for name, doc_id in ids.items()}
     judged = deduper.dedupe([ids[name] for name in names])
-    assert [one.id for one in judged] == [ids[name] for name in names]
-    assert all(one.indexed for one in judged)
-    return {by_id[one.id]: None if one.duplicate_of is None else by_id[one.duplicate_of] for one in judged}
+    assert [judgement.id for judgement in judged] == [ids[name] for name in names]
+    assert all(judgement.indexed for judgement in judged)
+    return {
+        by_id[judgement.id]: None if judgement.duplicate_of is None else by_id[judgement.duplicate_of]
+        for judgement in judged
+    }
 
 
-def clear_of_the_error(texts: dict[str, str], names: Sequence[str], least: float, error: float) -> list[str]:
+def clear_of_the_error(
+    texts: dict[str, str], names: Sequence[str], threshold: float, error: float
+) -> list[str]:
     """Names of which no two have a similarity near the threshold, where an estimate may decide either way."""
     chosen: list[str] = []
     for name in names:
-        if all(abs(similarity(texts[name], texts[other]) - least) > 5 * error for other in chosen):
+        if all(abs(similarity(texts[name], texts[other]) - threshold) > 5 * error for other in chosen):
             chosen.append(name)
     return chosen

@@ -22,6 +22,7 @@ _AXE = "axe-core@4.10.2"
 def axe_script() -> str:
     """The accessibility checks of axe-core, fetched once with the npm client; skips the test if that fails."""
     cached = platformdirs.user_cache_path("nearsim") / f"{_AXE}.js"
+
     if not cached.exists():
         cached.parent.mkdir(parents=True, exist_ok=True)
         try:

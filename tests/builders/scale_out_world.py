@@ -36,14 +36,14 @@ def documents(amount: int, seed: int, first: int = 0) -> list[Document]:
     words = [f"word{number}" for number in range(400)]
     footer = [f"footer{number}" for number in range(20)]
     bases = [rng.choices(words, k=20) for _ in range(amount // 5)]
-    found = []
+    made = []
     for number in range(first, first + amount):
         text = list(rng.choice(bases))
         for _ in range(rng.choice((0, 0, 2, 5))):
             text[rng.randrange(len(text))] = rng.choice(words)
         body = " ".join(text + footer if rng.random() < 0.7 else text)
-        found.append(Document(f"d{number}", title=f"title {number}", body=body))
-    return found
+        made.append(Document(f"d{number}", title=f"title {number}", body=body))
+    return made
 
 
 def index_at(url: str, bucket_limit: int = 64, progress: Progress = silent) -> Index:

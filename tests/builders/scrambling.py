@@ -29,6 +29,7 @@ def scramble(connection: Application, rng: random.Random) -> None:
         by_leaf = rng.choice([False, True])
         # The heads of a pair never belong to one family, so that two documents are either twins or a pair.
         left, right = rng.choice([(a, b) for a in range(1, 14) for b in range(a + 1, 15, 2)])
+
         match rng.choice(["pair", "twin", "clusters", "clusters", "undone"]):
             case "pair":
                 change(connection, DELETE_PAIRS, by_leaf, left)
@@ -52,10 +53,12 @@ def regroup(connection: Application, rng: random.Random, by_leaf: bool, doc_ids:
         [doc_ids],
     ).fetchall()
     members = {int(str(row[0])) for row in rows}
+
+    # Documents of group 0 leave their cluster, or form one.
     groups: dict[int, list[int]] = {}
-    most = rng.choice([0, 1, 1, 2, 3])
+    last_group = rng.choice([0, 1, 1, 2, 3])
     for doc_id in sorted({*doc_ids, *members}):
-        groups.setdefault(rng.randint(0, most) if rng.random() < 0.9 else 0, []).append(doc_id)
+        groups.setdefault(rng.randint(0, last_group) if rng.random() < 0.9 else 0, []).append(doc_id)
     if rng.random() < 0.7:
         for doc_id in groups.pop(0, []):
             change(connection, DELETE_MEMBER, by_leaf, doc_id)

@@ -40,18 +40,23 @@ def euclidean_pairs(similarity: float, size: int, count: int, seed: int) -> tupl
 def weighted_jaccard_pairs(similarity: float, size: int, count: int, seed: int) -> tuple[Batch, Batch]:
     """Vectors of positive weights, of which each is the larger one on half of the ids."""
     ids, first, second = _parts(size // 2, count, seed)
-    least = np.concatenate((first, second), axis=1)
-    more = least[:, ::-1] * (1 / similarity - 1)
-    on_left = np.arange(least.shape[1]) % 2 == 0
-    more *= least.sum(axis=1, keepdims=True) / least[:, ::-1].sum(axis=1, keepdims=True)
-    return batch(ids, least + more * on_left), batch(ids, least + more * ~on_left)
+    minima = np.concatenate((first, second), axis=1)
+    surplus = minima[:, ::-1] * (1 / similarity - 1)
+    on_left = np.arange(minima.shape[1]) % 2 == 0
+    surplus *= minima.sum(axis=1, keepdims=True) / minima[:, ::-1].sum(axis=1, keepdims=True)
+    return batch(ids, minima + surplus * on_left), batch(ids, minima + surplus * ~on_left)
 
 
 def batch(ids: NDArray[np.uint64], weights: Matrix) -> Batch:
     """Documents of equal size, one a row, their ids sorted."""
     order = np.argsort(ids, axis=1)
-    sorted_ids, own = np.take_along_axis(ids, order, axis=1), np.take_along_axis(weights, order, axis=1)
-    return Batch(sorted_ids.ravel(), np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1], own.ravel())
+    sorted_ids, sorted_weights = (
+        np.take_along_axis(ids, order, axis=1),
+        np.take_along_axis(weights, order, axis=1),
+    )
+    return Batch(
+        sorted_ids.ravel(), np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1], sorted_weights.ravel()
+    )
 
 
 def _parts(half: int, count: int, seed: int) -> tuple[NDArray[np.uint64], Matrix, Matrix]:
@@ -122,7 +127,7 @@ class Variant:
         """Documents of these ids, with weights from 1 to 7 by id for weighted families."""
         if self.metric == "jaccard":
             return Batch(*ragged(documents))
-        ids, offsets = ragged([sorted(set(own)) for own in documents])
+        ids, offsets = ragged([sorted(set(document)) for document in documents])
         return Batch(ids, offsets, (1 + ids % np.uint64(7)).astype(np.float64))
 
     def sketches(self, similarity: float, size: int, seed: int) -> tuple[Sketches, Sketches]:
@@ -154,7 +159,7 @@ every_width = pytest.mark.parametrize("id_bits", [32, 64])
 
 @lru_cache(maxsize=64)
 def _sketches(name: str, similarity: float, size: int, seed: int) -> tuple[Sketches, Sketches]:
-    variant = next(one for one in VARIANTS if str(one) == name)
+    variant = next(variant for variant in VARIANTS if str(variant) == name)
     left, right = PAIRS_OF[variant.metric](similarity, size, PAIRS, 1000 * size + seed)
     family = variant.make(seed=seed)
     return family.sketch(*left), family.sketch(*right)

@@ -31,9 +31,9 @@ EMPTY, ALONE = "empty", "alone"
 def write_documents(seed: int) -> list[Document]:
     """Families of edited texts with twins (in capitals), copies with other numbers, a single and an empty text."""
     rng = random.Random(seed)
-    words = [f"word{letter}{other}" for letter in "abcdefgh" for other in "ijklmnop"]
+    words = [f"word{first}{second}" for first in "abcdefgh" for second in "ijklmnop"]
     texts = [" ".join(rng.choices(words, k=20)) for _ in range(8)]
-    found = {EMPTY: " ?! ", ALONE: "nothing that any other one says, in no order"}
+    bodies = {EMPTY: " ?! ", ALONE: "nothing that any other one says, in no order"}
     for number in range(60):
         text = rng.choice(texts).split()
         if rng.random() < 0.5:
@@ -41,25 +41,27 @@ def write_documents(seed: int) -> list[Document]:
                 text[rng.randrange(len(text))] = rng.choice(words)
         amounts = f"{rng.randint(1, 3)} and {rng.choice('１2')}"
         written = " ".join([*text, amounts])
-        found[f"d{number}"] = written.upper() if rng.random() < 0.3 else written
-    return [Document(name, title=f"Title 7 of {name}", body=body) for name, body in found.items()]
+        bodies[f"d{number}"] = written.upper() if rng.random() < 0.3 else written
+    return [Document(name, title=f"Title 7 of {name}", body=body) for name, body in bodies.items()]
 
 
 @dataclass
 class World:
-    """An indexed collection. `texts` are the compared bodies, by doc_id."""
+    """An indexed collection."""
 
     index: Index
     profile: Profile
-    texts: dict[int, str]
-    names: dict[int, str]
+    texts: dict[int, str]  # the compared bodies, by doc_id
+    names: dict[int, str]  # external ids, by doc_id
 
     def __post_init__(self) -> None:
         encoder = Encoder(self.profile)
         self.doc_ids = list(self.texts)
         texts = list(self.texts.values())
         features = encoder.features(texts)
-        self.features = {one: set(features.of(place).tolist()) for place, one in enumerate(self.doc_ids)}
+        self.features = {
+            doc_id: set(features.of(place).tolist()) for place, doc_id in enumerate(self.doc_ids)
+        }
         self.sketches = dict(zip(self.doc_ids, encoder.encode(texts).sketches, strict=True))
         self._encoder = encoder
 
@@ -75,7 +77,7 @@ class World:
     @classmethod
     def read(cls, index: Index, profile: Profile, documents: list[Document]) -> "World":
         """The world of documents that are already indexed."""
-        bodies = {one.external_id: one.body or "" for one in documents}
+        bodies = {document.external_id: document.body or "" for document in documents}
         with index.database.engine.begin() as connection:
             rows = connection.execute(
                 "SELECT doc_id, external_id FROM nearsim.document JOIN nearsim.collection USING (collection_id) "
@@ -103,46 +105,48 @@ class World:
             (row,) = cursor.fetchall()
             return {column.name: value for column, value in zip(cursor.description or (), row, strict=True)}
 
-    def sizes(self, one: int, other: int) -> tuple[int, int]:
+    def sizes(self, left: int, right: int) -> tuple[int, int]:
         """Intersection and union of the features."""
-        return len(self.features[one] & self.features[other]), len(self.features[one] | self.features[other])
+        return len(self.features[left] & self.features[right]), len(
+            self.features[left] | self.features[right]
+        )
 
-    def similarity(self, one: int, other: int) -> float:
+    def similarity(self, left: int, right: int) -> float:
         """The exact similarity, 0 for two without features."""
-        intersection, union = self.sizes(one, other)
+        intersection, union = self.sizes(left, right)
         return intersection / union if union else 0.0
 
-    def estimate(self, one: int, other: int) -> float:
+    def estimate(self, left: int, right: int) -> float:
         """The similarity estimated from the sketches, 0 if a document has no features."""
-        if not (self.features[one] and self.features[other]):
+        if not (self.features[left] and self.features[right]):
             return 0.0
-        return float(self._encoder.family.estimate(self.sketches[one][None], self.sketches[other][None])[0])
+        return float(self._encoder.family.estimate(self.sketches[left][None], self.sketches[right][None])[0])
 
-    def shared(self, one: int, other: int) -> int:
+    def shared(self, left: int, right: int) -> int:
         """The number of shared bands, 0 if a document has no features."""
-        if not (self.features[one] and self.features[other]):
+        if not (self.features[left] and self.features[right]):
             return 0
-        return int(self._encoder.shared_bands(self.sketches[one][None], self.sketches[other][None])[0])
+        return int(self._encoder.shared_bands(self.sketches[left][None], self.sketches[right][None])[0])
 
-    def bands(self, one: int, other: int) -> list[int]:
+    def bands(self, left: int, right: int) -> list[int]:
         """The shared bands, empty if a document has no features."""
-        if not (self.features[one] and self.features[other]):
+        if not (self.features[left] and self.features[right]):
             return []
-        keys = self._encoder.matrix_keys(np.stack([self.sketches[one], self.sketches[other]]))
+        keys = self._encoder.matrix_keys(np.stack([self.sketches[left], self.sketches[right]]))
         return np.flatnonzero(keys[0] == keys[1]).tolist()
 
-    def is_pair(self, one: int, other: int) -> bool:
+    def is_pair(self, left: int, right: int) -> bool:
         """Whether two documents are a pair under the recipe, if no bucket exceeds its limit."""
-        if not self.meets(one, other):
+        if not self.meets(left, right):
             return False
-        return self.similarity(one, other) >= self.profile.recipe.match.threshold
+        return self.similarity(left, right) >= self.profile.recipe.match.threshold
 
-    def meets(self, one: int, other: int) -> bool:
+    def meets(self, left: int, right: int) -> bool:
         """Whether the shared bands satisfy the amplification of the recipe."""
         if self.profile.recipe.match.amplification is None:
-            return self.shared(one, other) >= self.profile.recipe.match.min_shared_bands
+            return self.shared(left, right) >= self.profile.recipe.match.min_shared_bands
         matched = np.zeros((1, self.profile.bands), bool)
-        matched[0, self.bands(one, other)] = True
+        matched[0, self.bands(left, right)] = True
         return bool(self.profile.amplification.evaluate(matched)[0])
 
     def numbers(self, doc_id: int) -> Counter[str]:

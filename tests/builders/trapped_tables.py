@@ -69,9 +69,9 @@ class Trap:
                 "SELECT DISTINCT ran_as, question, answer FROM trap.answer WHERE context = %s", (context,)
             ).fetchall()
         assert {row[0] for row in rows} == {user_of(self.owner)}, context
-        found: Answers = {row[1]: row[2] for row in rows}
-        assert len(found) == len(rows), f"{context}: one question has several answers"
-        return found
+        read: Answers = {row[1]: row[2] for row in rows}
+        assert len(read) == len(rows), f"{context}: one question has several answers"
+        return read
 
 
 def questions(world: World) -> list[str]:
@@ -82,19 +82,21 @@ def questions(world: World) -> list[str]:
                 identifier(name)
             )
             for name in relations(world.url)
-            if name != "visible_workers"  # its seconds pass between the questions
+            # Its seconds pass between the questions.
+            if name != "visible_workers"
         ]
+
         for signature, trial in TRIALS.items():
             if signature in DRAWING or trial.startswith("CALL"):
                 continue
-            for given in (world.own, world.foreign):
-                call = filled(trial, given)
+            for tenant in (world.own, world.foreign):
+                call = filled(trial, tenant)
                 asked.append(
                     sql.SQL(
                         "SELECT string_agg(found::text, E'\\n' ORDER BY found::text) FROM ({}) AS found"
                     ).format(call)
                 )
-        return [one.as_string(admin) for one in asked]
+        return [question.as_string(admin) for question in asked]
 
 
 def set_trap(world: World, owner: str) -> Trap:
@@ -105,7 +107,9 @@ def set_trap(world: World, owner: str) -> Trap:
     with psycopg.connect(owner) as tenant:
         tenant.execute(TRAP.encode())
         with tenant.cursor() as cursor:
-            cursor.executemany("INSERT INTO trap.question VALUES (%s)", [(one,) for one in questions(world)])
+            cursor.executemany(
+                "INSERT INTO trap.question VALUES (%s)", [(question,) for question in questions(world)]
+            )
         tenant.commit()
         tenant.execute("SELECT trap.look('itself')")
     trap = Trap(world.url, owner, {})

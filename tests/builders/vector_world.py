@@ -40,8 +40,8 @@ def made_up(directions: int = 8, members: int = 6, dimensions: int = 24, seed: i
 
 def cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:
     """The cosine in double precision, rounded to 12 decimals."""
-    one, other = left.astype(np.float64), right.astype(np.float64)
-    return round(float(one @ other / np.sqrt((one @ one) * (other @ other))), 12)
+    a, b = left.astype(np.float64), right.astype(np.float64)
+    return round(float(a @ b / np.sqrt((a @ a) * (b @ b))), 12)
 
 
 def alike(vectors: Vectors) -> Pairs:
@@ -57,4 +57,4 @@ def alike(vectors: Vectors) -> Pairs:
 
 def found(index: Index) -> Pairs:
     """The pairs of the index."""
-    return {(min(one.left, one.right), max(one.left, one.right)) for one in index.pairs()}
+    return {(min(pair.left, pair.right), max(pair.left, pair.right)) for pair in index.pairs()}

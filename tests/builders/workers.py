@@ -39,14 +39,17 @@ class WorkerLog:
 
     def events(self, name: str | None = None, level: str | None = None) -> list[LoggedEvent]:
         """The events in order."""
-        records = [one for one in self._caplog.records if one.name.startswith("nearsim.")]
-        found = [
+        records = [record for record in self._caplog.records if record.name.startswith("nearsim.")]
+        logged = [
             LoggedEvent(
-                one.__dict__["event"], one.levelname.lower(), one.getMessage(), one.__dict__.get("facts", {})
+                record.__dict__["event"],
+                record.levelname.lower(),
+                record.getMessage(),
+                record.__dict__.get("facts", {}),
             )
-            for one in records
+            for record in records
         ]
-        return [one for one in found if name in (None, one.event) and level in (None, one.level)]
+        return [event for event in logged if name in (None, event.event) and level in (None, event.level)]
 
 
 class WorkerProcess:
@@ -70,6 +73,7 @@ class WorkerProcess:
             stderr=subprocess.PIPE,
             text=True,
         )
+
         self.lines: list[str] = []
         self._unread: Queue[str] = Queue()
         self._listener = Thread(target=self._listen)
