@@ -75,6 +75,7 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
     async def aclose(self) -> None:
         """Stop reading, and release the connection."""
         self._is_closing = True
+        # A stream that waits for events occupies the thread that has to close it.
         if isinstance(self._records, Following):
             self._records.stop()
         await self._run(lambda: self._opened().close())

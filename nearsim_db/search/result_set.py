@@ -224,6 +224,7 @@ class Deduper:
 
     def _current(self) -> _State:
         """Return the state of the live generation. Raises NotFoundError if there is none."""
+        # If it has to be checked again, one thread does so, and the others wait.
         with self._lock:
             state = self._state
             if state is not None and time.monotonic() - state.checked_at < self._recheck_seconds:
@@ -256,6 +257,7 @@ class Deduper:
         return self._state
 
     def _drop(self, state: _State) -> None:
+        # Another thread may have opened the generation that is live now.
         with self._lock:
             if self._state is not None and self._state.sketches is state.sketches:
                 self._state = None
@@ -271,11 +273,13 @@ def _key(doc_ids: list[int], revisions: list[int], threshold: Fraction) -> bytes
 
 
 def _compare(state: _State, doc_ids: list[int], signed: list[_Signed], threshold: Fraction) -> Ints:
+    """Return (2, n) int64, as `_find_duplicates` does."""
     family = state.family
+    # Documents without a sketch have a blank one, so that all are one array; `is_present` leaves them out.
     blank = empty_sketch(family)
     sketches = sketches_from([sketch or blank for _, sketch in signed], family)
-    present = np.array([sketch is not None for _, sketch in signed], bool)
-    first = family.first_similar(sketches, present, threshold, _known_pairs(state, doc_ids))
+    is_present = np.array([sketch is not None for _, sketch in signed], bool)
+    first = family.first_similar(sketches, is_present, threshold, _known_pairs(state, doc_ids))
     return np.stack((first, np.array([revision > 0 for revision, _ in signed], np.int64)))
 
 

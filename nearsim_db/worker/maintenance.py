@@ -185,7 +185,7 @@ class AttachedTables:
         for collection, problem in sorted(problems.items() - self.problems.items()):
             log(logging.ERROR, "not_followed", problem, {"collection": collection})
         self.problems = problems
-        self._monitor.not_followed = list(problems.values())
+        self._monitor.record_not_followed(list(problems.values()))
 
 
 class StateLog:

@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -23,11 +23,7 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
 
 
 class Monitor(Collector):
-    """Metrics of one worker in a registry of their own, and the times from which its health follows.
-
-    `read_backlog` counts the queue whenever the metrics are requested, from any thread; None without a database.
-    `not_followed` says why attached tables are not followed.
-    """
+    """Metrics of one worker in a registry of their own, and the times from which its health follows."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         # What it does.
@@ -72,12 +68,12 @@ class Monitor(Collector):
         )
         with suppress(OSError):  # there is none that can be written to, nor does a worker need it
             self.watch_disk("temporary", Path(tempfile.gettempdir()))
-        self.read_backlog: Callable[[], Backlog] | None = None
+        self._read_backlog: Callable[[], Backlog] | None = None
         self.registry.register(self)
         self._collecting = Lock()
 
         # Its health.
-        self.not_followed: list[str] = []
+        self._not_followed: Sequence[str] = ()
         self._clock = clock
         self._round_at: float | None = None  # the end of the last round; None without a database
         self._batch: tuple[str, float] | None = None  # the stage of the current one, and its last progress
@@ -97,6 +93,18 @@ class Monitor(Collector):
         self.failures.labels(stage).inc(int(failed + set_aside > 0))
         self.pairs.inc(counts.get("pairs", 0))
 
+    def session_began(self, read_backlog: Callable[[], Backlog]) -> None:
+        """Count the queue by `read_backlog` whenever the metrics are requested, from any thread."""
+        self._read_backlog = read_backlog
+
+    def session_ended(self) -> None:
+        """Leave the queue out of the metrics from now on."""
+        self._read_backlog = None
+
+    def record_not_followed(self, reasons: Sequence[str]) -> None:
+        """Record why attached tables are not followed; empty if all are."""
+        self._not_followed = reasons
+
     def round_done(self) -> None:
         """Record that the worker completed a round of work."""
         self.connected.set(1)
@@ -107,7 +115,7 @@ class Monitor(Collector):
         self._problem = reason
         self._round_at = None
         self._active_at = self._clock()
-        self.read_backlog = None
+        self.session_ended()
         self.connected.set(0)
         self.interruptions.labels(cause).inc()
 
@@ -135,8 +143,8 @@ class Monitor(Collector):
     def health(self) -> tuple[bool, str]:
         """Return whether the worker keeps all indexes up to date, and the reason."""
         is_working, reason = self._progress()
-        if is_working and self.not_followed:
-            return False, "; ".join(self.not_followed)
+        if is_working and self._not_followed:
+            return False, "; ".join(self._not_followed)
         return is_working, reason
 
     def _progress(self) -> tuple[bool, str]:
@@ -161,11 +169,11 @@ class Monitor(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges that are read from the database, none if it cannot be read."""
-        read = self.read_backlog
-        if read is None:
+        read_backlog = self._read_backlog
+        if read_backlog is None:
             return
         try:
-            backlog = read()
+            backlog = read_backlog()
         except NearsimError:
             return
 

@@ -248,7 +248,7 @@ class Worker:
 
             lease = WorkerLease(leasing, self._silence_seconds, self._lost_leases)
             session = Session(scope, lease, listening, self.monitor, keep_events_seconds, lasts=lasts)
-            self.monitor.read_backlog = session.read_backlog
+            self.monitor.session_began(session.read_backlog)
             try:
                 yield session
             except BaseException:
@@ -259,7 +259,7 @@ class Worker:
             else:
                 session.close()
             finally:
-                self.monitor.read_backlog = None
+                self.monitor.session_ended()
 
     def _record_lost(self, failure: BaseException | None) -> None:
         self.monitor.database_lost(str(failure), cause_of_interruption(failure))

@@ -50,15 +50,15 @@ def fill(url: str) -> None:
 database = database_of(fill)
 
 
-def watching(database: Database) -> Monitor:
+def watching(database: Database, monitor: Monitor | None = None) -> Monitor:
     """The monitor of a worker that has just done a round."""
 
     def read() -> backlog.Backlog:
         with database.transaction() as connection:
             return backlog.read_backlog(connection, None)
 
-    monitor = Monitor()
-    monitor.read_backlog = read
+    monitor = monitor or Monitor()
+    monitor.session_began(read)
     monitor.round_done()
     return monitor
 
@@ -142,8 +142,7 @@ def full_disk(database: Database, monitor: Monitor, stack: ExitStack) -> None:
     with pytest.raises(psycopg.Error) as refusal:
         run(database, "DO $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = 'disk_full'; END $$")
     monitor.database_lost("no space", cause_of_interruption(refusal.value))
-    monitor.read_backlog = watching(database).read_backlog
-    monitor.round_done()
+    watching(database, monitor)
 
 
 def little_disk(database: Database, monitor: Monitor, stack: ExitStack) -> None:

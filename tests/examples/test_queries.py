@@ -140,7 +140,7 @@ def test_dashboard_variables_offer_the_collection_and_its_profile(
 def test_dashboard_uses_metrics_that_a_worker_exposes(demo_url: str) -> None:
     monitor, engine = Monitor(), open_engine(demo_url)
     with engine.connect() as connection:
-        monitor.read_backlog = lambda: backlog.read_backlog(connection, None)
+        monitor.session_began(lambda: backlog.read_backlog(connection, None))
         exposed = {
             sample
             for family in text_string_to_metric_families(monitor.exposition().decode())

@@ -125,7 +125,7 @@ def test_a_table_that_is_not_followed_makes_a_worker_unhealthy_but_alive() -> No
     monitor.round_done()
     with served(monitor) as address:
         assert status(answer(address, HEALTH)) == 200
-        monitor.not_followed = ["collection 'story' cannot read its attached table"]
+        monitor.record_not_followed(["collection 'story' cannot read its attached table"])
         unhealthy = answer(address, HEALTH)
         assert status(unhealthy) == 503 and b"cannot read its attached table" in unhealthy
         assert status(answer(address, HEALTH.replace(b"/healthz", b"/livez"))) == 200

@@ -55,10 +55,9 @@ def drained(url: str) -> tuple[Monitor, str, dict[str, float]]:
     seen = list[str]()
 
     class Watched(Monitor):
-        def __setattr__(self, name: str, value: object) -> None:
-            if name == "read_backlog" and value is None and getattr(self, name, None) is not None:
-                seen.append(self.exposition().decode())
-            super().__setattr__(name, value)
+        def session_ended(self) -> None:
+            seen.append(self.exposition().decode())
+            super().session_ended()
 
     monitor = Watched()
     error = ""
