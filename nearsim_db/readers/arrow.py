@@ -71,7 +71,7 @@ def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]
     """
     if (folder / _SPLITS).is_file():
         splits = _names(folder / _SPLITS, "splits")
-        return [found for name in splits for found in find_tables(folder / name, follow_links=follow_links)]
+        return [path for name in splits for path in find_tables(folder / name, follow_links=follow_links)]
     if is_saved_dataset(folder):
         files = [folder / name for name in _names(folder / _STATE, "_data_files")]
         missing = [path for path in files if not path.is_file()]
@@ -80,10 +80,10 @@ def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]
                 f"cannot read {missing[0]}, which {folder / _STATE} names; save the dataset again"
             )
         return files
-    found = list(list_files(folder, follow_links=follow_links))
-    if not any(isinstance(one, Path) and one.suffix.lower() in TABLES for one in found):
+    listed = list(list_files(folder, follow_links=follow_links))
+    if not any(isinstance(path, Path) and path.suffix.lower() in TABLES for path in listed):
         return []
-    return [one for one in found if isinstance(one, LeftOut) or one.suffix.lower() in TABLES]
+    return [path for path in listed if isinstance(path, LeftOut) or path.suffix.lower() in TABLES]
 
 
 def split_of(path: Path) -> Path:
@@ -101,7 +101,7 @@ def _names(path: Path, key: str) -> list[str]:
     """Return the names of splits or files in a file that `datasets` writes. Raises InputError if they are invalid."""
     try:
         listed = json.loads(path.read_text("utf-8"))[key]
-        names = [one if isinstance(one, str) else one["filename"] for one in listed]
+        names = [entry if isinstance(entry, str) else entry["filename"] for entry in listed]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise InputError(f"cannot read {path}: {error}; save the dataset again") from error
     for name in names:

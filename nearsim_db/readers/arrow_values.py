@@ -60,15 +60,15 @@ def values_of(column: Any) -> list[Any]:
     if types.is_string(kind) or types.is_large_string(kind):
         # As bytes, which may not be valid UTF-8, as in other files.
         texts = column.cast(pyarrow.large_binary()).to_pylist()
-        return [None if one is None else _decoded(one) for one in texts]
+        return [None if item is None else _decoded(item) for item in texts]
     if _is_list(kind) and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
-        return [_numbers(one) for one in column]
+        return [_numbers(item) for item in column]
     if (coarser := _without_nanoseconds(kind)) != kind:
         column = column.cast(coarser, safe=False)
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError, pyarrow.ArrowException):
-        return [_value(one) for one in column]
+        return [_value(item) for item in column]
 
 
 def _is_list(kind: Any) -> bool:
@@ -83,7 +83,7 @@ def _without_nanoseconds(kind: Any) -> Any:
     from pyarrow import types
 
     if types.is_struct(kind):
-        return pyarrow.struct([one.with_type(_without_nanoseconds(one.type)) for one in kind])
+        return pyarrow.struct([member.with_type(_without_nanoseconds(member.type)) for member in kind])
     if types.is_list(kind):
         return pyarrow.list_(kind.value_field.with_type(_without_nanoseconds(kind.value_type)))
     if types.is_timestamp(kind) and kind.unit == "ns":
@@ -131,13 +131,13 @@ def as_json(value: Any) -> object:
     if isinstance(value, float):
         return None if value != value else value
     if isinstance(value, dict):
-        return {name: as_json(one) for name, one in value.items()}
+        return {name: as_json(item) for name, item in value.items()}
     if isinstance(value, list):
-        if value and all(isinstance(one, tuple) and isinstance(one[0], str) for one in value):
-            return {name: as_json(one) for name, one in value}  # a map
-        return [as_json(one) for one in value]
+        if value and all(isinstance(item, tuple) and isinstance(item[0], str) for item in value):
+            return {name: as_json(item) for name, item in value}  # a map
+        return [as_json(item) for item in value]
     if isinstance(value, tuple):
-        return [as_json(one) for one in value]
+        return [as_json(item) for item in value]
     if hasattr(value, "tolist"):
         return as_json(value.tolist())
     convert = _CONVERSIONS.get(type(value))

@@ -75,9 +75,9 @@ def _of_text(text: str) -> datetime:
     if _NUMBER.fullmatch(text) and not _YEAR_OR_DAY.fullmatch(text):
         return _since_epoch(int(text) if text.lstrip("+-").isdigit() else float(text))
 
-    if found := _RFC_2822.fullmatch(text):
+    if match := _RFC_2822.fullmatch(text):
         # Wire services write 26-FEB-1987 15:01:01.79, which parsedate_to_datetime refuses.
-        fraction = found["fraction"] or ""
+        fraction = match["fraction"] or ""
         whole = parsedate_to_datetime(_DASH.sub(" ", text.replace(fraction, "")))
         return in_utc(whole) + timedelta(seconds=float(fraction or 0))
 

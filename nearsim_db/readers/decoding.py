@@ -200,13 +200,13 @@ codecs.register_error(_INVALID, _replacement)
 def checked_encoding(name: str) -> str:
     """Return the name of a text encoding as Python knows it. Raises InputError for any other."""
     try:
-        found = codecs.lookup(name)
-        "".encode(found.name)
+        codec = codecs.lookup(name)
+        "".encode(codec.name)
     except LookupError as error:
         raise InputError(
             f"{name!r} is not a text encoding; use a name such as utf-8, cp1252, latin-1 or utf-16"
         ) from error
-    return found.name
+    return codec.name
 
 
 def in_utf8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:

@@ -72,7 +72,7 @@ def _header(row: list[str] | str, file: InputFile, maker: DocumentMaker, delimit
         )
     names = row if file.has_header else numbered_columns(row)
     check_names(names, file.name)
-    other = next((one for one in _COMMON_DELIMITERS if one != delimiter and one in row[0]), None)
+    other = next((common for common in _COMMON_DELIMITERS if common != delimiter and common in row[0]), None)
     if len(row) == 1 and other:
         shown = clean(row[0])[0][:_SHOWN_CHARACTERS]
         name = "tab" if other == "\t" else f"'{other}'"

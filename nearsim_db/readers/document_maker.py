@@ -57,7 +57,7 @@ class DocumentMaker:
 
     def check_columns(self, names: list[str]) -> None:
         """Raise InputError if the column of the id or every text is missing from the columns of the file."""
-        has_id = self._fields.id in names or all(_is_among(one, names) for one in self._id_parts)
+        has_id = self._fields.id in names or all(_is_among(name, names) for name in self._id_parts)
         if self._has_ids is None:
             self._has_ids = has_id
         if self._has_ids and not has_id:
@@ -66,7 +66,7 @@ class DocumentMaker:
                 f"(columns: {_listed(names)})"
             )
         texts = (self._fields.title, self._fields.vector, *self.body_names, *chain(*self.joined.values()))
-        if not any(_is_among(one, names) for one in texts):
+        if not any(_is_among(name, names) for name in texts):
             raise InputError(
                 f"{self._missing_text} in {self._file}; {self._text_remedy} (columns: {_listed(names)})"
             )

@@ -214,8 +214,8 @@ def _cleaned(value: object) -> object:
     if isinstance(value, str):
         return clean(value)[0]
     if isinstance(value, dict):
-        return {clean(name)[0]: _cleaned(one) for name, one in value.items()}
-    return [_cleaned(one) for one in value] if isinstance(value, list) else value
+        return {clean(name)[0]: _cleaned(item) for name, item in value.items()}
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value
 
 
 _PIECE_BYTES = 1 << 20

@@ -135,8 +135,8 @@ class _Text:
     def skip(self, character: str) -> None:
         """Pass the next character that is not blank, and the blanks after it. Raises InputError if it is another."""
         if self.next_character() != character:
-            found = repr(self.next_character()) if self.next_character() else "the end of the file"
-            raise self.error(f"{found} instead of {character!r}")
+            shown = repr(self.next_character()) if self.next_character() else "the end of the file"
+            raise self.error(f"{shown} instead of {character!r}")
         self._advance(self._at + 1)
         self.next_character()
 
@@ -203,8 +203,8 @@ class _Text:
 
     def _has_too_many_values(self) -> bool:
         depth = count = 0
-        for found in _STRING_OR_MARK.finditer(self._text, self._at):
-            mark = found[0]
+        for token in _STRING_OR_MARK.finditer(self._text, self._at):
+            mark = token[0]
             depth += (mark in "[{") - (mark in "]}")
             count += mark in ",[{"
             if depth <= 0 and mark in "]},":
@@ -217,9 +217,9 @@ class _Text:
         """Pass a value of any size by its brackets and strings. Raises InputError if the file ends before it."""
         depth, in_string = 0, False
         while True:
-            found = (_IN_STRING.match if in_string else _MARK.search)(self._text, self._at)
-            end = found.end() if found else len(self._text)
-            mark = '"' * self._text.startswith('"', end) if in_string else found[0] if found else ""
+            token = (_IN_STRING.match if in_string else _MARK.search)(self._text, self._at)
+            end = token.end() if token else len(self._text)
+            mark = '"' * self._text.startswith('"', end) if in_string else token[0] if token else ""
             if in_string and mark:
                 in_string, end = False, end + 1
             elif mark == '"':

@@ -112,7 +112,7 @@ def _text(message: Message, encoding: str) -> str | None:
 def _encoding_of(part: Message, otherwise: str) -> str:
     """Return the encoding of a part; another one if it names none, or ASCII, which many write for anything."""
     try:
-        found = checked_encoding(part.get_content_charset("us-ascii"))
+        encoding = checked_encoding(part.get_content_charset("us-ascii"))
     except InputError:
         return otherwise
-    return otherwise if found == "ascii" else found
+    return otherwise if encoding == "ascii" else encoding

@@ -37,14 +37,14 @@ def from_documents(
         raise InputError(f"{shown(given)} is {kind(given)}; give a list of rows, or a data frame")
     maker = DocumentMaker(origin, fields, remedy=_REMEDY if fields is _FIELDS else None)
     rows = rows_of_frame(given) if is_table else None
-    for number, one in enumerate(cast(Iterable[object], given) if rows is None else rows, 1):
+    for number, row in enumerate(cast(Iterable[object], given) if rows is None else rows, 1):
         try:
-            if isinstance(one, Document):
-                yield _checked(one, origin, number)
+            if isinstance(row, Document):
+                yield _checked(row, origin, number)
             else:
-                yield maker.make(_record(one, fields, maker.body_names[0]), number)
+                yield maker.make(_record(row, fields, maker.body_names[0]), number)
         except InputError as error:
-            yield Reject(origin, number, str(error), _known_id(one))
+            yield Reject(origin, number, str(error), _known_id(row))
 
 
 def _record(given: object, fields: Fields, body: str) -> dict[str, object]:
@@ -90,10 +90,11 @@ def _plain(value: Any, name: str) -> object:
         match value:
             case np.ndarray() | list() | tuple() | set() | frozenset():
                 return [
-                    _plain(one, name) for one in (value.tolist() if isinstance(value, np.ndarray) else value)
+                    _plain(item, name)
+                    for item in (value.tolist() if isinstance(value, np.ndarray) else value)
                 ]
             case Mapping():
-                return {str(key): _plain(one, name) for key, one in value.items()}
+                return {str(key): _plain(item, name) for key, item in value.items()}
             case _ if _is_missing(value):
                 return None
             case np.datetime64():

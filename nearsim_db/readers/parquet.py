@@ -144,7 +144,7 @@ def _texts_with_dictionary(opened: "ParquetFile", path: Path) -> tuple[list[str]
     """Return columns of texts with a dictionary, and how many row groups can be read, up to the first that cannot."""
     # Damaged metadata may name other columns.
     known = {opened.schema.column(at).path for at in range(len(opened.schema))}
-    found, checked = set[str](), 0
+    with_dictionary, checked = set[str](), 0
     for number in range(opened.num_row_groups):
         try:
             _check_columns(opened, number, path)
@@ -153,9 +153,9 @@ def _texts_with_dictionary(opened: "ParquetFile", path: Path) -> tuple[list[str]
         group = opened.metadata.row_group(number)
         for chunk in map(group.column, range(group.num_columns)):
             if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page:
-                found.add(chunk.path_in_schema)
+                with_dictionary.add(chunk.path_in_schema)
         checked += 1
-    return sorted(found & known), checked
+    return sorted(with_dictionary & known), checked
 
 
 def _has_long_text(opened: "ParquetFile", group: int, columns: list[str]) -> bool:
@@ -164,9 +164,14 @@ def _has_long_text(opened: "ParquetFile", group: int, columns: list[str]) -> boo
     from pyarrow import compute
 
     first = next(opened.iter_batches(1, row_groups=[group], columns=columns), None)
-    dictionaries = [] if first is None else [one for column in first.columns for one in _dictionaries(column)]
+    dictionaries = (
+        []
+        if first is None
+        else [dictionary for column in first.columns for dictionary in _dictionaries(column)]
+    )
     lengths = [
-        compute.max(compute.binary_length(one.cast(pyarrow.large_binary()))).as_py() for one in dictionaries
+        compute.max(compute.binary_length(dictionary.cast(pyarrow.large_binary()))).as_py()
+        for dictionary in dictionaries
     ]
     return any(length is not None and length > _LONG_BYTES for length in lengths)
 
@@ -177,8 +182,8 @@ def _dictionaries(array: Any) -> Iterator[Any]:
     if types.is_dictionary(array.type):
         yield array.dictionary
     elif types.is_nested(array.type):
-        for one in array.flatten() if types.is_struct(array.type) else [array.values]:
-            yield from _dictionaries(one)
+        for part in array.flatten() if types.is_struct(array.type) else [array.values]:
+            yield from _dictionaries(part)
 
 
 def rows_of_batches(batches: Iterable["RecordBatch"], path: Path) -> Iterator[dict[str, Any] | None]:

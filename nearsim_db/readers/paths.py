@@ -54,8 +54,8 @@ def _find(path: Path, reading: Reading) -> Iterator[Found]:
         yield Found(path, path)
     elif has_magic(str(path)) and not os.access(path, os.F_OK):
         root = _root(path)
-        for one in _matches(path):
-            yield from _of_folder(one, root, reading) if _is_folder(one) else [Found(one, root)]
+        for match in _matches(path):
+            yield from _of_folder(match, root, reading) if _is_folder(match) else [Found(match, root)]
     elif _is_folder(path):
         yield from _of_folder(path, path, reading)
     else:
@@ -64,16 +64,16 @@ def _find(path: Path, reading: Reading) -> Iterator[Found]:
 
 def _matches(pattern: Path) -> list[Path]:
     """Return the files that match; the folders if there are none, which ** matches too."""
-    found = [Path(name) for name in sorted(glob(str(pattern), recursive=True))]  # noqa: PTH207  Path.glob matches hidden names
+    matches = [Path(name) for name in sorted(glob(str(pattern), recursive=True))]  # noqa: PTH207  Path.glob matches hidden names
     for folder in _searched_folders(pattern):
         if not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
             raise InputError(
                 f"the folder {folder}, where {pattern} may match files, cannot be read: Permission denied; change "
                 "its mode with chmod, or give a pattern that leaves it out"
             )
-    if not found:
+    if not matches:
         raise InputError(f"no file matches {pattern}; check the path")
-    return [one for one in found if not _is_folder(one)] or found
+    return [path for path in matches if not _is_folder(path)] or matches
 
 
 def _searched_folders(pattern: Path) -> Iterator[Path]:
@@ -111,21 +111,21 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
     if reading.format not in (None, *_RECORDS) or is_saved_dataset(folder):
         return whole
     files, texts, left_out, tables = list[Path](), 0, list[LeftOut](), 0
-    for one in list_files(folder, follow_links=reading.follow_links):
-        if isinstance(one, LeftOut):
-            left_out.append(one)
-        elif file_type(one) in suffixes or (reading.format and not one.name.startswith(_HIDDEN)):
-            files.append(one)
-            tables += reading.format is None and one.suffix.lower() in TABLES
-        elif not one.name.startswith(_HIDDEN):
-            texts += is_text(one, reading)
-            left_out.append(LeftOut(one, _NOT_RECORDS, of_other_kind=True))
+    for path in list_files(folder, follow_links=reading.follow_links):
+        if isinstance(path, LeftOut):
+            left_out.append(path)
+        elif file_type(path) in suffixes or (reading.format and not path.name.startswith(_HIDDEN)):
+            files.append(path)
+            tables += reading.format is None and path.suffix.lower() in TABLES
+        elif not path.name.startswith(_HIDDEN):
+            texts += is_text(path, reading)
+            left_out.append(LeftOut(path, _NOT_RECORDS, of_other_kind=True))
     if len(files) == tables:
         return whole
     if not tables and texts > len(files):
         return [*whole, *(Found(path, root) for path in files)]
     *first, last = files
-    return [*(Found(one, root) for one in first), Found(last, root, left_out=tuple(left_out))]
+    return [*(Found(path, root) for path in first), Found(last, root, left_out=tuple(left_out))]
 
 
 def refuse_unreadable(path: Path, mode: int) -> None:

@@ -52,7 +52,9 @@ class FieldUse:
 
     def note(self, documents: Sequence[Document]) -> None:
         """Note the fields of documents."""
-        self.has_source = self.has_source or any(one.source and one.source.strip() for one in documents)
+        self.has_source = self.has_source or any(
+            document.source and document.source.strip() for document in documents
+        )
         if self.has_date:
             return
         for document in documents[: _UNDATED_READ - self._undated]:
@@ -60,7 +62,7 @@ class FieldUse:
                 break
             self._undated += 1
             self._dates.update(name for name, value in document.attributes.items() if _is_date(name, value))
-        self.has_date = any(one.published_at is not None for one in documents)
+        self.has_date = any(document.published_at is not None for document in documents)
 
     def hints(self) -> list[str]:
         """Return a hint if no document has a publication date and another field holds dates."""
@@ -109,17 +111,17 @@ class RejectReasons:
 
     def count(self, records: Sequence[ReadDocument | Reject]) -> None:
         """Count some records."""
-        documents = [one for one in records if isinstance(one, ReadDocument)]
+        documents = [record for record in records if isinstance(record, ReadDocument)]
         self._read += len(records)
-        self.fields.note([one.document for one in documents])
-        self._numbered += sum([one.is_numbered for one in documents])
-        for undated in [one for one in documents if one.unreadable_date is not None]:
+        self.fields.note([record.document for record in documents])
+        self._numbered += sum([record.is_numbered for record in documents])
+        for undated in [record for record in documents if record.unreadable_date is not None]:
             self._undated += 1
             self._first_date = self._first_date or f"{place_of(undated)}: {undated.unreadable_date}"
 
         if len(documents) == len(records):
             return
-        for reason in [one.reason for one in records if isinstance(one, Reject)]:
+        for reason in [record.reason for record in records if isinstance(record, Reject)]:
             self._rejected += 1
             if len(self._reasons) < _MOST_REASONS or reason in self._reasons:
                 self._reasons[reason] += 1
@@ -139,16 +141,16 @@ class RejectReasons:
 
     def warnings(self) -> list[str]:
         """Return warnings if most of several records were rejected or numbered, and if dates could not be read."""
-        rejected, found = self.rejected(), self.of_dates()
+        rejected, warnings = self.rejected(), self.of_dates()
         if self._numbered:
-            found = [
+            warnings = [
                 f"{count_of(self._numbered, 'record')} without an id: their ids are file and line, so that lines added "
                 "above would change them; if a field holds the id, name it with --id-field",
-                *found,
+                *warnings,
             ]
         if rejected is None or self._rejected < _FEWEST_REJECTS or 2 * self._rejected <= self._read:
-            return found
-        return [rejected, *found]
+            return warnings
+        return [rejected, *warnings]
 
     @property
     def all_are_numbered(self) -> bool:
@@ -213,13 +215,13 @@ def split_rejects(path: Path, external_ids: Collection[str]) -> RejectLines:
     Raises InputError if it is not a reject file.
     """
     kept: list[bytes] = []
-    found: list[str] = []
+    removed: list[str] = []
     for line, row in read_rejects(path):
         if row["id"] in external_ids:
-            found.append(str(row["id"]))
+            removed.append(str(row["id"]))
         else:
             kept.append(line)
-    return RejectLines(tuple(kept), frozenset(found), len(found))
+    return RejectLines(tuple(kept), frozenset(removed), len(removed))
 
 
 def read_rejects(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:

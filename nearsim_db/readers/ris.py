@@ -30,8 +30,8 @@ def read_ris(file: InputFile) -> Iterator[tuple[int, Row | str]]:
     for number, line in file.lines():
         text = "" if line is None else line.decode("utf-8", "surrogateescape").strip()
         size = file.limit + 1 if line is None else size + len(text)
-        found = _TAGGED.fullmatch(text)
-        if found and found["tag"] == _BEGIN:
+        tagged = _TAGGED.fullmatch(text)
+        if tagged and tagged["tag"] == _BEGIN:
             if values is not None:
                 yield begin, _row(values, file, begin, size - len(text))
             values, begin, size = {}, number, len(text)
@@ -43,12 +43,12 @@ def read_ris(file: InputFile) -> Iterator[tuple[int, Row | str]]:
                     f"outside of a reference, which begins with '{_BEGIN}  - ' and ends with '{_END}  - '",
                 )
             is_outside = is_outside or bool(text)
-        elif found and found["tag"] == _END:
+        elif tagged and tagged["tag"] == _END:
             yield begin, _row(values, file, begin, size)
             values, is_outside = None, False
-        elif found:
-            tag = found["tag"]
-            values.setdefault(tag, []).append([(found["value"] or "").strip()])
+        elif tagged:
+            tag = tagged["tag"]
+            values.setdefault(tag, []).append([(tagged["value"] or "").strip()])
         elif text and size <= file.limit:
             values[tag][-1].append(text)
     if values is not None:

@@ -128,14 +128,14 @@ class Source:
         if given.count(STANDARD_INPUT) > 1:
             raise InputError("standard input can be read once: give - once")
         self._found = find_paths(given, reading)
-        contents = [contents_of(found, reading) for found in self._found]
+        contents = [contents_of(entry, reading) for entry in self._found]
         self._files = [files for files, _ in contents]
         self.files: tuple[Path, ...] = tuple(path for files in self._files for path in files)
-        self.paths: tuple[Path, ...] = tuple(one.path for one in self._found)
-        self._folders = {one.path for one in self._found if one.is_folder}
+        self.paths: tuple[Path, ...] = tuple(entry.path for entry in self._found)
+        self._folders = {entry.path for entry in self._found if entry.is_folder}
         self._left_out = {
-            one.path: [left_out for left_out in one.left_out if not left_out.of_other_kind]
-            for one in self._found
+            entry.path: [left_out for left_out in entry.left_out if not left_out.of_other_kind]
+            for entry in self._found
         }
         self.fields = fields
         self.reading = reading
@@ -237,13 +237,13 @@ class Source:
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
         tables = find_tables(folder, follow_links=self.reading.follow_links)
         rows: Counter[str] = Counter()
-        for found in tables:
-            if isinstance(found, LeftOut):
-                yield _rejected(found)
+        for table in tables:
+            if isinstance(table, LeftOut):
+                yield _rejected(table)
                 continue
-            split = split_of(found)
-            file = replace(self.file(found), split=(InputFile(split).name, rows[str(split)]))
-            for record in READERS[found.suffix.lower()](file, self.fields):
+            split = split_of(table)
+            file = replace(self.file(table), split=(InputFile(split).name, rows[str(split)]))
+            for record in READERS[table.suffix.lower()](file, self.fields):
                 rows[str(split)] += 1
                 yield record
         if not tables:
@@ -251,12 +251,12 @@ class Source:
 
     def _read_texts(self, folder: Path) -> Iterator[ReadDocument | Reject]:
         follow_links = self.reading.follow_links
-        for found in list_files(folder, follow_links=follow_links):
-            if isinstance(found, LeftOut):
-                yield _rejected(found)
-            elif is_text(found, self.reading):
-                file = replace(self.file(found), is_regular=True, follow_links=follow_links)
-                yield text_document(file, found.relative_to(folder).as_posix())
+        for path in list_files(folder, follow_links=follow_links):
+            if isinstance(path, LeftOut):
+                yield _rejected(path)
+            elif is_text(path, self.reading):
+                file = replace(self.file(path), is_regular=True, follow_links=follow_links)
+                yield text_document(file, path.relative_to(folder).as_posix())
 
 
 def _not_read(noun: str, where: str, names: Sequence[str]) -> Iterator[str]:
@@ -278,9 +278,9 @@ def _rejected(left_out: LeftOut) -> Reject:
 def _warnings(progress: ReadProgress) -> Iterator[str]:
     names = {"gzip": ".gz", "zstandard": ".zst", "bzip2": ".bz2", "xz": ".xz"}
     for name, suffix in names.items():
-        found = [one for one, kind in progress.compressed.items() if kind == suffix]
-        if found:
-            yield f"{_listed(found)} is compressed with {name}, and was decompressed"
+        files = [file for file, kind in progress.compressed.items() if kind == suffix]
+        if files:
+            yield f"{_listed(files)} is compressed with {name}, and was decompressed"
     for name, held in progress.held_lines.items():
         yield (
             f"{name}: {count_of(held.lines, 'line')} in quoted cells look like records of their own (the first in the "

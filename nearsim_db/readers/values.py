@@ -54,9 +54,9 @@ def encodable(value: object) -> object:
         case Decimal():
             return orjson.Fragment(format(value, "f"))
         case dict():
-            return {name: encodable(one) for name, one in value.items()}
+            return {name: encodable(item) for name, item in value.items()}
         case list():
-            return [encodable(one) for one in value]
+            return [encodable(item) for item in value]
         case _:
             return value
 
@@ -104,7 +104,7 @@ def _value_at(value: object, parts: list[str]) -> object:
             place = int(parts[0])
             return _value_at(value[place], parts[1:]) if -len(value) <= place < len(value) else None
         case list():
-            inner = [found for item in value if (found := _value_at(item, parts)) is not None]
+            inner = [inner_value for item in value if (inner_value := _value_at(item, parts)) is not None]
             return "\n".join(map(str, inner)) if all(isinstance(item, str) for item in inner) else inner
         case _:
             return None

@@ -81,7 +81,7 @@ class VectorLengths:
 
     def count(self, documents: Iterable[Document]) -> None:
         """Count the vectors of some documents."""
-        vectors = [one.vector for one in documents if one.vector is not None]
+        vectors = [document.vector for document in documents if document.vector is not None]
         self._counts.update(map(len, vectors))
 
     def warnings(self) -> list[str]:

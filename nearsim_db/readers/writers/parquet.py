@@ -217,8 +217,8 @@ def inferred_schema(records: Iterable[Mapping[str, object]]) -> "Schema":
     batches: Iterator[Mapping[str, object]] = iter(records)
     while batch := list(islice(batches, _RECORDS_INSPECTED)):
         for name in dict.fromkeys(name for record in batch for name in record):
-            found = _type_of([record.get(name) for record in batch])
-            kinds[name] = _common(kinds[name], found) if name in kinds else found
+            kind = _type_of([record.get(name) for record in batch])
+            kinds[name] = _common(kinds[name], kind) if name in kinds else kind
     return pyarrow.schema(kinds.items())
 
 
@@ -226,10 +226,10 @@ def _type_of(values: list[object]) -> Any:
     import pyarrow
 
     try:
-        found = pyarrow.array(values).type
+        kind = pyarrow.array(values).type
     except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
         return pyarrow.string()
-    return found if _is_writable(found) else pyarrow.string()
+    return kind if _is_writable(kind) else pyarrow.string()
 
 
 def _is_writable(kind: Any) -> bool:
@@ -238,11 +238,11 @@ def _is_writable(kind: Any) -> bool:
     return str(kind) != "struct<>" and all(map(_is_writable, inner))
 
 
-def _common(one: Any, other: Any) -> Any:
+def _common(left: Any, right: Any) -> Any:
     import pyarrow
 
     try:
-        schemas = [pyarrow.schema([("", kind)]) for kind in (one, other)]
+        schemas = [pyarrow.schema([("", kind)]) for kind in (left, right)]
         return pyarrow.unify_schemas(schemas, promote_options="permissive").field(0).type
     except (pyarrow.ArrowException, TypeError):
         return pyarrow.string()
