@@ -85,4 +85,4 @@ majors: env
 	$(BIN)/python -m tests.servers.npm_programs
 
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv .cache build dist
