@@ -1,4 +1,7 @@
-"""Attach a collection to a table of an application, whose texts stay in that table."""
+"""Attach a collection to a table of an application, whose texts stay in that table; detach it, or undo that.
+
+If a field names the collection of each row, the table has a collection for each value of the field as well.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,19 +28,15 @@ from nearsim_db.store.generations import generation_rows
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A collection and the table it was attached to; rows that existed before are still to be ingested.
-
-    What existed before: whether there was the collection (`had_collection`) and its attachment (`was_attached`), and
-    which of its profiles.
-    """
+    """A collection that was attached to a table, whose rows are still to be ingested."""
 
     collection: str
     table: str
     columns: Columns
     warnings: tuple[str, ...]
-    had_collection: bool
-    was_attached: bool
-    profiles_before: frozenset[str]
+    had_collection: bool  # whether the collection existed before
+    was_attached: bool  # whether it was attached before
+    profiles_before: frozenset[str]  # names of the profiles that it had before
 
 
 def attach_table(database: Database, table: str, columns: Columns, collection: str | None = None) -> Attached:
@@ -56,9 +55,12 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
                 resolved, tables.read_columns(connection, relation)[resolved.collection_field], None
             )
         warnings = _warnings(connection, relation, resolved)
+
     name = relation.name if collection is None else collection
     if not name.strip():
         raise ConflictError("the collection name must not be empty")
+
+    # Triggers are created while no transaction writes to the table.
     with translate_errors(), database.engine.connect() as connection:
         before = attached_table.with_exclusive_lock(
             connection, relation.shown, partial(_attach, connection, relation, resolved, name)
@@ -71,18 +73,20 @@ def _attach(
 ) -> tuple[bool, bool, frozenset[str]]:
     """Store the attachment and create its triggers in one transaction; from its commit on, changes are captured.
 
-    Returns what existed before, as `Attached` has it.
+    Returns whether the collection existed, whether it was attached, and which profiles it had.
     """
     existed = collection_rows.find_collection(connection, name) is not None
     collection = collection_rows.ensure_collection(connection, name)
     before = attachments.find_attachment(connection, collection.collection_id)
     profiles = frozenset(generation_rows.profile_names(connection, collection.collection_id))
+
     if before is None and query_rows.has_documents(connection, collection.collection_id):
         raise ConflictError(
             f"collection {name!r} has documents of its own; give another name with --collection"
         )
     if before is not None:
         _refuse_attached(before, name, relation, columns, tables.read_columns(connection, relation))
+
     attachments.store_attachment(connection, collection.collection_id, relation, columns)
     attachments.create_triggers(connection, collection.collection_id, relation, columns)
     _store_of_values(connection, collection.collection_id, relation, columns)
@@ -96,9 +100,11 @@ def _store_of_values(
     """Change the columns that are read for the collections of values."""
     if columns.collection_field is not None:
         field = tables.read_columns(connection, relation)[columns.collection_field]
-        for one in attachments.list_of_values(connection, parent):
-            own = tables.of_value(columns, field, one.value)
-            attachments.store_attachment(connection, one.collection_id, relation, own, parent, one.value)
+        for of_value in attachments.list_of_values(connection, parent):
+            value_columns = tables.of_value(columns, field, of_value.value)
+            attachments.store_attachment(
+                connection, of_value.collection_id, relation, value_columns, parent, of_value.value
+            )
 
 
 def _refuse_attached(
@@ -109,6 +115,7 @@ def _refuse_attached(
     The key may change if its column was renamed or dropped.
     """
     table, detach = attachment.table or "a table that was dropped", attachments.detach_command(name)
+
     if attachment.detaching:
         keep = "" if attachment.table is None else " --keep"
         raise ConflictError(f"collection {name!r} is being detached from {table}; run first: {detach}{keep}")
@@ -122,6 +129,7 @@ def _refuse_attached(
             f"collection {name!r} is attached with another --collection-field, {attachment.columns.collection_field}; "
             f"run first: {detach}"
         )
+
     is_same_key = attachment.columns.id == columns.id or attachment.columns.id not in available
     if attachment.relation != relation.oid or not is_same_key:
         raise ConflictError(
@@ -130,12 +138,13 @@ def _refuse_attached(
 
 
 def _warnings(connection: Connection, relation: Relation, columns: Columns) -> tuple[str, ...]:
+    """Return a warning with the grants that are missing, if any, for texts to be read in SQL."""
     existing = tables.read_columns(connection, relation)
     owner = existing[columns.id].our_owner
     grants = []
     if not relation.may_our_owner_use_schema:
         grants.append(f"GRANT USAGE ON SCHEMA {relation.shown_schema} TO {owner}")
-    if not all(existing[one].is_readable_to_owner for one in columns.read()):
+    if not all(existing[name].is_readable_to_owner for name in columns.read()):
         grants.append(f"GRANT SELECT ON {relation.shown} TO {owner}")
     if not grants:
         return ()
@@ -166,17 +175,18 @@ def ingest_table(index: Index, profile: str, recipe: Recipe | None) -> SweepResu
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """Collections that were detached, that of the table and those of its values, and the number of their documents."""
+    """Collections that were detached."""
 
-    collections: tuple[str, ...]
-    documents: int
+    collections: tuple[str, ...]  # the collection of the table first, then the collections of its values
+    documents: int  # of all of them
 
 
 def detach(database: Database, name: str, *, keep: bool, progress: Progress = silent) -> Detached:
-    """Detach a collection from its table, and those of the table's values.
+    """Detach a collection from its table, with the collections of the table's values.
 
-    They are deleted with their indexes, or with `keep` get copies of the texts. Raises NotFoundError if it is not
-    attached, ConflictError if it is one of a value, InputError if the texts to keep were dropped with their table.
+    They are deleted with their indexes, or with `keep` get copies of the texts. Raises NotFoundError if the collection
+    is not attached, ConflictError if it belongs to a value, InputError if the texts to keep were dropped with their
+    table.
     """
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
@@ -188,28 +198,31 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
             f"collection {name!r} has the rows of one value of {attachment.columns.collection_field}; to detach the "
             f"table: {whole}"
         )
+
     if not keep:
-        names = (name, *(one.collection for one in of_values))
+        names = (name, *(of_value.collection for of_value in of_values))
         return Detached(names, drop_generation.delete_collection(database, name))
     if attachment.table is None:
         raise InputError(
             f"the table of collection {name!r} was dropped with its texts, which cannot be kept; without --keep, the "
             "collection is deleted too"
         )
+
     with translate_errors(), database.builder(collection.collection_id):
         with database.engine.connect() as connection:
             source_rows.get_source(connection, collection.collection_id)
         attached_table.catch_up(database.engine)
         of_values = attached_table.drop_triggers(database.engine, collection.collection_id)
-        for one in of_values:
-            with database.builder(one.collection_id):
-                attached_table.copy_texts(database.engine, one.collection_id, progress)
+        for of_value in of_values:
+            with database.builder(of_value.collection_id):
+                attached_table.copy_texts(database.engine, of_value.collection_id, progress)
         attached_table.copy_texts(database.engine, collection.collection_id, progress)
-    kept = {collection.collection_id: name, **{one.collection_id: one.collection for one in of_values}}
+
+    names_by_id = {collection.collection_id: name}
+    names_by_id |= {of_value.collection_id: of_value.collection for of_value in of_values}
     with database.transaction() as connection:
-        return Detached(
-            tuple(kept.values()), sum(collection_rows.count_documents(connection, one) for one in kept)
-        )
+        documents = sum(collection_rows.count_documents(connection, id) for id in names_by_id)
+    return Detached(tuple(names_by_id.values()), documents)
 
 
 def list_attachments(database: Database) -> list[Attachment]:
@@ -217,8 +230,8 @@ def list_attachments(database: Database) -> list[Attachment]:
     with database.transaction() as connection:
         problems = obstacles.list_problems(connection)
         return [
-            replace(one, trouble=problems.get(one.collection))
-            for one in attachments.list_attachments(connection)
+            replace(attachment, trouble=problems.get(attachment.collection))
+            for attachment in attachments.list_attachments(connection)
         ]
 
 
@@ -226,7 +239,8 @@ def list_attachments(database: Database) -> list[Attachment]:
 def undo_if_failed(database: Database, attached: Attached) -> Iterator[None]:
     """Undo a new attachment if the block fails.
 
-    It stays after an interruption, a lost connection, a full disk or a paused build: attaching again continues there.
+    The attachment stays after an interruption, a lost connection, a full disk or a paused build: attaching again
+    continues.
     """
     try:
         yield
@@ -235,6 +249,7 @@ def undo_if_failed(database: Database, attached: Attached) -> Iterator[None]:
         is_lost = isinstance(cause, Exception) and is_transient(cause)
         if attached.was_attached or is_lost or isinstance(error, BuildStoppedError):
             raise
+
         try:
             _undo(database, attached)
         except NearsimError as failure:
@@ -249,6 +264,7 @@ def _undo(database: Database, attached: Attached) -> None:
     if not attached.had_collection:
         drop_generation.delete_collection(database, attached.collection)
         return
+
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, attached.collection)
         created = (
@@ -256,6 +272,7 @@ def _undo(database: Database, attached: Attached) -> None:
         )
     for name in created:
         profiles.drop(database, collection, name)
+
     with translate_errors():
         attached_table.drop_triggers(database.engine, collection.collection_id)
     with database.transaction() as connection:

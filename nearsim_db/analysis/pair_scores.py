@@ -71,7 +71,11 @@ def score(
     for text in (*lefts, *rights):
         if not isinstance(text, str):
             raise InputError(f"{shown(text)} is not a text; give strings")
-    pairs = [(clean(one)[0], clean(other)[0]) for one, other in zip(lefts, rights, strict=True)]
+
+    pairs = [
+        (clean(left_text)[0], clean(right_text)[0])
+        for left_text, right_text in zip(lefts, rights, strict=True)
+    ]
     scorer = PairScorer(recipe or Recipe(), lambda: [pairs], sum(map(len, (*lefts, *rights))))
     return scorer.score(pairs)
 
@@ -130,15 +134,15 @@ def score_pairs(encoder: Encoder, contents: Sequence[Content]) -> list[PairScore
     reaching = are_pairs(encoder, exact if encoder.is_exact else estimated, shared)
 
     for at, row in enumerate(left.tolist()):
-        one, other = distinct[row], distinct[row + 1]
-        both = len(np.intersect1d(one, other, assume_unique=True))
+        left_ids, right_ids = distinct[row], distinct[row + 1]
+        both = len(np.intersect1d(left_ids, right_ids, assume_unique=True))
         scores[row // 2] = PairScore(
             float(exact.similarity[at]),
             round(float(estimated.similarity[at]), 6),
-            both / len(one),
-            both / len(other),
+            both / len(left_ids),
+            both / len(right_ids),
             both,
-            len(one) + len(other) - both,
+            len(left_ids) + len(right_ids) - both,
             int(shared[at]),
             bool(are_candidates[at]),
             bool(are_candidates[at] and reaching[at]),

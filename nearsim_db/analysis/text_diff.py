@@ -80,6 +80,7 @@ def compare(left: str, right: str, context: int = CONTEXT_WORDS, max_words: int 
     of more than 100 characters are truncated.
     """
     aligned = align(left, right, context, max_words)
+
     return Diff(
         tuple(
             Hunk(

@@ -101,7 +101,7 @@ class FieldRules:
         """Return the digests of documents under labels; `doc_ids` only count without twins."""
         columns = zip(features, doc_ids, labels, strict=False)
         digests = b"".join(
-            [self.digest(one.tobytes(), doc_id, label.tobytes()) for one, doc_id, label in columns]
+            [self.digest(digest.tobytes(), doc_id, label.tobytes()) for digest, doc_id, label in columns]
         )
         return np.frombuffer(digests, f"V{_DIGEST_BYTES}")
 

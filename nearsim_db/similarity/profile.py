@@ -258,6 +258,7 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
         options["least"] = recipe.match.review or recipe.match.threshold
     if options.get("width") == 0:
         options["width"] = WIDTH_PER_THRESHOLD * recipe.match.threshold
+
     return sketch.make_family(
         recipe.sketch.family,
         recipe.sketch.k,
@@ -269,8 +270,9 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
 
 
 def _fingerprint(recipe: Recipe, bands: int, rows: int, versions_of: Recipe | None = None) -> str:
-    """Return the SHA-256 of everything that determines a sketch, its bands and its pairs, and of the scheme
-    versions. `versions_of` is the recipe whose libraries count, if not this one.
+    """Return the SHA-256 of everything that determines a sketch, its bands and its pairs, and of the scheme versions.
+
+    `versions_of` is the recipe whose libraries count, by default this one.
     """
     deciding = {
         "recipe": without_later_keys(to_mapping(recipe)),
@@ -280,8 +282,11 @@ def _fingerprint(recipe: Recipe, bands: int, rows: int, versions_of: Recipe | No
         "sketch": make_family(recipe, "numpy").scheme_version,
         "libraries": text.library_versions(versions_of or recipe),
     }
+
+    # Versions of parts that only some recipes use, so that the fingerprints of others stay the same.
     if recipe.shingle.scheme == "sentence":
-        deciding["sentences"] = 2  # the end of a field ends a sentence
+        # Since version 2 the end of a field ends a sentence.
+        deciding["sentences"] = 2
     if recipe.normalise.mask:
         deciding["masks"] = masks.SCHEME_VERSION
     if recipe.normalise.confusables == "fold":

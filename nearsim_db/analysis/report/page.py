@@ -143,6 +143,7 @@ def _find_pending(report: Report) -> Iterator[ReportFinding]:
     stats = report.stats or {}
     if report.missing is not None:
         yield ReportFinding("look", f"No live index: {report.missing}.", "index")
+
     waiting = (stats.get("changes_waiting") or 0) + (stats.get("queued") or 0)
     if waiting:
         yield ReportFinding(
