@@ -78,13 +78,15 @@ def dedupe(
     across: str | None = None,
     earlier_later: bool = False,
     exact: bool = False,
+    min_words: int = 0,
     strict: bool = False,
     max_rejected: int | None = None,
     threads: int | None = None,
 ) -> DedupeSummary:
     """Write the survivors of `source` and its documents in no cluster, in input order.
 
-    With `exact` documents are duplicates whose texts are equal after normalisation. With `against` those that have no
+    With `exact` documents are duplicates whose texts are equal after normalisation. Those of fewer than `min_words`
+    words are no duplicates. With `against` those that have no
     near-duplicate there, nor a better one among themselves by the keep policy.
     They are written as `copy_unique` does. A record is identified by its place: ids may recur. `vectors` is a file for
     `open_vectors`. The input is read twice and never held in memory; output files are complete or absent. Raises
@@ -109,7 +111,9 @@ def dedupe(
 
     few = plain_characters(source.content_bytes)
     with (
-        EncodedRecords.under(recipe, threads, exact=exact, plain_characters=few) as records,
+        EncodedRecords.under(
+            recipe, threads, exact=exact, plain_characters=few, min_words=min_words
+        ) as records,
         open_vectors(vectors) as beside,
         RecordPlaces() if outputs.pairs or outputs.clusters or outputs.review else nullcontext() as places,
     ):

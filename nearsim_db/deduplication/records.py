@@ -35,6 +35,8 @@ from nearsim_db.similarity.recipe import Recipe, keep_policy
 from nearsim_db.similarity.recipe.sections import Shingle
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.text import Shingler
+from nearsim_db.similarity.text.markup import strip_html
+from nearsim_db.similarity.text.words import has_words
 from nearsim_db.store.settings import encoding_from_environment
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -156,14 +158,18 @@ class EncodedRecords:
 
     Use it in a `with` block; after `finish` the arrays are complete: `counts` of features int32, `digests` void of 16
     bytes, `numbers` uint64, `field_labels` uint8 (n, bytes). Records of other labels are no twins. `pool` is there for
-    further work.
+    further work. Texts of fewer than `min_words` words are compared with none; `too_short` counts them.
     """
 
-    def __init__(self, encoder: Encoder, threads: int) -> None:
+    def __init__(self, encoder: Encoder, threads: int, min_words: int = 0) -> None:
+        if min_words and encoder.takes_vectors:
+            raise InputError("min_words is about texts, but the recipe compares vectors (sketch.input)")
         self.encoder = encoder
         self.keep: str = encoder.profile.recipe.cluster.keep
         self.ranks: Ranks = Ranks(*keep_policy(self.keep))
         self._retained = encoder.profile.recipe.retain.seconds
+        self.min_words: int = min_words
+        self.too_short: int = 0
         self.texts: TextSample = TextSample()
         self.heads: HeadSample = HeadSample()
 
@@ -180,14 +186,23 @@ class EncodedRecords:
         self._field_labels = bytearray()
 
     @classmethod
-    def under(cls, recipe: Recipe, threads: int | None, *, exact: bool, plain_characters: int = 0) -> Self:
+    def under(
+        cls,
+        recipe: Recipe,
+        threads: int | None,
+        *,
+        exact: bool,
+        plain_characters: int = 0,
+        min_words: int = 0,
+    ) -> Self:
         """Return records to be encoded under a recipe, with `exact` by their whole texts; by default on all cores.
 
         `plain_characters` are encoded before compiled code is loaded, unless a back end is chosen.
         """
         backend, available = encoding_from_environment()
         kind = WholeTexts if exact else Encoder
-        return cls(kind(resolve(recipe), backend, 0 if backend else plain_characters), threads or available)
+        encoder = kind(resolve(recipe), backend, 0 if backend else plain_characters)
+        return cls(encoder, threads or available, min_words)
 
     def __enter__(self) -> Self:
         return self
@@ -230,6 +245,8 @@ class EncodedRecords:
             is_older = self.ranks.are_older(first, self._retained)
             absent = None if self.encoder.takes_vectors else ""
             contents = [absent if old else one for one, old in zip(contents, is_older, strict=True)]
+        if self.min_words:
+            contents = [one if self._is_long_enough(cast(str, one)) else "" for one in contents]
         sampled = [at for at in range(-first % _SAMPLED, len(documents), _SAMPLED) if not is_older[at]]
         self.texts.add(documents[at].body or documents[at].title or "" for at in sampled)
 
@@ -240,6 +257,12 @@ class EncodedRecords:
         self._waiting_bytes += size
         while self._waiting_bytes > _MAX_WAITING_BYTES:
             self._await_batch()
+
+    def _is_long_enough(self, text: str) -> bool:
+        shown = strip_html(text) if self.encoder.profile.recipe.normalise.html else text
+        is_long_enough = has_words(shown, self.min_words)
+        self.too_short += not is_long_enough
+        return is_long_enough
 
     def _await_batch(self) -> None:
         """Wait until the first of the batches that wait is written."""

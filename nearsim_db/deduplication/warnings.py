@@ -11,6 +11,7 @@ from nearsim_db.deduplication.lists import MAX_LISTED_COPIES
 from nearsim_db.deduplication.output import Outputs
 from nearsim_db.deduplication.reading import RecordReader
 from nearsim_db.deduplication.records import EncodedRecords
+from nearsim_db.messages import count_of
 from nearsim_db.readers import Source
 from nearsim_db.similarity import recipe_warnings
 
@@ -30,6 +31,7 @@ def of_outcome(
         *_against_warnings(reader, against, duplicates),
         *(recipe_warnings.of_profile(encoder.profile) if encoder.has_sketches else ()),
         *_feature_warnings(records, duplicates),
+        *_length_warnings(records),
         *_duplicate_warnings(records, reader.labels, duplicates),
         *_listing_warnings(outputs, reader.labels, duplicates),
         *outputs.stale_warnings(shards),
@@ -45,6 +47,15 @@ def _against_warnings(
         yield f"--against {name} has no records: nothing was compared with it"
     if duplicates.matched and duplicates.matched == reader.summary.read - reader.summary.rejected:
         yield "every record has a near-duplicate in --against, so that none is left; is it a copy of the input?"
+
+
+def _length_warnings(records: EncodedRecords) -> Iterator[str]:
+    """Say how many texts were too short to be compared."""
+    if records.too_short:
+        yield (
+            f"{records.too_short:,} of {count_of(len(records), 'record')} have fewer than {records.min_words} words "
+            "(--min-words): they are kept, and compared with none"
+        )
 
 
 def _duplicate_warnings(records: EncodedRecords, labels: Labels, duplicates: Duplicates) -> list[str]:
@@ -82,7 +93,10 @@ def _feature_warnings(records: EncodedRecords, duplicates: Duplicates) -> Iterat
     heads, profile = duplicates.twins.heads, encoder.profile
     sketches, counts = records.read_sketches(duplicates.twins.sample), records.counts
     totals = recipe_warnings.FeatureTotals(
-        int((counts > 0).sum()), int((counts == 1).sum()), int((counts == 0).sum()), int(counts[heads].sum())
+        int((counts > 0).sum()),
+        int((counts == 1).sum()),
+        int((counts == 0).sum()) - records.too_short,
+        int(counts[heads].sum()),
     )
     yield from recipe_warnings.of_texts(profile, records.texts)
     yield from recipe_warnings.of_features(profile, totals)

@@ -282,6 +282,30 @@ def test_only_pairs_within_the_values_of_columns_count(
     assert "no record has 'lang'" in nearsim.fail("dedupe", one, other, "-o", unique, "--within", "lang")
 
 
+def test_texts_of_few_words_are_kept(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    texts = ["Thanks a lot!", "Thanks a lot!", "Thanks a lot, again", "Thanks a lot, again", STORM, STORM]
+    path = write_jsonl(tmp_path / "in.jsonl", [{"text": text} for text in texts])
+    done = nearsim.succeed("dedupe", path, "-o", unique, "--min-words", 4)
+    assert [json.loads(line)["text"] for line in unique.read_text().splitlines()] == [*texts[:3], STORM]
+    assert "2 of 6 records have fewer than 4 words (--min-words): they are kept" in done.err
+    assert "without features" not in done.err
+
+
+def test_few_words_count_under_exact_too(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    path = write_jsonl(
+        tmp_path / "in.jsonl", [{"text": text} for text in ("one two", "one two", STORM, STORM)]
+    )
+    done = nearsim.succeed("dedupe", path, "-o", unique, "--exact", "--min-words", 3, "--json").document()
+    assert done["unique"] == 3
+
+
+def test_words_of_markup_do_not_count(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
+    path = write_jsonl(tmp_path / "in.jsonl", [{"text": '<p class="a b c">one two</p>'}] * 2)
+    html = ("--set", "normalise.html=true")
+    done = nearsim.succeed("dedupe", path, "-o", unique, *html, "--min-words", 3, "--json").document()
+    assert done["unique"] == 2
+
+
 def test_equal_texts_after_normalisation(nearsim: CommandLine, tmp_path: Path, unique: Path) -> None:
     texts = [
         "ddd eee ddd eee",

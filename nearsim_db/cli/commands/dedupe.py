@@ -73,6 +73,16 @@ class _ComparisonOptions:
         ),
     ] = False
 
+    min_words: Annotated[
+        int,
+        typer.Option(
+            "--min-words",
+            metavar="N",
+            min=0,
+            help="Keep records of fewer words, which are compared with none.",
+            rich_help_panel=options.MATCHING,
+        ),
+    ] = 0
     exact: Annotated[
         bool,
         typer.Option(
@@ -108,7 +118,7 @@ class _ComparisonOptions:
 
     def refuse_with_cut(self, **others: object) -> None:
         """Raise UsageError for options of pairs of records, which --cut does not compare."""
-        own = ("against", "only_against", "across", "within", "earlier_later", "exact")
+        own = ("against", "only_against", "across", "within", "earlier_later", "min_words", "exact")
         for name, value in {**others, **{name: getattr(self, name) for name in own}}.items():
             if value:
                 raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --cut")
@@ -263,6 +273,7 @@ def dedupe(
                 across=comparison.across,
                 earlier_later=comparison.earlier_later,
                 exact=comparison.exact,
+                min_words=comparison.min_words,
                 strict=remaining_options.strict,
                 max_rejected=allowed,
                 threads=jobs,

@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from msgspec.structs import replace
 
@@ -26,6 +26,14 @@ CLASSIC_ENGLISH = ("en", "english")
 LONG_ENGLISH = "en-long"  # the library's list of 1,333 words, which "en" meant at first
 
 LONGEST_STEMMED = 256  # characters; some stemmers take time quadratic in the length of a word
+
+
+_WORD = re.compile(r"\w+")
+
+
+def has_words(text: str, count: int) -> bool:
+    """Whether a text has so many runs of letters and digits, at least 1."""
+    return next(islice(_WORD.finditer(text), count - 1, None), None) is not None
 
 
 @dataclass(frozen=True, slots=True)
