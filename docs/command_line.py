@@ -32,8 +32,12 @@ def every_command(group: Any = None, name: str = "nearsim") -> Iterator[tuple[st
 
 
 def _described(command: Any, name: str) -> str:
-    arguments = [one for one in command.params if one.param_type_name == "argument"]
-    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [
+        parameter
+        for parameter in command.params
+        if parameter.param_type_name == "option" and not parameter.hidden
+    ]
     parts = [_prose(command.help or "")]
     if hasattr(command, "list_commands"):
         usage = f"{name} COMMAND"
@@ -42,12 +46,12 @@ def _described(command: Any, name: str) -> str:
     parts.append(f"Usage: `{usage}`")
 
     if arguments:
-        parts.append(_table("argument", ((_argument(one), _help(one)) for one in arguments)))
+        parts.append(_table("argument", ((_argument(argument), _help(argument)) for argument in arguments)))
     panels: dict[str, list[Any]] = {}
     for option in options:
         panels.setdefault(option.rich_help_panel or "option", []).append(option)
-    for panel, listed in panels.items():
-        parts.append(_table(panel.lower(), ((_option(one), _help(one)) for one in listed)))
+    for panel, members in panels.items():
+        parts.append(_table(panel.lower(), ((_option(option), _help(option)) for option in members)))
 
     if command.epilog:
         parts.append(_prose(command.epilog))
@@ -55,7 +59,13 @@ def _described(command: Any, name: str) -> str:
 
 
 def _table(heading: str, rows: Iterator[tuple[str, str]]) -> str:
-    return "\n".join([f"| {heading} | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in rows)])
+    return "\n".join(
+        [
+            f"| {heading} | |",
+            "|---|---|",
+            *(f"| `{name.replace('|', '/')}` | {text} |" for name, text in rows),
+        ]
+    )
 
 
 def _argument(parameter: Any) -> str:
@@ -68,15 +78,15 @@ def _option(parameter: Any) -> str:
     names = ", ".join([*parameter.opts, *parameter.secondary_opts])
     if parameter.is_flag:
         return names
-    if getattr(parameter.type, "choices", ()):
-        return f"{names} {parameter.metavar or parameter.name.upper()}"
-    return f"{names} {parameter.metavar or parameter.type.name.upper()}"
+    # The type of a choice is named after its values.
+    kind = parameter.name if getattr(parameter.type, "choices", ()) else parameter.type.name
+    return f"{names} {parameter.metavar or kind.upper()}"
 
 
 def _help(parameter: Any) -> str:
     text = _prose(parameter.help or "").replace("|", "\\|")
     choices = getattr(parameter.type, "choices", ())
-    if choices and not parameter.metavar:  # where there is one, the text lists them
+    if choices and not parameter.metavar:  # with a metavar, the text lists them
         text += f" One of {', '.join(f'`{choice}`' for choice in choices)}."
     default = getattr(parameter.default, "value", parameter.default)
     if default not in (None, False, True, (), []) and not callable(default) and "efault" not in text:

@@ -27,7 +27,7 @@ def render() -> str:
 def _settings() -> Iterator[tuple[str, str]]:
     """Yield the variables that fields of `Settings` name in the docstring after each."""
     module = ast.parse(Path(settings.__file__).read_text("utf-8"))
-    fields = next(one for one in module.body if isinstance(one, ast.ClassDef) and one.name == "Settings")
+    fields = next(node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
     for statement in fields.body:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
             described = re.fullmatch(r"`(\w+)`: (.+)", " ".join(str(statement.value.value).split()))

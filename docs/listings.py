@@ -27,7 +27,7 @@ def metric_table() -> str:
     monitor = Monitor()
     monitor.count_batch("sign", 1, {})
     with monitor.batch("sign"):
-        monitor.read_backlog = lambda: Backlog({"sign": 0}, 0, 0.0, 0, 0, 0, 0, 0, ())
+        monitor.session_began(lambda: Backlog({"sign": 0}, 0, 0.0, 0, 0, 0, 0, 0, ()))
     return table(("metric", "meaning"), _metrics(monitor.exposition().decode()))
 
 

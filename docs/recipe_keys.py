@@ -51,7 +51,7 @@ def _values(hint: Any, default: object) -> str:
     choices = [choice for choice in _choices(hint) if choice is not None]
     if not choices:
         return "" if default is None else f"**{_shown(default)}**"
-    shown = [f"**{_shown(one)}**" if one == default else _shown(one) for one in choices]
+    shown = [f"**{_shown(choice)}**" if choice == default else _shown(choice) for choice in choices]
     if isinstance(default, tuple):
         shown.insert(0, f"**{_shown(default)}**")
     return ", ".join(shown)
