@@ -161,7 +161,7 @@ def _pair(encoder: Encoder, contents: Sequence[Content], documents: Sequence[Ske
     (score,) = score_pairs(encoder, contents)
     return SketchedPair(
         tuple(shingle.shingle for shingle in left.shingles if shingle.hash in others),
-        tuple(place for place, (one, other) in enumerate(both) if one == other and _is_positional(encoder)),
+        tuple(place for place, (left, right) in enumerate(both) if left == right and _is_positional(encoder)),
         tuple(key.bucket_hash for key in left.bands if key.bucket_hash in buckets),
         score,
     )

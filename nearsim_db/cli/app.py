@@ -219,10 +219,10 @@ def _find(name: str) -> Any:
 
 
 def _make_listed(name: str) -> Any:
-    found = _find(name)
+    command = _find(name)
     info = typer.models.TyperInfo
     text = typer.main.solve_typer_info_help(
-        info(found) if isinstance(found, typer.Typer) else info(callback=found)
+        info(command) if isinstance(command, typer.Typer) else info(callback=command)
     )
     return typer.core.TyperCommand(name, help=text, rich_help_panel=_COMMANDS[name][0])
 
@@ -230,14 +230,14 @@ def _make_listed(name: str) -> Any:
 @cache
 def _make(name: str) -> Any:
     panel, _, example = _COMMANDS[name]
-    found = _find(name)
+    command = _find(name)
     parent = typer.Typer(rich_markup_mode=_MARKUP)
-    if isinstance(found, typer.Typer):
-        _expand_all(found)
-        parent.add_typer(found, name=name, rich_help_panel=panel)
+    if isinstance(command, typer.Typer):
+        _expand_all(command)
+        parent.add_typer(command, name=name, rich_help_panel=panel)
     else:
         epilog = f"Example: nearsim {name} {example}".rstrip()
-        parent.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)(_expand(found))
+        parent.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)(_expand(command))
     return typer.main.get_group(parent).commands[name]
 
 

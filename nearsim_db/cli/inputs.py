@@ -168,15 +168,15 @@ def _use_config(context: typer.Context, path: Path | None) -> Path | None:
     import tomllib
 
     try:
-        found = {
+        settings = {
             name.replace("-", "_"): value for name, value in tomllib.loads(path.read_text("utf-8")).items()
         }
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the options in {path}: {error}") from error
-    known = {one.name for one in fields(VectorFileOptions)} & {one.name for one in context.command.params} - {
-        _CONFIG
-    }
-    for name, value in found.items():
+    known = {field.name for field in fields(VectorFileOptions)} & {
+        field.name for field in context.command.params
+    } - {_CONFIG}
+    for name, value in settings.items():
         if name not in known:
             raise UsageError(
                 f"{path} has the unknown option {name!r}; it may have {', '.join(sorted(known))}"
@@ -185,7 +185,7 @@ def _use_config(context: typer.Context, path: Path | None) -> Path | None:
         if not isinstance(value, kind):
             expected = {bool: "true or false", list: "an array of strings", str: "a string"}[kind]
             raise UsageError(f"{path} has {name} = {value!r}; it must be {expected}")
-    context.default_map = {**(context.default_map or {}), **found}
+    context.default_map = {**(context.default_map or {}), **settings}
     return path
 
 

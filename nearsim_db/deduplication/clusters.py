@@ -59,9 +59,9 @@ def _total_similarity(twins: Twins, pairs: SortedPairs) -> Floats:
     """Return the sum of the similarities of each record with those that it is a pair with."""
     sizes = twins.sizes()
     total = np.maximum(sizes - 1, 0).astype(np.float64)
-    for one, other in (("left", "right"), ("right", "left")):
+    for side, other in (("left", "right"), ("right", "left")):
         for rows in pairs.blocks():
-            np.add.at(total, rows[one], rows["similarity"] * sizes[rows[other]])
+            np.add.at(total, rows[side], rows["similarity"] * sizes[rows[other]])
     return total[twins.head_of]
 
 

@@ -30,7 +30,7 @@ def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | 
     CSV from CSV keeps its delimiter, and its text as it is. Raises InputError for a suffix of no format, and
     for lines of text from anything else.
     """
-    common = {one.format for one in inputs}
+    common = {file.format for file in inputs}
     default = (common.pop() if len(common) == 1 else None) or FileFormat.JSONL
     encoding = chosen_encoding(output, format, default)
     if encoding.format is FileFormat.LINES and default is not FileFormat.LINES:
@@ -53,7 +53,7 @@ def open_unique(
         return open_writer(output, encoding, (), _schema(inputs), sweep=sweep)
     if encoding.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
         return open_writer(output, encoding, (), sweep=sweep)
-    columns = list(dict.fromkeys(name for one in inputs for name in _columns(one)))
+    columns = list(dict.fromkeys(name for file in inputs for name in _columns(file)))
     header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
     is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
     if not is_same and header[0].startswith(codecs.BOM_UTF8):
@@ -164,7 +164,7 @@ def _schema(inputs: Sequence[Input]) -> "Schema":
     import pyarrow
 
     try:
-        return pyarrow.unify_schemas([_schema_of(one) for one in inputs], promote_options="permissive")
+        return pyarrow.unify_schemas([_schema_of(file) for file in inputs], promote_options="permissive")
     except (pyarrow.ArrowException, TypeError) as error:
         raise InputError(f"the inputs have columns of different types: {error}; write JSON lines") from error
 

@@ -234,9 +234,9 @@ class CutInput(Input):
 
     def files(self) -> Iterator[tuple[Input, int, int | None]]:
         """Yield the files as `Input.files` does."""
-        for one, begin, end in super().files():
+        for file, begin, end in super().files():
             own = {at - begin: cuts for at, cuts in self._cuts.items() if end is None or begin <= at < end}
-            yield one if one is self else CutInput(self._source, one.path, own), begin, end
+            yield file if file is self else CutInput(self._source, file.path, own), begin, end
 
     def _cut(self, position: int, record: Mapping[str, object]) -> Mapping[str, object]:
         for keys in self._key_groups:

@@ -74,8 +74,8 @@ class PairLines:
         return int(encoder.shared_bands(sketches, sketches)[0])
 
     def _documents(self, head: int) -> list[int]:
-        found: list[int] = self._order[self._bounds[head] : self._bounds[head + 1]].tolist()
-        return found
+        documents: list[int] = self._order[self._bounds[head] : self._bounds[head + 1]].tolist()
+        return documents
 
     def _between(self, left: list[int], right: list[int]) -> Iterable[tuple[int, int]]:
         """Return pairs of copies of two texts; of many copies each with one of the other text."""
@@ -100,10 +100,10 @@ class PairLines:
                     break
 
     def _lines(self, ends: Iterable[tuple[int, int]], figures: Figures) -> Iterator[bytes]:
-        for one, other in ends:
-            if not self.labels.counts(one, other):
+        for first, second in ends:
+            if not self.labels.counts(first, second):
                 continue
-            numbers = self.ordered(one, other)
+            numbers = self.ordered(first, second)
             left, right = map(self.places.find, numbers)
             titles = {"left_title": left[2], "right_title": right[2]}
             yield json_line(
@@ -142,10 +142,10 @@ def cluster_lines(clusters: Clusters, places: RecordPlaces) -> Iterator[bytes]:
             {
                 "cluster": int(clusters.cluster_ids[rows[0]]) + 1,
                 "survivor": external_id,
-                "members": [one for _, one, _ in members],
+                "members": [id for _, id, _ in members],
                 "title": title,
                 "survivor_place": survivor,
-                "places": [one for one, _, _ in members],
+                "places": [place for place, _, _ in members],
             }
         )
 

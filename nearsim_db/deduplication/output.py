@@ -69,7 +69,7 @@ class Outputs:
 
     def of_records(self, shards: Sequence[Shard]) -> list[Path | None]:
         """Return the files for the remaining documents."""
-        return [one.path for one in shards] if self.sharded else [self.unique]
+        return [shard.path for shard in shards] if self.sharded else [self.unique]
 
 
 def copy_records(

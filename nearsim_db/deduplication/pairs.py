@@ -139,9 +139,9 @@ class SortedPairs:
             rows = _read_rows(self._file, begin, min(begin + _PAIRS_AT_ONCE, len(self)))
             part = stops.searchsorted(rows["left"], side="right")
             ordered, sizes = rows[np.argsort(part, kind="stable")], np.bincount(part)
-            for one, own in enumerate(np.split(ordered, np.cumsum(sizes)[:-1])):
-                if len(own):
-                    _write_rows(self._sorted, own, int(places[one]))
+            for number, rows_of_part in enumerate(np.split(ordered, np.cumsum(sizes)[:-1])):
+                if len(rows_of_part):
+                    _write_rows(self._sorted, rows_of_part, int(places[number]))
             places[: len(sizes)] += sizes
         self._sorted.flush()
 
@@ -165,7 +165,7 @@ class SortedPairs:
 
     def similarities(self, left: Ints, right: Ints) -> Floats:
         """Return the similarity of m pairs, left < right; nan for those that are none."""
-        found = np.full(len(left), np.nan)
+        similarities = np.full(len(left), np.nan)
         order = np.lexsort((right, left))
         sought = (left * self._documents + right)[order]
         for rows in self.blocks():
@@ -173,8 +173,8 @@ class SortedPairs:
             begin, end = sought.searchsorted((keys[0], keys[-1] + 1))
             places = keys.searchsorted(sought[begin:end])
             here = keys[places] == sought[begin:end]
-            found[order[begin:end][here]] = rows["similarity"][places[here]]
-        return found
+            similarities[order[begin:end][here]] = rows["similarity"][places[here]]
+        return similarities
 
 
 def edges_of(rows: PairRows) -> Ints:

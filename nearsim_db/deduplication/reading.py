@@ -126,11 +126,11 @@ class RecordReader:
         for is_against, source in ((True, self._other_records()), (False, own)):
             for batch in _batches(with_refusals(source, records.refusal)):
                 self._count(batch, is_against=is_against)
-                for one in batch:
-                    if isinstance(one, Reject):
-                        rejects.write(one)
+                for record in batch:
+                    if isinstance(record, Reject):
+                        rejects.write(record)
                     if strict:
-                        _refuse(one)
+                        _refuse(record)
                 self._add(batch, records, places, is_against=is_against)
                 if (read := self.against_read + self.summary.read) >= reported + REPORT_EVERY:
                     progress("read", reported := read, None)
@@ -166,10 +166,10 @@ class RecordReader:
             yield record
 
     def _count(self, batch: Sequence[ReadDocument | Reject], *, is_against: bool) -> None:
-        documents = [one for one in batch if isinstance(one, ReadDocument)]
+        documents = [document for document in batch if isinstance(document, ReadDocument)]
         rejected = len(batch) - len(documents)
         self.reasons.count(batch)
-        self._vectors.count(one.document for one in documents)
+        self._vectors.count(document.document for document in documents)
         if is_against:
             self.against_read += len(batch)
             self.against_rejected += rejected
@@ -178,8 +178,8 @@ class RecordReader:
         summary = self.summary
         summary.read += len(batch)
         summary.rejected += rejected
-        summary.unreadable_dates += sum([one.unreadable_date is not None for one in documents])
-        summary.replaced_characters += sum([one.replaced for one in documents])
+        summary.unreadable_dates += sum([document.unreadable_date is not None for document in documents])
+        summary.replaced_characters += sum([document.replaced for document in documents])
 
     def _add(
         self,
@@ -191,35 +191,39 @@ class RecordReader:
     ) -> None:
         """Add the documents of a batch to the records, and where they are."""
         kept = [
-            (one, origin)
-            for one, origin in zip(batch, self._origins, strict=False)  # a file of vectors may end earlier
-            if isinstance(one, ReadDocument)
+            (record, origin)
+            for record, origin in zip(batch, self._origins, strict=False)  # a file of vectors may end earlier
+            if isinstance(record, ReadDocument)
         ]
         self._origins.clear()
         if not kept:
             return
 
-        for one, origin in kept:
+        for record, origin in kept:
             origin.part.positions.append(origin.position)
             if places is not None:
-                places.add(one, origin.ordinal)
+                places.add(record, origin.ordinal)
         across, column = self.labels.comparison.across, records.ranks.column
         rules = self.labels.comparison.field_rules
         self.labels.add(
             len(kept),
-            [] if across is None else [column_of(one, across, origin.part.fields) for one, origin in kept],
+            []
+            if across is None
+            else [column_of(record, across, origin.part.fields) for record, origin in kept],
             is_against=is_against,
         )
         records.add(
-            [one.document for one, _ in kept],
-            () if column is None else [column_of(one, column, origin.part.fields) for one, origin in kept],
-            () if rules is None else [self._field_label(rules, one, origin) for one, origin in kept],
+            [record.document for record, _ in kept],
+            ()
+            if column is None
+            else [column_of(record, column, origin.part.fields) for record, origin in kept],
+            () if rules is None else [self._field_label(rules, record, origin) for record, origin in kept],
         )
 
-    def _field_label(self, rules: FieldRules, one: ReadDocument, origin: _Origin) -> bytes:
-        values = [column_of(one, name, origin.part.fields) for name in rules.within]
+    def _field_label(self, rules: FieldRules, record: ReadDocument, origin: _Origin) -> bytes:
+        values = [column_of(record, name, origin.part.fields) for name in rules.within]
         self._has_field_value |= any(value is not None for value in values)
-        return label_of(rules, values, one.document.published_at)
+        return label_of(rules, values, record.document.published_at)
 
     def _refuse_unused(self, records: Added) -> None:
         """Raise InputError if no document has what records are compared across, or what the keep policy ranks by."""
@@ -319,11 +323,11 @@ class RecordReader:
         return placed
 
 
-def _refuse(one: ReadDocument | Reject) -> None:
+def _refuse(record: ReadDocument | Reject) -> None:
     """Raise InputError for a reject, or a date that cannot be read."""
-    reason = one.reason if isinstance(one, Reject) else one.unreadable_date
+    reason = record.reason if isinstance(record, Reject) else record.unreadable_date
     if reason is not None:
-        raise stopped(one, reason)
+        raise stopped(record, reason)
 
 
 def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocument | Reject]]:

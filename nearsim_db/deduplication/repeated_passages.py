@@ -84,16 +84,16 @@ class _RepeatedRun:
     places: Ints
 
 
-def _merged(one: _RepeatedRun, other: _RepeatedRun) -> _RepeatedRun:
+def _merged(left: _RepeatedRun, right: _RepeatedRun) -> _RepeatedRun:
     """Merge a run with a later one."""
-    size = len(one.windows) + len(other.windows)
+    size = len(left.windows) + len(right.windows)
     parts = size // _MERGED + 1
     edges = np.array([2**64 * part // parts for part in range(1, parts)], np.uint64)
-    bounds = [[0, *np.searchsorted(run.windows, edges).tolist(), len(run.windows)] for run in (one, other)]
+    bounds = [[0, *np.searchsorted(run.windows, edges).tolist(), len(run.windows)] for run in (left, right)]
     with full_disk(), TemporaryFile(prefix="nearsim-") as ids, TemporaryFile(prefix="nearsim-") as numbers:
         for (begin, end), (first, last) in zip(*map(pairwise, bounds), strict=True):
-            windows = np.concatenate((one.windows[begin:end], other.windows[first:last]))
-            places = np.concatenate((one.places[begin:end], other.places[first:last]))
+            windows = np.concatenate((left.windows[begin:end], right.windows[first:last]))
+            places = np.concatenate((left.places[begin:end], right.places[first:last]))
             order = np.argsort(windows, kind="stable")
             ids.write(windows[order].tobytes())
             numbers.write(places[order].tobytes())
@@ -140,21 +140,21 @@ class PassageCutter:
             windows = grams(tokens.ids, self.length)
             first, last = self._index.find(windows)
             kept = _kept_places(windows, first, self.length, document)
-            found = list(_cuts(text, tokens, (kept, np.where(first < 0, kept, last)), self.length))
-            if not found:
+            found_cuts = list(_cuts(text, tokens, (kept, np.where(first < 0, kept, last)), self.length))
+            if not found_cuts:
                 self._index.add(windows, document)
                 return _with_spaces_joined(given, cuts), text
             places = places if cuts else np.arange(len(text))
-            cuts += [piece for one in found for piece in _pieces(places, one)]
+            cuts += [piece for found_cut in found_cuts for piece in _pieces(places, found_cut)]
             stays = np.ones(len(text), bool)
-            for one in found:
-                stays[one.start : one.end] = False
-            places, text = places[stays], without(text, found)
+            for found_cut in found_cuts:
+                stays[found_cut.start : found_cut.end] = False
+            places, text = places[stays], without(text, found_cuts)
 
 
 def without(text: str, cuts: list[Cut]) -> str:
     """Return a text without what is cut, in order."""
-    begins, ends = [0, *(one.end for one in cuts)], [*(one.start for one in cuts), len(text)]
+    begins, ends = [0, *(cut.end for cut in cuts)], [*(cut.start for cut in cuts), len(text)]
     return "".join([text[begin:end] for begin, end in zip(begins, ends, strict=True)])
 
 
@@ -170,16 +170,16 @@ def _pieces(places: Ints, cut: Cut) -> Iterator[Cut]:
 def _with_spaces_joined(text: str, cuts: list[Cut]) -> list[Cut]:
     """Join cuts of spaces only with one that they touch."""
     joined: list[Cut] = []
-    for one in sorted(cuts, key=lambda one: one.start):
+    for cut in sorted(cuts, key=lambda cut: cut.start):
         last = joined[-1] if joined else None
-        if last is None or last.end < one.start:
-            joined.append(one)
-        elif text[one.start : one.end].isspace():
-            joined[-1] = Cut(last.start, one.end, last.document)
+        if last is None or last.end < cut.start:
+            joined.append(cut)
+        elif text[cut.start : cut.end].isspace():
+            joined[-1] = Cut(last.start, cut.end, last.document)
         elif text[last.start : last.end].isspace():
-            joined[-1] = Cut(last.start, one.end, one.document)
+            joined[-1] = Cut(last.start, cut.end, cut.document)
         else:
-            joined.append(one)
+            joined.append(cut)
     return joined
 
 

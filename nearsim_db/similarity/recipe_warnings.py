@@ -319,8 +319,8 @@ def candidates_per_document(keys: Keys, amplification: Amplification, documents:
     if size < 2:
         return 0.0
     if isinstance(keys, Ragged):
-        found = _linked_pairs(keys, amplification.min_shared_bands or 1)
-        return found / (size * (size - 1) / 2) * (documents - 1) / 2
+        linked = _linked_pairs(keys, amplification.min_shared_bands or 1)
+        return linked / (size * (size - 1) / 2) * (documents - 1) / 2
     buckets, indexes, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     indexes, in_bucket = indexes.reshape(keys.shape), np.zeros(len(buckets), bool)
     # A document that is alone in its buckets is linked only with itself: few documents of a sample are not.

@@ -41,14 +41,19 @@ def list_collections(rows: options.Rows) -> None:
     with options.connect() as database:
         with database.transaction() as connection:
             attached = list_attachments(connection, of_values=True)
-        follows = {one.collection: one.table or "a dropped table" for one in attached}
+        follows = {collection.collection: collection.table or "a dropped table" for collection in attached}
         layout: layouts.Layout[Collection] = layouts.Layout(
             "collections",
             ("collection", "documents", "follows", "created_at"),
-            lambda one: (one.name, database.count_documents(one), follows.get(one.name), one.created_at),
+            lambda collection: (
+                collection.name,
+                database.count_documents(collection),
+                follows.get(collection.name),
+                collection.created_at,
+            ),
             if_empty=_NONE,
         )
-        rows.write(layout, (one for one in database.collections()))
+        rows.write(layout, (collection for collection in database.collections()))
 
 
 @collection.command(epilog="Example: nearsim collection show news")

@@ -83,7 +83,7 @@ def curve(
         raise UsageError(
             f"the suffix of {output} is no image format: end it in {' or '.join(curves.SUFFIXES)}"
         )
-    drawn = [curves.of_text(one, min_shared_bands) for one in constructions or ()]
+    drawn = [curves.of_text(text, min_shared_bands) for text in constructions or ()]
     if profile is not None:
         drawn.append(_of_stored(collection, profile))
     wanted = _wanted_sensitivity(near, far, near_probability, far_probability)
@@ -100,7 +100,7 @@ def curve(
         drawn.append((drawn[0] if drawn else curves.of_text("1x1")).design(wanted))
     threshold = _chosen_threshold(drawn, threshold)
     sensitivities = _sensitivities(drawn, near, far)
-    measures = [curves.measure(one, threshold) for one in drawn]
+    measures = [curves.measure(curve, threshold) for curve in drawn]
     if output is not None:
         curves.draw(drawn, measures, threshold, output)
     figures = plots.figures(drawn, measures, threshold, sensitivities)
@@ -140,7 +140,7 @@ def _sensitivities(drawn: "list[Curve]", near: float | None, far: float | None) 
     if near is None or far is None:
         return None
     try:
-        return [one.sensitivity(near, far) for one in drawn]
+        return [curve.sensitivity(near, far) for curve in drawn]
     except RecipeError as error:
         raise UsageError(f"--near and --far: {error}") from error
 
@@ -153,16 +153,16 @@ def _chosen_threshold(drawn: "list[Curve]", wanted: float | None) -> float | Non
             if not drawn
             else f"{len(drawn)} curves given; at most {_MOST} can be drawn"
         )
-    metrics = {one.metric for one in drawn}
+    metrics = {curve.metric for curve in drawn}
     if len(metrics) > 1:
         raise UsageError(
             f"{' and '.join(sorted(metrics))} have no common axis; draw them one at a time "
             "(bands and amplifications are drawn over Jaccard similarity)"
         )
-    thresholds = {one.threshold for one in drawn if one.threshold is not None}
+    thresholds = {curve.threshold for curve in drawn if curve.threshold is not None}
     if wanted is None:
         return thresholds.pop() if len(thresholds) == 1 else None
-    low, high = min(one.low for one in drawn), max(one.high for one in drawn)
+    low, high = min(curve.low for curve in drawn), max(curve.high for curve in drawn)
     if not low <= wanted <= high:
         raise UsageError(f"--threshold {wanted:g} is outside the axis, {low:g} to {high:g}")
     return wanted

@@ -133,13 +133,13 @@ class _ComparisonOptions:
         """Return what a source is compared with; collections are written to the folder."""
         from nearsim_db.readers import Fields, Source
 
-        found = []
+        sources = []
         for at, name in enumerate(self.against or ()):
             missing = f"--against {name} does not exist or is empty: nothing is compared with it"
             if self.missing_ok and _is_missing(name):
                 terminal.print_warning(missing)
             elif _names_files(name):
-                found.append(Source([inputs.path(name)], source.fields, reading=source.reading))
+                sources.append(Source([inputs.path(name)], source.fields, reading=source.reading))
             else:
                 try:
                     copy = _copied(name, folder / f"{at}.jsonl", with_vectors=with_vectors)
@@ -148,8 +148,8 @@ class _ComparisonOptions:
                         raise
                     terminal.print_warning(missing)
                     continue
-                found.append(Source([copy], Fields(ids="optional"), originals={copy: Path(name)}))
-        return found
+                sources.append(Source([copy], Fields(ids="optional"), originals={copy: Path(name)}))
+        return sources
 
 
 def _names_files(name: str) -> bool:

@@ -105,8 +105,8 @@ def _selection(generation: int | None, sample: int | None, *, everything: bool) 
 def _print(result: "VerifyResult", selection: list[str], *, quiet: bool) -> None:
     if not quiet and result.found.faults:
         rows = [
-            (one.kind, one.table, one.count, "; ".join(", ".join(ids) for ids in one.examples))
-            for one in result.found.faults
+            (fault.kind, fault.table, fault.count, "; ".join(", ".join(ids) for ids in fault.examples))
+            for fault in result.found.faults
         ]
         tables.print_table(["fault", "table", "count", "examples"], rows, wrap=["examples"])
     if not quiet or not result.is_sound:
@@ -120,38 +120,42 @@ _CHECKED = {"documents": "documents", "heads": "heads", "pairs": "stored pairs",
 def _verdict(result: "VerifyResult", selection: list[str]) -> str:
     from nearsim_db.messages import suggested_command
 
-    found, after = result.found, result.after
-    if found.generation is None:
+    findings, after = result.found, result.after
+    if findings.generation is None:
         return f"collection {result.collection!r} has no documents, and so no index to verify yet"
-    index = f"generation {found.generation} of profile {result.profile}"
-    counts = [f"{found.checked[key]:,} {name}" for key, name in _CHECKED.items() if key in found.checked]
+    index = f"generation {findings.generation} of profile {result.profile}"
+    counts = [
+        f"{findings.checked[key]:,} {name}" for key, name in _CHECKED.items() if key in findings.checked
+    ]
     checked = f" ({', '.join(counts)})" if counts else ""
     changing = (
-        f"; queued work will resolve {count_of(found.changing, 'more difference')}" if found.changing else ""
+        f"; queued work will resolve {count_of(findings.changing, 'more difference')}"
+        if findings.changing
+        else ""
     )
     rebuild = suggested_command("reindex start", result.collection, result.profile)
     repair = suggested_command("verify-index", result.collection, result.profile, *selection, "--repair")
-    if not found.faults:
+    if not findings.faults:
         return f"{index} agrees with the documents{checked}{changing}"
     if result.is_repaired:
         how = "repaired" if result.rebuilt is None else f"replaced by generation {result.rebuilt}"
         return f"{index} differed and was {how}{changing}"
     if after is not None:
-        left = sum(one.count for one in after.faults)
+        left = sum(fault.count for fault in after.faults)
         faults = count_of(left, "fault")
         return f"{index} still differs after the repair: {faults} left; try again, or rebuild: {rebuild}"
-    if any(one.kind == "lost_texts" for one in found.faults):
-        return f"{index} cannot be compared with its documents: {found.faults[0].examples[0][0]}"
-    if any(one.kind == "other_scheme" for one in found.faults):
+    if any(fault.kind == "lost_texts" for fault in findings.faults):
+        return f"{index} cannot be compared with its documents: {findings.faults[0].examples[0][0]}"
+    if any(fault.kind == "other_scheme" for fault in findings.faults):
         return f"{index} was built by another scheme; to rebuild it: {rebuild}; or: {repair}"
     return f"{index} differs{checked}{changing}; to repair it: {repair}"
 
 
 def _outline(result: "VerifyResult") -> dict[str, object]:
-    found, after = result.found, result.after
+    findings, after = result.found, result.after
     return {
         **terminal.values_of(result, "collection", "profile"),
-        **terminal.values_of(found, "generation", "checked", "changing", "faults"),
+        **terminal.values_of(findings, "generation", "checked", "changing", "faults"),
         "repaired": result.is_repaired,
         "rebuilt": result.rebuilt,
         "left": None if after is None else after.faults,

@@ -39,7 +39,7 @@ def get(
 def _with_names_of_numbers(vector: object) -> object:
     """Return a vector, of any dimensions, with the numbers that JSON lacks as PostgreSQL spells them: "NaN"."""
     if isinstance(vector, list):
-        return [_with_names_of_numbers(one) for one in vector]
+        return [_with_names_of_numbers(number) for number in vector]
     if isinstance(vector, float) and not isfinite(vector):
         return str(Decimal(vector))
     return vector

@@ -126,10 +126,10 @@ def report(
     chosen = Options(top, diffs, title, tuple(rejects or ()))
     database, collection = options.connect_to(scope.collection)
     with reporting.progress(for_programs=as_json) as progress, database:
-        found = gather(database, collection, scope.profile, chosen, progress)
-        page = None if as_json else render_page(found)
+        figures = gather(database, collection, scope.profile, chosen, progress)
+        page = None if as_json else render_page(figures)
     with open_output(place) as stream:
-        content = json_row(found, stream) if page is None else page
+        content = json_row(figures, stream) if page is None else page
         stream.write(content)
     if not reporting.quiet and place != STANDARD_OUTPUT:
         terminal.print_line(f"{place}: {len(content):,} bytes")

@@ -128,8 +128,8 @@ def _usable(records: "Iterable[ReadDocument | Reject]", rejects: "RejectWriter")
     """Yield the records that are not rejected; the others go to the reject file."""
     from nearsim_db.records import ReadDocument
 
-    for one in records:
-        if isinstance(one, ReadDocument):
-            yield one
+    for record in records:
+        if isinstance(record, ReadDocument):
+            yield record
         else:
-            rejects.write(one)
+            rejects.write(record)

@@ -62,10 +62,10 @@ def list_profiles(*, collection: options.Collection = None, rows: options.Rows) 
     from nearsim_db.search.answers import list_newest
     from nearsim_db.similarity.recipe import from_mapping, with_earlier_values
 
-    def shown(one: "Generation") -> layouts.Row:
-        recipe = from_mapping(with_earlier_values(one.recipe))
-        banding = summaries.banding_cell(recipe, one.bands, one.rows)
-        return one.profile, one.state, recipe.match.threshold, banding, one.created_at
+    def shown(generation: "Generation") -> layouts.Row:
+        recipe = from_mapping(with_earlier_values(generation.recipe))
+        banding = summaries.banding_cell(recipe, generation.bands, generation.rows)
+        return generation.profile, generation.state, recipe.match.threshold, banding, generation.created_at
 
     database, used = options.connect_to(collection)
     with database:

@@ -139,14 +139,14 @@ def tune(
                 ids = labelled.ids if labelled else set()
                 sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
         tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings), precision)
-        found = (
+        tuned = (
             tune_passages(sample, start, tuning_options, labelled, progress)
             if start.sketch.family == "winnow"
             else run(sample, start, tuning_options, labelled, from_environment().threads, progress)
         )
     from nearsim_db.cli.output import tuning
 
-    tuning.show(outcome, found, output)
+    tuning.show(outcome, tuned, output)
     if source is not None:
         terminal.print_warnings(source.warnings)
 

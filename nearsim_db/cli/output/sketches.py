@@ -77,7 +77,7 @@ def _print_bands(steps: SketchSteps) -> None:
         _print("bucket", ("band", "hash", "bucket hash"), [astuple(key) for key in buckets.values()])
     elif steps.positional:
         both = zip(*(document.bands for document in steps.documents), strict=False)
-        rows = [[one.band, one.hash, other.hash, "=" if one == other else ""] for one, other in both]
+        rows = [[left.band, left.hash, right.hash, "=" if left == right else ""] for left, right in both]
         _print("band", ("band", "hash 1", "hash 2", ""), rows)
     else:
         own = [{key.bucket_hash for key in document.bands} for document in steps.documents]

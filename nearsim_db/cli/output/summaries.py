@@ -303,8 +303,12 @@ def _of_against(summary: "DedupeSummary") -> dict[str, object]:
 def purge_document(purged: "Purged") -> dict[str, Any]:
     """Return the places that a purge erased documents from, with the number of rows or lines."""
 
-    def named(one: "Generation") -> dict[str, object]:
-        return {"profile": one.profile, "generation": one.generation_id, "state": one.state}
+    def named(generation: "Generation") -> dict[str, object]:
+        return {
+            "profile": generation.profile,
+            "generation": generation.generation_id,
+            "state": generation.state,
+        }
 
     return {
         "document": len(purged.deleted),

@@ -21,8 +21,8 @@ PUBLISHED_SYSTEMS = {
 def names() -> list[str]:
     """Return the names of the presets, sorted; those of published systems come last."""
     entries = (entry.name for entry in files(__name__).iterdir())
-    found = (name.removesuffix(".toml") for name in entries if name.endswith(".toml"))
-    return sorted(found, key=lambda name: (name in PUBLISHED_SYSTEMS, name))
+    preset_names = (name.removesuffix(".toml") for name in entries if name.endswith(".toml"))
+    return sorted(preset_names, key=lambda name: (name in PUBLISHED_SYSTEMS, name))
 
 
 def load(name: str) -> Recipe:

@@ -59,8 +59,8 @@ def _parse_toml(text: str) -> dict[str, Any]:
     text.encode()
     if len(text) > _MOST_CHARACTERS:
         raise ValueError(f"it has {len(text):,} characters, more than {_MOST_CHARACTERS:,}")
-    if (found := _LONG_KEY.search(text)) is not None:
-        raise ValueError(f"a key has more than 32 parts: {found[0][:_SHOWN_CHARACTERS]}...")
+    if (long_key := _LONG_KEY.search(text)) is not None:
+        raise ValueError(f"a key has more than 32 parts: {long_key[0][:_SHOWN_CHARACTERS]}...")
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -150,7 +150,7 @@ def _family_keys(data: dict[str, Any], family: str, chosen: Any) -> list[str]:
     """Return the keys that are not for another family, and those that have the default of the previous one."""
     usual, has_own_bands = to_mapping(Recipe()), {"winnow", "rare"} & {family, chosen}
     excluded = list(_NOT_OF_BOTH) if has_own_bands else []
-    for keys in (FAMILY_DEFAULTS.get(one, {}) for one in (family, chosen) if isinstance(one, str)):
+    for keys in (FAMILY_DEFAULTS.get(name, {}) for name in (family, chosen) if isinstance(name, str)):
         for section, name in ((section, name) for section, names in keys.items() for name in names):
             before = FAMILY_DEFAULTS.get(family, {}).get(section, {}).get(name, usual[section][name])
             if data[section].get(name) == before:
@@ -191,20 +191,20 @@ def refuse_unknown_keys(data: dict[str, Any], struct: type[Struct], prefix: str)
 
 def readable(message: str, data: dict[str, Any], recipe: type[Struct]) -> str:
     """Convert msgspec's 'Expected `int` >= 1 - at `$.shingle.k`' to a message with the key and the value first."""
-    found = re.fullmatch(r"(?P<what>.*?) - at `\$\.?(?P<key>[^`]*)`", message, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"(?P<what>.*?) - at `\$\.?(?P<key>[^`]*)`", message, re.DOTALL)
+    if match is None:
         return message
     value: Any = data
     kind: Any = recipe
-    path, _, place = found["key"].partition("[")
+    path, _, place = match["key"].partition("[")
     for name in path.split("."):
         value = value[name]
         kind = next(field.type for field in msgspec.structs.fields(kind) if field.name == name)
-    if found["what"].startswith("Invalid enum value"):
+    if match["what"].startswith("Invalid enum value"):
         choices = " or ".join(_choices(kind))
         value = value[int(place.removesuffix("]"))] if place else value
         return f"{path} is {value!r}, which is unknown to this version; choose {choices}"
-    return f"{found['key']} is {value!r}; it must be {_in_words(found['what'])}"
+    return f"{match['key']} is {value!r}; it must be {_in_words(match['what'])}"
 
 
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
@@ -271,7 +271,7 @@ def differing_keys(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str,
 
     Of a recipe that an earlier version stored, the keys that it lacks have the values that act as their absence did.
     """
-    before, after = (flatten(with_earlier_values(one)) for one in (live, new))
+    before, after = (flatten(with_earlier_values(recipe)) for recipe in (live, new))
     names = [*before, *(name for name in after if name not in before)]
     return {
         name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
@@ -283,7 +283,7 @@ def flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in recipe.items():
         if isinstance(value, Mapping):
-            flat |= flatten({f"{name}.{key}": one for key, one in value.items()})
+            flat |= flatten({f"{name}.{key}": inner for key, inner in value.items()})
         else:
             flat[name] = list(value) if isinstance(value, tuple) else value
     return flat

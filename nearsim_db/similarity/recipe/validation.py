@@ -136,12 +136,12 @@ def retained_seconds(age: str) -> int | None:
     """Return the seconds of an age such as "30 days", None for "none". Raises RecipeError for an invalid age."""
     if age == "none":
         return None
-    found = re.fullmatch(r"(?P<number>[0-9]{1,9}) (?P<unit>minute|hour|day|week)s?", age)
-    if found is None:
+    match = re.fullmatch(r"(?P<number>[0-9]{1,9}) (?P<unit>minute|hour|day|week)s?", age)
+    if match is None:
         raise RecipeError(
             f'retain.age is {age!r}; give none, or a whole number of minutes, hours, days or weeks, as in "30 days"'
         )
-    seconds = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
+    seconds = int(match["number"]) * _UNIT_SECONDS[match["unit"]]
     if not 0 < seconds <= _LONGEST_AGE_SECONDS:
         raise RecipeError(
             f"retain.age is {age!r}; it must be at least 1 minute and at most {_LONGEST_AGE_DAYS:,} days; "

@@ -109,8 +109,8 @@ class Lexer:
         """Return what `written` does, with the begin and the end in `text` of what each character is made of."""
         words = self._words_in_time(text)
         lengths = [len(word) + 1 for _, _, word in words]
-        begins, ends = (np.array([one[side] for one in words], np.int64) for side in (0, 1))
-        long = [found.span() for found in _LINE_ENDS.finditer(text) if len(found[0]) > 1]
+        begins, ends = (np.array([word[side] for word in words], np.int64) for side in (0, 1))
+        long = [line_end.span() for line_end in _LINE_ENDS.finditer(text) if len(line_end[0]) > 1]
         starts, removed = np.array([start for start, _ in long], np.int64), np.zeros(len(long) + 1, np.int64)
         np.cumsum([end - start - 1 for start, end in long], out=removed[1:])
         before = starts - removed[:-1]  # where each is in the text without the others

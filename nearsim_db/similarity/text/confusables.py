@@ -25,12 +25,12 @@ _DIVIDED_WORD = re.compile(
 
 def join_divided(text: str) -> str:
     """Return a text with words such as f.r.e.e written as one."""
-    return _DIVIDED_WORD.sub(lambda found: found[0].replace(found["mark"], ""), text)
+    return _DIVIDED_WORD.sub(lambda match: match[0].replace(match["mark"], ""), text)
 
 
 def to_latin(text: str) -> str:
     """Replace look-alikes in words that have Latin letters, or nothing but capitals, before the case is changed."""
-    return _MIXED_WORD.sub(lambda found: found[0].translate(_LATIN), text)
+    return _MIXED_WORD.sub(lambda match: match[0].translate(_LATIN), text)
 
 
 def small_to_latin(text: str) -> str:

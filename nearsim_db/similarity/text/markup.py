@@ -36,19 +36,19 @@ def _pieces(text: str) -> Iterator[str]:
     """Cut a text before "&", so that the characters found are in memory for one piece only."""
     begin = 0
     while begin < len(text):
-        found = text.find("&", begin + _CHARACTERS_AT_ONCE // 2)
-        end = len(text) if found < 0 else found
+        begin_of_reference = text.find("&", begin + _CHARACTERS_AT_ONCE // 2)
+        end = len(text) if begin_of_reference < 0 else begin_of_reference
         yield text[begin:end]
         begin = end
 
 
-def _character(found: re.Match[str]) -> str:
-    name = found["name"]
+def _character(match: re.Match[str]) -> str:
+    name = match["name"]
     if name is not None:
         return _named(name)
-    if found["decimal"] is not None:
-        return _numbered(found["decimal"], 10)
-    return _numbered(found["hexadecimal"], 16)
+    if match["decimal"] is not None:
+        return _numbered(match["decimal"], 10)
+    return _numbered(match["hexadecimal"], 16)
 
 
 def _named(name: str) -> str:
@@ -126,15 +126,15 @@ class _Page:
 
     def visible_text(self) -> str:
         position = 0
-        while (found := _MARKUP.search(self._page, position, self._closed)) is not None:
-            if found.start() > position:
-                self._add(decode(self._page[position : found.start()]))
-            position = found.end()
-            if found["tag"] is not None:
-                position = self._after_tag(found["tag"].lower(), position)
+        while (token := _MARKUP.search(self._page, position, self._closed)) is not None:
+            if token.start() > position:
+                self._add(decode(self._page[position : token.start()]))
+            position = token.end()
+            if token["tag"] is not None:
+                position = self._after_tag(token["tag"].lower(), position)
                 continue
             self._separate()
-            if found["comment"] is not None:
+            if token["comment"] is not None:
                 end = _COMMENT_END.search(self._page, position - 2)
                 position = len(self._page) if end is None else end.end()
         self._add(decode(self._page[position:]))
@@ -156,8 +156,8 @@ class _Page:
     def _after_content(self, tag: str, kind: _Kind, position: int) -> int:
         if tag == "script":
             return self._end_of_script(position)
-        found = _ENDS[tag].search(self._page, position)
-        end = len(self._page) if found is None else found.start()
+        end_tag = _ENDS[tag].search(self._page, position)
+        end = len(self._page) if end_tag is None else end_tag.start()
         if kind != "hidden":
             content = self._page[position:end]
             self._separate()

@@ -73,21 +73,21 @@ class Masks:
         parts: list[str] = []
         chosen: list[tuple[Ints, Ints]] = []
         at = 0
-        for found in [*self._pattern.finditer(text), None]:
-            start, end = found.span() if found else (len(text), len(text))
+        for match in [*self._pattern.finditer(text), None]:
+            start, end = match.span() if match else (len(text), len(text))
             parts.append(text[at:start])
             chosen.append((begins[at:start], ends[at:start]))
-            if found:
-                token = _token(found)
+            if match:
+                token = _token(match)
                 parts.append(token)
                 chosen.append((np.full(len(token), begins[start]), np.full(len(token), ends[end - 1])))
             at = end
         return (
             "".join(parts),
-            np.concatenate([one for one, _ in chosen]),
+            np.concatenate([part for part, _ in chosen]),
             np.concatenate([other for _, other in chosen]),
         )
 
 
-def _token(found: re.Match[str]) -> str:
-    return _MASKS[str(found.lastgroup)][0]
+def _token(match: re.Match[str]) -> str:
+    return _MASKS[str(match.lastgroup)][0]

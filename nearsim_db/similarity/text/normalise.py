@@ -76,7 +76,7 @@ def sort_long_runs(text: str, form: Literal["NFD", "NFKD"]) -> str:
     """Return a text with the same normal form (`form` or its composed counterpart) and sorted long runs."""
     if not _mark().search(text[_LONG - 1 :: _LONG]):
         return text  # a long run has a mark at one of these places
-    return _long_runs().sub(lambda found: _sorted(found[0], form), text)
+    return _long_runs().sub(lambda match: _sorted(match[0], form), text)
 
 
 def _sorted(run: str, form: Literal["NFD", "NFKD"]) -> str:

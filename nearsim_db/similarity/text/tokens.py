@@ -64,8 +64,8 @@ class Tokeniser:
         if self._shingler.lexer is None:
             return self._tokens(text)
         words, begins, ends = self._shingler.lexer.located(text)
-        found = self._tokens(words)
-        return Tokens(text, found.ids, begins[found.begins], ends[found.ends - 1], found.words)
+        tokens = self._tokens(words)
+        return Tokens(text, tokens.ids, begins[tokens.begins], ends[tokens.ends - 1], tokens.words)
 
     def _tokens(self, text: str) -> Tokens:
         folded, begins, ends = self._located(text)
@@ -128,7 +128,7 @@ class Tokeniser:
         whole = self._fold(chunk)
         single = [self._fold_one(character) for character in chunk]
         if "".join(single) == whole:
-            yield from ((one, 1) for one in single)
+            yield from ((token, 1) for token in single)
             return
         for cut in (len(chunk) // 2 + shift for shift in _SHIFTS):
             if 0 < cut < len(chunk) and self._fold(chunk[:cut]) + self._fold(chunk[cut:]) == whole:

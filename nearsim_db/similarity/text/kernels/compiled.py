@@ -235,10 +235,10 @@ def number_sums(data, offsets):
 
 @compiled
 def _has_digit(data, begin, end):
-    found = uint8(0)
+    has_digit = uint8(0)
     for at in range(begin, end):
-        found |= uint8(uint8(data[at] - uint8(48)) <= uint8(9))
-    return found != 0
+        has_digit |= uint8(uint8(data[at] - uint8(48)) <= uint8(9))
+    return has_digit != 0
 
 
 _SQUEEZED_AT_ONCE = np.uintp(2048)  # with their classes they fit the first-level cache
@@ -340,8 +340,8 @@ def _classify(data, at, count, lows, spans, case, kept, mapped):
     """Set `kept` to 1 for bytes in a range, and `mapped` to what is written: such bytes in lower case, or a space."""
     for place in range(count):
         kept[place] = uint8(0)
-    for one in range(uintp(len(lows))):
-        low, span = lows[one], spans[one]
+    for row in range(uintp(len(lows))):
+        low, span = lows[row], spans[row]
         for place in range(count):
             kept[place] |= uint8(uint8(data[at + place] - low) <= span)
     for place in range(count):
@@ -423,7 +423,7 @@ _DIGIT_VALUES = np.uintp(256)
 
 @compiled
 def distinct(ids, offsets):
-    found, counts = np.empty(len(ids), np.uint64), np.empty(len(ids), np.int64)
+    distinct_ids, counts = np.empty(len(ids), np.uint64), np.empty(len(ids), np.int64)
     out_offsets = np.zeros(len(offsets), np.int64)
     longest = uintp(0)
     for document in range(len(offsets) - 1):
@@ -434,17 +434,17 @@ def distinct(ids, offsets):
     for document in range(len(offsets) - 1):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if begin < end:
-            if not _bucket_sort(ids, begin, end, ends, found, written):
+            if not _bucket_sort(ids, begin, end, ends, distinct_ids, written):
                 if len(spare) == 0:
                     spare = np.empty(longest, np.uint64)
-                _radix_sort(ids, begin, end, found, written, spare)
-            written = _compact(found, written, end - begin, counts)
+                _radix_sort(ids, begin, end, distinct_ids, written, spare)
+            written = _compact(distinct_ids, written, end - begin, counts)
         out_offsets[document + 1] = written
-    return found[: out_offsets[-1]], out_offsets, counts[: out_offsets[-1]]
+    return distinct_ids[: out_offsets[-1]], out_offsets, counts[: out_offsets[-1]]
 
 
 @compiled
-def _bucket_sort(ids, begin, end, ends, found, first):
+def _bucket_sort(ids, begin, end, ends, target, first):
     """Sort ids[begin:end] into `found` from `first` on, in buckets by their top bits, about one id in each.
 
     Returns whether it is sorted: not if the ids are far from uniform.
@@ -473,52 +473,52 @@ def _bucket_sort(ids, begin, end, ends, found, first):
         return False
     for at in range(begin, end):
         bucket = uintp((ids[at] >> half) >> rest)
-        found[first + uintp(ends[bucket])] = ids[at]
+        target[first + uintp(ends[bucket])] = ids[at]
         ends[bucket] += uint32(1)
-    _insertion_sort(found, first, first + end - begin)
+    _insertion_sort(target, first, first + end - begin)
     return True
 
 
 @compiled
-def _insertion_sort(found, begin, end):
+def _insertion_sort(ids, begin, end):
     for at in range(begin + uintp(1), end):
-        one, place = found[at], at
-        while place > begin and found[place - uintp(1)] > one:
-            found[place] = found[place - uintp(1)]
+        id, place = ids[at], at
+        while place > begin and ids[place - uintp(1)] > id:
+            ids[place] = ids[place - uintp(1)]
             place -= uintp(1)
-        found[place] = one
+        ids[place] = id
 
 
 @compiled
-def _radix_sort(ids, begin, end, found, first, spare):
+def _radix_sort(ids, begin, end, target, first, spare):
     """Sort ids[begin:end] into `found` from `first` on, whatever their distribution."""
     starts = np.empty(_DIGIT_VALUES + uintp(1), np.uintp)
-    one, other = found[first : first + end - begin], spare[: end - begin]
+    source, destination = target[first : first + end - begin], spare[: end - begin]
     # Assigning the slice would compile numba's error for unequal lengths, some 4 s of the first call.
-    for at in range(uintp(len(one))):
-        one[at] = ids[begin + at]
+    for at in range(uintp(len(source))):
+        source[at] = ids[begin + at]
     for digit in range(_DIGITS):
         shift = uint64(digit * _DIGIT_BITS)
         starts[:] = uintp(0)
-        for at in range(uintp(len(one))):
-            starts[uintp((one[at] >> shift) & uint64(0xFF)) + uintp(1)] += uintp(1)
+        for at in range(uintp(len(source))):
+            starts[uintp((source[at] >> shift) & uint64(0xFF)) + uintp(1)] += uintp(1)
         for value in range(_DIGIT_VALUES):
             starts[value + uintp(1)] += starts[value]
-        for at in range(uintp(len(one))):
-            value = uintp((one[at] >> shift) & uint64(0xFF))
-            other[starts[value]] = one[at]
+        for at in range(uintp(len(source))):
+            value = uintp((source[at] >> shift) & uint64(0xFF))
+            destination[starts[value]] = source[at]
             starts[value] += uintp(1)
-        one, other = other, one
+        source, destination = destination, source
 
 
 @compiled
-def _compact(found, first, count, counts):
+def _compact(ids, first, count, counts):
     """Move the distinct ids to the front of the sorted ones and count each; return the end of them."""
     kept = first
     counts[kept] = 1
     for at in range(first + uintp(1), first + count):
-        repeated = found[at] == found[kept]
+        repeated = ids[at] == ids[kept]
         kept += uintp(not repeated)
-        found[kept] = found[at]
+        ids[kept] = ids[at]
         counts[kept] = counts[kept] + 1 if repeated else 1
     return kept + uintp(1)

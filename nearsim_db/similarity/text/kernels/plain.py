@@ -164,9 +164,9 @@ def _collapse(separates: Mask, offsets: Ints) -> tuple[Mask, Ints]:
         places = np.flatnonzero(gaps)
         first = np.searchsorted(places, led)
         ends = offsets[np.searchsorted(offsets, led, side="right")]
-        found = first < len(places)
-        found[found] = places[first[found]] < ends[found]
-        gaps[places[first[found]]] = False
+        is_inside = first < len(places)
+        is_inside[is_inside] = places[first[is_inside]] < ends[is_inside]
+        gaps[places[first[is_inside]]] = False
     keep = gaps | ~separates
     return keep, offsets - np.searchsorted(np.flatnonzero(~keep), offsets)
 
