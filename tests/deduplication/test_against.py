@@ -44,9 +44,8 @@ def run(
     source = Source([write_jsonl(folder / "new.jsonl", numbered)], FIELDS)
     against = [] if old is None else [Source([write_jsonl(folder / "old.jsonl", old)], FIELDS)]
     outputs = Outputs(folder / "unique.jsonl", folder / "pairs.jsonl")
-    recipe = from_mapping(
-        {"match": {"threshold": THRESHOLD}, "cluster": {"keep": keep, **more.pop("cluster", {})}}
-    )
+    match = {"threshold": THRESHOLD, "within": more.pop("within", "none")}
+    recipe = from_mapping({"match": match, "cluster": {"keep": keep, **more.pop("cluster", {})}})
     summary = dedupe(source, recipe, outputs, against=against, **more)
     kept, pairs = (
         [json.loads(line) for line in path.read_text().splitlines()]
@@ -61,17 +60,19 @@ def ends(pair: Record) -> tuple[tuple[str, int], ...]:
     )
 
 
-def are_pair(one: Record, other: Record, *, across: bool) -> bool:
-    is_similar = similarity(one["text"], other["text"]) >= THRESHOLD
-    return is_similar and not (across and one["source"] == other["source"])
+def are_pair(one: Record, other: Record, *, rule: str | None) -> bool:
+    if similarity(one["text"], other["text"]) < THRESHOLD:
+        return False
+    is_of_one_source: bool = one["source"] == other["source"]
+    return {None: True, "across": not is_of_one_source, "within": is_of_one_source}[rule]
 
 
-@pytest.mark.parametrize("across", [None, "source"])
+@pytest.mark.parametrize("rule", [None, "across", "within"])
 @pytest.mark.parametrize("only_against", [False, True])
 @pytest.mark.parametrize("keep", some(["earliest", "highest:n", "longest"], "every keep policy"))
 @pytest.mark.parametrize("seed", some(range(5), "every seed"))
 def test_what_has_a_match_in_another_corpus_is_removed(
-    tmp_path: Path, across: str | None, only_against: bool, keep: str, seed: int
+    tmp_path: Path, rule: str | None, only_against: bool, keep: str, seed: int
 ) -> None:
     old, new = draw_records(random.Random(seed))
     found = {("old", at): one for at, one in enumerate(old)} | {
@@ -87,8 +88,9 @@ def test_what_has_a_match_in_another_corpus_is_removed(
         others = {("old", place) for place in range(len(old))}
         if not only_against:
             others |= {("new", place) for place in range(len(new)) if rank[keep](place) < rank[keep](at)}
-        matches[at] = {other for other in others if are_pair(one, found[other], across=across is not None)}
-    summary, kept, pairs = run(tmp_path, new, old, keep, across=across, only_against=only_against)
+        matches[at] = {other for other in others if are_pair(one, found[other], rule=rule)}
+    rules = {} if rule is None else {rule: "source"}
+    summary, kept, pairs = run(tmp_path, new, old, keep, only_against=only_against, **rules)
     assert kept == [at for at in range(len(new)) if not matches[at]] and 0 < len(kept) < len(new)
     assert sorted(map(ends, pairs)) == sorted(
         (one, ("new", at)) for at, both in matches.items() for one in both
@@ -112,7 +114,7 @@ def test_clusters_are_made_of_pairs_across(tmp_path: Path, linkage: str, seed: i
     graph.add_edges_from(
         (one, other)
         for one, other in combinations(range(len(records)), 2)
-        if are_pair(records[one], records[other], across=True)
+        if are_pair(records[one], records[other], rule="across")
     )
     summary, kept, pairs = run(tmp_path, records, None, across="source", cluster={"linkage": linkage})
     assert {tuple(at for _, at in ends(one)) for one in pairs} == set(graph.edges)
