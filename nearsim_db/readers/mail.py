@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from email import message_from_bytes
-from email.errors import HeaderParseError
+from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import Message
 from email.parser import HeaderParser
@@ -17,6 +17,7 @@ from nearsim_db.similarity.text.markup import strip_html
 
 _FROM = b"From "  # begins a message, after an empty line
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_MAX_ENCODED_CHARACTERS = 20_000  # decoding takes quadratic time
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 
@@ -68,9 +69,7 @@ def _row(content: bytes, file: InputFile, place: str) -> Row | str:
         if not message.keys():
             return "not a message: it has no header"
         # The parser of bytes replaces what is not ASCII.
-        headers = (
-            message if head.isascii() else HeaderParser().parsestr(head.decode("utf-8", "surrogateescape"))
-        )
+        headers = message if head.isascii() else HeaderParser().parsestr(head.decode("utf-8", "replace"))
         text = _text(message, file.encoding or "utf-8")
     except Exception as error:  # the parser raises any kind of error for damaged messages
         return f"not a message that can be read ({type(error).__name__}: {error})"
@@ -81,14 +80,15 @@ def _row(content: bytes, file: InputFile, place: str) -> Row | str:
 
 
 def _header(message: Message, name: str) -> str | None:
-    """Return a header on one line; one that is not encoded as it says is as it is."""
-    value = message[name]
+    """Return a header on one line; one that is very long, or not encoded as it says, is as it is."""
+    value: str | None = message[name]
     if value is None:
         return None
     try:
-        text = str(make_header(decode_header(value)) if "=?" in str(value) else value)
-    except (LookupError, ValueError, HeaderParseError):
-        text = str(value)
+        is_encoded = "=?" in value and len(value) <= _MAX_ENCODED_CHARACTERS
+        text = str(make_header(decode_header(value))) if is_encoded else value
+    except (LookupError, ValueError, MessageError):
+        text = value
     return " ".join(text.split())
 
 

@@ -43,7 +43,7 @@ def read_sqlite(file: InputFile) -> Iterator[tuple[int, Row | str]]:
             check_names(names, file.name)
             for done, values in enumerate(cursor, 1):
                 yield done, dict(zip(names, map(as_json, values), strict=True))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # damaged names are decoded by sqlite3 itself
         after = f" after {done:,} complete rows" if done else ""
         raise InputError(f"cannot read {file.name} as SQLite{after}: {error}") from error
     file.progress.bytes_read += path.stat().st_size
