@@ -1,4 +1,4 @@
-"""Readers: documents from JSON lines, CSV, TSV, text files and folders, compressed or not, and Parquet."""
+"""Readers: documents from files of many formats, compressed or not, and from folders and patterns of them."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
