@@ -12,7 +12,8 @@ from nearsim_db.similarity.sketch.bands import HASH_MASK
 from nearsim_db.similarity.sketch.minhash import MinHash
 from nearsim_db.similarity.sketch.winnow import fingerprints
 
-_SIGNED = ("djb2a-signed", "djb2a-cast")  # base hashes whose values their systems print with a sign
+# Base hashes whose values their systems print with a sign.
+_SIGNED_HASHES = ("djb2a-signed", "djb2a-cast")
 _BAND_SHIFT = 56
 
 
@@ -128,7 +129,7 @@ def _shingles(encoder: Encoder, content: Content, features: Features, row: int) 
         written = [(f"dimension {dimension}", dimension) for dimension in ids]
 
     counts = Counter(number for _, number in written)
-    is_signed = encoder.profile.recipe.hash.base in _SIGNED
+    is_signed = encoder.profile.recipe.hash.base in _SIGNED_HASHES
     for number, shingle in {number: shingle for shingle, number in written}.items():
         if number in weight_of:
             shown = number - 2**32 if is_signed and 2**31 <= number < 2**32 else number

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 # Panels of the help, in this order; the options that most readers need come before, in no panel.
 INPUT, MATCHING, AGAINST, OUTPUT, LIMITS = PANELS = ("Input", "Matching", "Against", "Output", "Limits")
 
-_TABLE_ROWS = 50  # on standard output
-_PATIENCE_SECONDS = 2  # the shortest that the driver waits for a server
+_MAX_TABLE_ROWS = 50
+# The shortest time that the driver waits for a server.
+_COMPLETION_TIMEOUT_SECONDS = 2
 
 
 def connect(threads: int | None = None) -> "Database":
@@ -80,7 +81,10 @@ def _names(collection: str | None) -> list[str]:
             if not server.running:
                 return []
             url = server.dsn
-        with translate_errors(), open_engine(url, timeout_seconds=_PATIENCE_SECONDS).connect() as connection:
+        with (
+            translate_errors(),
+            open_engine(url, timeout_seconds=_COMPLETION_TIMEOUT_SECONDS).connect() as connection,
+        ):
             if collection is None:
                 return [collection.name for collection in collection_rows.list_collections(connection)]
             stored = collection_rows.get_collection(connection, collection)
@@ -455,7 +459,7 @@ class Rows:
         """The number of rows of a table, by default 50 on standard output; None for all, or if there is no table."""
         if self.chosen() is not Format.TABLE:
             return None
-        return self.limit if self.limit or self.is_to_file else _TABLE_ROWS
+        return self.limit if self.limit or self.is_to_file else _MAX_TABLE_ROWS
 
     def write(self, layout: "Layout[Answer]", answers: "Generator[Answer, None, None]", **more: Any) -> None:
         """Write answers as they arrive, as `streams.write` does."""

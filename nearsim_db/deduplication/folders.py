@@ -18,7 +18,8 @@ from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.arrays import Ints
 
-COMPLETE = "_SUCCESS"  # as Hadoop and Spark write it
+# The name of the empty file that Hadoop and Spark write last.
+COMPLETE = "_SUCCESS"
 _RECORDS = frozenset({*SUFFIXES, ARROW})
 _NOTHING = np.zeros(0, np.int64)
 

@@ -16,8 +16,10 @@ from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.writers.file_format import compression_of
 from nearsim_db.readers.writers.opened import compressed
 
-MAX_LISTED_COPIES = 100  # of one text, all of whose pairs are listed; of more copies each is listed once
-_ESTIMATE_DIGITS = 6  # more than any sketch resolves; of 32-bit floats, as an index stores them
+# Of a text with more copies, each is listed with the first one only.
+MAX_LISTED_COPIES = 100
+# More than any sketch resolves; digits of 32-bit floats, as an index stores them.
+_ESTIMATE_DIGITS = 6
 
 Figures = dict[str, object]
 

@@ -24,7 +24,7 @@ from nearsim_db.similarity.screening import Screened, are_pairs, screen, verify
 
 _SKETCHES_AT_ONCE = 20_000
 _LINKS_AT_ONCE = 1 << 14
-_FEATURES_AT_ONCE = 1 << 23  # in each thread
+_FEATURES_PER_THREAD = 1 << 23
 _BLOCKS_WAITING = 8
 PairRows = NDArray[np.void]
 _PAIR = np.dtype(
@@ -271,7 +271,7 @@ def _blocks(
 def _verified(records: EncodedRecords, left: Ints, right: Ints) -> tuple[Screened, Scores]:
     """Return the pairs among links, and their scores; of long documents only some are read at once."""
     used, half = np.union1d(left, right), len(left) // 2
-    if half and records.feature_total(used) > _FEATURES_AT_ONCE:
+    if half and records.feature_total(used) > _FEATURES_PER_THREAD:
         parts = [_verified(records, left[rows], right[rows]) for rows in (slice(half), slice(half, None))]
         return Screened.joined([pairs for pairs, _ in parts]), Scores.joined([scores for _, scores in parts])
 

@@ -29,7 +29,8 @@ from nearsim_db.similarity.recipe import refuse_unusable_keep
 
 REPORT_EVERY = 1_000
 _BATCH_RECORDS = 500
-_BATCH_CHARACTERS = 2_000_000  # of texts, or numbers of vectors
+# Characters of texts, or numbers of vectors.
+_BATCH_CHARACTERS = 2_000_000
 
 Item = TypeVar("Item")
 

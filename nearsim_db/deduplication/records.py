@@ -42,9 +42,9 @@ from nearsim_db.store.settings import encoding_from_environment
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MAX_WAITING_BYTES = 5_000_000
-_TEXT_BYTES = 100  # of a text besides its characters
-_DOCUMENTS_AT_ONCE = 500  # read again to be counted or encoded anew
-_SAMPLED = 20  # documents, of which one is in the sample of texts
+_TEXT_OVERHEAD_BYTES = 100
+_DOCUMENTS_PER_REREAD = 500
+_DOCUMENTS_PER_SAMPLED_TEXT = 20
 
 
 class WholeTexts(Encoder):
@@ -247,12 +247,16 @@ class EncodedRecords:
             contents = [absent if old else one for one, old in zip(contents, is_older, strict=True)]
         if self.min_words:
             contents = [one if self._is_long_enough(cast(str, one)) else "" for one in contents]
-        sampled = [at for at in range(-first % _SAMPLED, len(documents), _SAMPLED) if not is_older[at]]
+        sampled = [
+            at
+            for at in range(-first % _DOCUMENTS_PER_SAMPLED_TEXT, len(documents), _DOCUMENTS_PER_SAMPLED_TEXT)
+            if not is_older[at]
+        ]
         self.texts.add(documents[at].body or documents[at].title or "" for at in sampled)
 
         encoded = self.pool.submit(self.encoder.encode, contents, keep_features=True)
         written = self._writer.submit(self._write, first, contents, encoded)
-        size = sum([_TEXT_BYTES + len(one) for one in contents if one is not None])
+        size = sum([_TEXT_OVERHEAD_BYTES + len(one) for one in contents if one is not None])
         self._waiting.append((size, written))
         self._waiting_bytes += size
         while self._waiting_bytes > _MAX_WAITING_BYTES:
@@ -324,8 +328,8 @@ class EncodedRecords:
         sample = np.linspace(0, count, min(count, SAMPLE_SIZE), endpoint=False).astype(np.int64)
 
         def read() -> Iterator[list[Hashes]]:
-            for at in range(0, len(sample), _DOCUMENTS_AT_ONCE):
-                features = self.read_features(sample[at : at + _DOCUMENTS_AT_ONCE])
+            for at in range(0, len(sample), _DOCUMENTS_PER_REREAD):
+                features = self.read_features(sample[at : at + _DOCUMENTS_PER_REREAD])
                 yield [one["id"] if encoder.metric.weighted else one for one in features]
 
         if not encoder.has_sketches:
@@ -338,8 +342,8 @@ class EncodedRecords:
         before = self._file
         with full_disk():
             self._file = FeatureFile(self.encoder)
-        for at in range(0, len(self), _DOCUMENTS_AT_ONCE):
-            rows = slice(at, min(at + _DOCUMENTS_AT_ONCE, len(self)))
+        for at in range(0, len(self), _DOCUMENTS_PER_REREAD):
+            rows = slice(at, min(at + _DOCUMENTS_PER_REREAD, len(self)))
             items, offsets = before.read_flat_features(np.arange(rows.start, rows.stop))
             features = self.encoder.features_again(items, offsets, self.numbers[rows])
             encoded = self._labelled(rows.start, self.encoder.encode_features(features, keep_features=True))

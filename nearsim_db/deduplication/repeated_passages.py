@@ -24,8 +24,9 @@ from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
 from nearsim_db.similarity.text.words import sentence_ends
 
-_RECENT = 1 << 16  # windows in memory
-_MERGED = 1 << 20  # windows in memory while two runs are merged
+_MAX_WINDOWS_IN_MEMORY = 1 << 16
+# Windows in memory while two runs are merged.
+_WINDOWS_PER_MERGE = 1 << 20
 _NUMBER_BITS = (
     32  # of a place: the number of a window in its document, from 1, below the number of the document
 )
@@ -64,7 +65,7 @@ class WindowIndex:
         at = np.searchsorted(recent.windows, new, "right")
         places = _places(document, numbers)
         self._recent = _RepeatedRun(np.insert(recent.windows, at, new), np.insert(recent.places, at, places))
-        if len(self._recent.windows) < _RECENT:
+        if len(self._recent.windows) < _MAX_WINDOWS_IN_MEMORY:
             return
         self._runs.append(self._recent)
         self._recent = _RepeatedRun(new[:0], recent.places[:0])
@@ -87,7 +88,7 @@ class _RepeatedRun:
 def _merged(left: _RepeatedRun, right: _RepeatedRun) -> _RepeatedRun:
     """Merge a run with a later one."""
     size = len(left.windows) + len(right.windows)
-    parts = size // _MERGED + 1
+    parts = size // _WINDOWS_PER_MERGE + 1
     edges = np.array([2**64 * part // parts for part in range(1, parts)], np.uint64)
     bounds = [[0, *np.searchsorted(run.windows, edges).tolist(), len(run.windows)] for run in (left, right)]
     with full_disk(), TemporaryFile(prefix="nearsim-") as ids, TemporaryFile(prefix="nearsim-") as numbers:

@@ -9,8 +9,9 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import ReadDocument, Reject
 
-_MOST_REJECTS = 1_000
-ID = "id"  # the field that holds the id unless another one is named
+_MAX_FIRST_REJECTS = 1_000
+# The field that holds the id unless another one is named.
+ID = "id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class UntilDamage:
         try:
             for record in self._records:
                 self._begun.append(record)
-                if isinstance(record, ReadDocument) or len(self._begun) == _MOST_REJECTS:
+                if isinstance(record, ReadDocument) or len(self._begun) == _MAX_FIRST_REJECTS:
                     return True
         except InputError as error:
             self.damage = error

@@ -9,9 +9,11 @@ from math import isnan
 from zoneinfo import ZoneInfo, available_timezones
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_MILLISECONDS = 1e11  # as seconds it is in the year 5138, as milliseconds in 1973
+# A smaller number counts seconds: as seconds, this one is in the year 5138, as milliseconds in 1973.
+_MIN_MILLISECONDS = 1e11
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
-_YEAR_OR_DAY = re.compile(r"[12][0-9]{3}|[12][0-9]{7}")  # not seconds since 1970
+# Digits that are no seconds since 1970.
+_YEAR_OR_DAY = re.compile(r"[12][0-9]{3}|[12][0-9]{7}")
 _DASH = re.compile("(?<=[0-9])-(?=[A-Za-z])|(?<=[A-Za-z])-(?=[0-9])")
 # parsedate_to_datetime makes a date of nearly everything.
 _RFC_2822 = re.compile(
@@ -26,7 +28,8 @@ _EITHER_FIRST = re.compile(r"[0-9]{1,2}([/.-])[0-9]{1,2}\1([0-9]{4}|[0-9]{2})\b"
 _WITH_ZONE = re.compile(r"(?P<time>.*[0-9].*\S)\s+(?P<zone>[A-Z]{2,5})")
 _NO_DATE = "not a date or time in ISO 8601 or RFC 2822, or in seconds since 1970"
 _ZONE_FORMAT = " %Z"
-_MAX_CHARACTERS = 100  # patterns of dates take quadratic time
+# Patterns of dates take quadratic time.
+_MAX_CHARACTERS = 100
 
 
 def parsed_instant(value: object, formats: Sequence[str] = ()) -> datetime | None:
@@ -95,7 +98,7 @@ def _of_text(text: str) -> datetime:
 
 
 def _since_epoch(number: float) -> datetime:
-    if abs(number) < _FIRST_MILLISECONDS:
+    if abs(number) < _MIN_MILLISECONDS:
         return _EPOCH + timedelta(seconds=number)
     return _EPOCH + timedelta(milliseconds=number)
 

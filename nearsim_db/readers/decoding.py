@@ -181,9 +181,9 @@ COMPRESSION_MARKS = {
 }
 
 _INVALID = "nearsim.invalid"
-_LONGEST_CHARACTER = 4  # bytes of UTF-8
+_MAX_UTF8_BYTES = 4
 _INSPECTED_BYTES, _LEAST_BYTES = 8192, 12
-_MOST_CONTROL = 0.05
+_MAX_CONTROL_SHARE = 0.05
 # All but tab, line ends, form feed, backspace and escape; compressed data has a tenth of them.
 _CONTROL_BYTES = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n\r\f\b\x1b")
 
@@ -227,7 +227,7 @@ def is_utf8(start: bytes) -> bool:
     try:
         start.decode()
     except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data" and error.start > len(start) - _LONGEST_CHARACTER
+        return error.reason == "unexpected end of data" and error.start > len(start) - _MAX_UTF8_BYTES
     return True
 
 
@@ -237,4 +237,4 @@ def control_share(content: bytes) -> float | None:
     if len(start) < _LEAST_BYTES:
         return None
     share = 1 - len(start.translate(None, _CONTROL_BYTES)) / len(start)
-    return share if share > _MOST_CONTROL else None
+    return share if share > _MAX_CONTROL_SHARE else None

@@ -99,9 +99,12 @@ def raw_rows(file: InputFile, delimiter: str) -> Generator[tuple[bytes, list[str
             yield b"".join(line + b"\n" for line in kept), (None if isinstance(row, str) else row)
 
 
-_SHORT_CHARACTERS = 16  # hold no number that orjson would round
-_JSON_STARTS = frozenset('[{"-0123456789tfnNI \t\n\r')  # NaN and Infinity included
-_ABSENT = -1  # position of an empty cell after the last column
+# A shorter text holds no number that orjson would round.
+_MAX_EXACT_DIGITS = 16
+# NaN and Infinity included.
+_JSON_STARTS = frozenset('[{"-0123456789tfnNI \t\n\r')
+# The position of an empty cell after the last column.
+_ABSENT = -1
 
 
 class RowMaker:
@@ -186,7 +189,7 @@ def _array(cell: str) -> object:
         return cell
     if cell[0] not in _JSON_STARTS or (cell.startswith("[") and not cell.rstrip().endswith("]")):
         return cell
-    if len(cell) <= _SHORT_CHARACTERS:
+    if len(cell) <= _MAX_EXACT_DIGITS:
         with suppress(orjson.JSONDecodeError):
             return orjson.loads(cell)
     try:
@@ -196,7 +199,7 @@ def _array(cell: str) -> object:
 
 
 _NO_LINES: list[bytes] = []
-_MOST_OF_A_BLOCK = 2**28
+_MAX_BLOCK_CHARACTERS = 2**28
 
 
 def csv_rows(
@@ -210,7 +213,7 @@ def csv_rows(
     """
     # The limit belongs to the process: it is only ever raised. A row beyond the limit of the file gets no larger than
     # that and a block.
-    csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MOST_OF_A_BLOCK))
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MAX_BLOCK_CHARACTERS))
     lines = _DelimitedLines(file, delimiter.encode(), keep=keep)
     source = chain.from_iterable(lines.blocks())
     rows = _reader(_without_comments(source, lines, file.comment), delimiter, file)

@@ -14,10 +14,13 @@ from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
 
 MAX_ID_BYTES = 1024
-ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4  # with any characters
+# So many characters fit, whichever they are.
+ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4
 _KEYS_CHARACTERS, _COLUMNS_CHARACTERS = 200, 500
-_LARGEST_EXACT = 2**53  # beyond it, floats of different integers are equal
-_ESCAPED = str.maketrans({":": r"\:", "\\": r"\\"})  # in the parts of an id that has several
+# Beyond it, floats of different integers are equal.
+_MAX_EXACT_INTEGER = 2**53
+# In the parts of an id that has several.
+_ESCAPED = str.maketrans({":": r"\:", "\\": r"\\"})
 
 
 class DocumentMaker:
@@ -221,7 +224,7 @@ def checked_id(record: Mapping[str, object], name: str, remedy: str = "") -> str
     if type(value) is float:
         if isinf(value):
             raise InputError(f"'{name}' is a number beyond the range of floats; write it as a string")
-        if value.is_integer() and abs(value) >= _LARGEST_EXACT:
+        if value.is_integer() and abs(value) >= _MAX_EXACT_INTEGER:
             raise InputError(
                 f"'{name}' is {value!r}, a float that may stand for several integers; write it as a string"
             )

@@ -18,7 +18,8 @@ class Frame(Protocol):
 Rows = Iterable[object] | Frame
 
 _ORIGIN = "the data frame"
-_UNNAMED_INDEX = re.compile(r"__index_level_[0-9]+__")  # as pyarrow names the index of a data frame of pandas
+# As pyarrow names the index of a data frame of pandas.
+_UNNAMED_INDEX = re.compile(r"__index_level_[0-9]+__")
 
 
 def rows_of_frame(frame: Any) -> Iterator[dict[str, Any]] | None:

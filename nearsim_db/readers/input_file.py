@@ -29,13 +29,14 @@ from nearsim_db.readers.decoding import (
 from nearsim_db.similarity.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000
-MAX_RECORD_VALUES = 5_000_000  # numbers, lists and the like, which take some 40 bytes each in memory
+# Numbers, lists and the like, which take some 40 bytes each in memory.
+MAX_RECORD_VALUES = 5_000_000
 STANDARD_INPUT = Path("-")
 
 _PIECE_BYTES = 1 << 18
 _WAIT_MILLISECONDS = 200
-_MANY_LINES = 1_000
-_SHORT_LINE_BYTES = 400  # on average
+_MIN_HINT_LINES = 1_000
+_MAX_MEAN_LINE_BYTES = 400
 _LFS_POINTER = b"version https://git-lfs"
 MAX_POINTER_BYTES = 1024
 
@@ -76,7 +77,7 @@ class ReadProgress:
     def note_lines(self, name: str, content: bytes) -> None:
         """Note that a file is one text, if it has many short lines."""
         lines = content.count(b"\n")
-        if lines > _MANY_LINES and len(content) < _SHORT_LINE_BYTES * lines:
+        if lines > _MIN_HINT_LINES and len(content) < _MAX_MEAN_LINE_BYTES * lines:
             self.many_lines[name] = lines
 
 

@@ -19,8 +19,10 @@ from nearsim_db.records import ReadDocument, Reject
 _SHORTEST_BYTES = 6
 _NOT_AN_OBJECT = "not a JSON object"
 _BLANKS = " \t\n\r"
-_ENDS = (b"}", b"\r", b" ", b"\t")  # of a line that may be an object
-_SHORT_BYTES = 32  # of lines that fail more slowly with orjson than without
+# How a line may end that is an object.
+_OBJECT_ENDS = (b"}", b"\r", b" ", b"\t")
+# Shorter lines fail more slowly with orjson than without.
+_SHORT_BYTES = 32
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _scan = make_scanner(json.JSONDecoder())  # type: ignore[arg-type]
 
@@ -53,7 +55,7 @@ def parse_line(line: bytes, file: InputFile, vector: str) -> tuple[dict[str, Any
     """
     if len(line) > 2 * file.most_values and _count_values(line, file.most_values) > file.most_values:
         return file.too_many, False
-    if not line.endswith(_ENDS) or (len(line) < _SHORT_BYTES and not line.isascii()):
+    if not line.endswith(_OBJECT_ENDS) or (len(line) < _SHORT_BYTES and not line.isascii()):
         return _parse_leniently(line), False
     try:
         record = orjson.loads(line)

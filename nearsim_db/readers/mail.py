@@ -15,7 +15,8 @@ from nearsim_db.readers.decoding import checked_encoding, in_utf8
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.similarity.text.markup import strip_html
 
-_FROM = b"From "  # begins a message, after an empty line
+# Begins a message of an mbox file, after an empty line.
+_FROM = b"From "
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _MAX_ENCODED_CHARACTERS = 20_000  # decoding takes quadratic time
 _HEAD_END = re.compile(rb"\r?\n\r?\n")

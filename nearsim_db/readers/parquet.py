@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 _LONG_BYTES = BYTES_AT_ONCE // ROWS_AT_ONCE
-_MOST_OF_A_GROUP = 100_000_000  # values of which the file has less than a byte each
+# Values of which the file has less than a byte each.
+_MAX_GROUP_VALUES = 100_000_000
 
 
 def refuse_without_pyarrow(path: Path) -> None:
@@ -127,7 +128,7 @@ def _check_group(group: Any, values: int, name: str) -> None:
     Reading a row decodes all of its values, whatever the size of a batch.
     """
     is_large = max(group.total_byte_size, VALUE_BYTES * values) > MAX_RECORD_BYTES * max(1, group.num_rows)
-    if is_large or (values > _MOST_OF_A_GROUP and group.total_byte_size < values):
+    if is_large or (values > _MAX_GROUP_VALUES and group.total_byte_size < values):
         rows = count_of(group.num_rows, "row")
         if VALUE_BYTES * values > group.total_byte_size:
             raise InputError(

@@ -15,11 +15,14 @@ from nearsim_db.readers.rows import ROW_READERS
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
-XML = ".xml"  # text, too, if it is named as the format
-LINES = ".lines"  # a document a line, if it is named as the format
+# Read as text if it is named as the format.
+XML = ".xml"
+# A document a line, if it is named as the format.
+LINES = ".lines"
 _RECORDS = (*(suffix for suffix in SUFFIXES if suffix not in TABLES), *ROW_READERS, LINES)
 _NOT_RECORDS = "not a file of records, as others of the folder are"
-_HIDDEN = "_"  # of names that Hadoop and Spark write beside the parts, as _SUCCESS
+# Begins names that Hadoop and Spark write beside the parts, such as _SUCCESS.
+_HIDDEN = "_"
 
 
 @dataclass(frozen=True, slots=True)

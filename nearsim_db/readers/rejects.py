@@ -26,7 +26,8 @@ _DATE_NAME = re.compile(
 _SEPARATORS = dict.fromkeys(map(ord, "_- .:"))
 _NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", re.IGNORECASE)
 _FIRST_YEAR, _LAST_YEAR = 1990, 2100  # of numbers that may be dates
-_UNDATED_READ = 1_000  # records without a date whose other fields are looked at
+# Records without a date whose other fields are looked at.
+_MAX_UNDATED_RECORDS = 1_000
 
 
 def with_refusals(
@@ -57,7 +58,7 @@ class FieldUse:
         )
         if self.has_date:
             return
-        for document in documents[: _UNDATED_READ - self._undated]:
+        for document in documents[: _MAX_UNDATED_RECORDS - self._undated]:
             if document.published_at is not None:
                 break
             self._undated += 1
@@ -182,7 +183,7 @@ def stopped(record: ReadDocument | Reject, reason: str) -> InputError:
 
 
 _FIRST_KEPT = 5
-_MOST_LISTED = 100_000  # of one file that was read
+_MAX_LISTED_PER_FILE = 100_000
 _FLUSHED_SINGLY = 1_000
 _quoted = json.encoder.encode_basestring
 _KEYS = {"file", "line", "id", "reason"}
@@ -308,7 +309,7 @@ class RejectWriter:
                 self._write_rest()
                 self._file, self._of_file = reject.file, 0
             self._of_file += 1
-            if self._of_file <= _MOST_LISTED:
+            if self._of_file <= _MAX_LISTED_PER_FILE:
                 self._write_line(reject)
             if self.count <= _FLUSHED_SINGLY or self.count % _FLUSHED_SINGLY == 0:
                 self._stream.flush()
@@ -316,7 +317,7 @@ class RejectWriter:
             raise self._failure(error) from error
 
     def _write_rest(self) -> None:
-        more = self._of_file - _MOST_LISTED
+        more = self._of_file - _MAX_LISTED_PER_FILE
         if more > 0:
             reason = f"{more:,} more rejected records of this file are not listed"
             self._write_line(Reject(self._file, 0, reason))

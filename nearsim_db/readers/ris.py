@@ -15,7 +15,8 @@ _NAMES = {
     **{"AU": "authors", "A1": "authors", "PY": "year", "Y1": "year", "DA": "published_at", "DO": "doi"},
     **{"JO": "journal", "JF": "journal", "T2": "journal", "KW": "keywords", "SN": "issn"},
 }
-_FIRST_ONLY = {"title", "text", "url", "year", "journal", "published_at"}  # written under two tags by some
+# Fields that some programs write under two tags.
+_FIRST_ONLY = {"title", "text", "url", "year", "journal", "published_at"}
 
 
 def read_ris(file: InputFile) -> Iterator[tuple[int, Row | str]]:

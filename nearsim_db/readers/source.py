@@ -90,9 +90,11 @@ READERS: dict[str, Reader] = {
     **{suffix: partial(documents_of_rows, read) for suffix, read in ROW_READERS.items()},
     **dict.fromkeys(sorted(TEXT_SUFFIXES), read_text),
 }
-_NAMED_READERS: dict[str, Reader] = {LINES: read_lines, XML: read_text}  # no file has them by its suffix
+# Formats that no file has by its suffix.
+_NAMED_READERS: dict[str, Reader] = {LINES: read_lines, XML: read_text}
 
-_COMPRESSION = 3  # of news stories by gzip: 2.2 to 3.0
+# Of news stories by gzip: 2.2 to 3.0.
+_COMPRESSION_RATIO = 3
 
 _OTHERS_SHOWN = 3
 _DEFAULT_FIELDS = Fields()
@@ -311,7 +313,7 @@ def _sum(sizes: Sequence[int | None]) -> int | None:
 def _decompressed_size(path: Path, size: int | None) -> int | None:
     """Return about the size of a file's content."""
     is_compressed = path.suffix.lower() in (*DECOMPRESSORS, PARQUET)
-    return size if size is None or not is_compressed else size * _COMPRESSION
+    return size if size is None or not is_compressed else size * _COMPRESSION_RATIO
 
 
 def _checked_size(

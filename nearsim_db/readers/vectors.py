@@ -15,7 +15,8 @@ from nearsim_db.readers.values import kind, shown
 from nearsim_db.records import Document, ReadDocument, Reject
 
 _LENGTHS_SHOWN = 5
-_FEW = 16  # numbers that are converted faster without NumPy
+# So many numbers are converted faster without NumPy.
+_MAX_PLAIN_NUMBERS = 16
 
 
 def checked_vector(value: object, name: str) -> "array[float] | None":
@@ -26,7 +27,7 @@ def checked_vector(value: object, name: str) -> "array[float] | None":
     """
     if value is None:
         return None
-    if type(value) is list and 0 < len(value) <= _FEW and _are_plain(value):
+    if type(value) is list and 0 < len(value) <= _MAX_PLAIN_NUMBERS and _are_plain(value):
         with suppress(OverflowError):
             few = array("f", value)
             if isfinite(sum(few)):

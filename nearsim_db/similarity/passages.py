@@ -26,7 +26,7 @@ from nearsim_db.similarity.clustering import connected_components
 from nearsim_db.similarity.common_shingles import are_in, ignored_ids
 from nearsim_db.similarity.mixing import fmix64
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
+from nearsim_db.similarity.recipe.validation import DEFAULT_GAP_WORDS, DEFAULT_PASSAGE
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.features import free_ids
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
@@ -48,7 +48,7 @@ class PassageRules:
     """What a passage is made of."""
 
     k: int  # tokens of an equal run
-    gap: int = DEFAULT_GAP  # tokens between equal runs, at most
+    gap: int = DEFAULT_GAP_WORDS  # tokens between equal runs, at most
     length: int = DEFAULT_PASSAGE  # tokens of a passage, at least
     share: float = MIN_SHARE  # of its tokens that are in equal runs, at least, from 0 to 1
     is_free: bool = False  # whether runs are equal whatever the order of their tokens
@@ -72,7 +72,7 @@ class PassageRules:
             )
         match, shingle = recipe.match, recipe.shingle
         k = shingle.k if shingle.scheme in ("word", "char") else _DEFAULT_K
-        gap = DEFAULT_GAP if match.passage_gap is None else match.passage_gap
+        gap = DEFAULT_GAP_WORDS if match.passage_gap is None else match.passage_gap
         is_free = shingle.order == "free"
         share = _MIN_FREE_SHARE if is_free else MIN_SHARE
         return cls(k, gap, max(k, match.passage or DEFAULT_PASSAGE), share, is_free)

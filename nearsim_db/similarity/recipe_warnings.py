@@ -14,9 +14,12 @@ from nearsim_db.similarity.common_shingles import CommonShingles
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import Recipe, Shingle
 
-LOW_RECALL = 0.9  # of pairs at the threshold
-CROWDED_32_BITS = 10_000_000  # distinct shingles, of which a 32-bit hash makes about 11,600 collisions
-NOTABLE_SHARE = 0.05  # of the documents, from which a problem is reported
+# Of pairs at the threshold.
+LOW_RECALL = 0.9
+# Of so many distinct shingles a 32-bit hash makes about 11,600 collisions.
+CROWDED_32_BITS = 10_000_000
+# Of the documents; a problem of fewer is not reported.
+NOTABLE_SHARE = 0.05
 
 # Scripts without spaces between words, or with agglutinative words.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3041-\u30ff\u3130-\u318f\u3400-\u4dbf"
@@ -26,7 +29,7 @@ _MARKUP = re.compile(
     r"<(?:!doctype\s+html|/?(?:html|head|body|div|p|span|a|br|b|i|em|strong|img|ul|ol|li|table|tr|td|h[1-6])\b[^<>]*>)",
     re.IGNORECASE,
 )
-_LEAST_TAGS = 2
+_MIN_TAGS = 2
 _SAMPLED_CHARACTERS = 2_000
 
 
@@ -126,7 +129,7 @@ class TextSample:
 def is_html(text: str) -> bool:
     """Whether a text has markup of HTML near its beginning."""
     beginning = text[:_SAMPLED_CHARACTERS]
-    return "<" in beginning and len(_MARKUP.findall(beginning)) >= _LEAST_TAGS
+    return "<" in beginning and len(_MARKUP.findall(beginning)) >= _MIN_TAGS
 
 
 def of_texts(profile: Profile, sample: TextSample) -> list[str]:
@@ -305,8 +308,10 @@ def _of_keys(k: int, sketches: Sketches) -> list[str]:
     ]
 
 
-SAMPLE_SIZE = 1_000  # documents whose candidates are counted
-MANY_CANDIDATES = 100  # per document; more produce a of_candidates
+# Documents whose candidates are counted.
+SAMPLE_SIZE = 1_000
+# More produce a warning.
+MAX_CANDIDATES_PER_DOCUMENT = 100
 
 
 def candidates_per_document(keys: Keys, amplification: Amplification, documents: int) -> float:
@@ -346,7 +351,7 @@ def _linked_pairs(keys: Ragged, least: int) -> int:
 
 def of_candidates(expected: float, recipe: Recipe) -> str | None:
     """Return a of_candidates with its remedy if a recipe will have too many candidates, else None."""
-    if expected <= MANY_CANDIDATES:
+    if expected <= MAX_CANDIDATES_PER_DOCUMENT:
         return None
     remedy = (
         "lower sketch.k or match.bucket_limit"

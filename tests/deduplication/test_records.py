@@ -68,8 +68,8 @@ def test_links_of_long_documents_are_verified_in_parts(
     stories = [" ".join(f"w{at // 5 + place}" for place in range(40 + at % 5)) for at in range(40)]
     file = write_jsonl(tmp_path / "in.jsonl", ({"id": at, "text": text} for at, text in enumerate(stories)))
     found = []
-    for features in (pairs._FEATURES_AT_ONCE, 1):
-        monkeypatch.setattr(pairs, "_FEATURES_AT_ONCE", features)
+    for features in (pairs._FEATURES_PER_THREAD, 1):
+        monkeypatch.setattr(pairs, "_FEATURES_PER_THREAD", features)
         path = tmp_path / f"pairs-{features}.jsonl"
         dedupe(Source([file]), Recipe(), Outputs(tmp_path / "unique.jsonl", pairs=path))
         found.append([json.loads(line) for line in path.read_text().splitlines()])

@@ -130,8 +130,8 @@ def test_scripts_without_spaces_are_cut_by_characters() -> None:
 
 
 def test_an_index_in_files_finds_what_one_in_memory_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeated_passages, "_RECENT", 50)
-    monkeypatch.setattr(repeated_passages, "_MERGED", 64)
+    monkeypatch.setattr(repeated_passages, "_MAX_WINDOWS_IN_MEMORY", 50)
+    monkeypatch.setattr(repeated_passages, "_WINDOWS_PER_MERGE", 64)
     rng = np.random.default_rng(5)
     index, first, last = WindowIndex(), dict[int, int](), dict[int, int]()
     for document in range(120):

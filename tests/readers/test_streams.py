@@ -149,7 +149,7 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 def test_the_first_rejects_are_kept_and_of_a_file_listed_up_to_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nearsim_db.readers.rejects._MOST_LISTED", 2)
+    monkeypatch.setattr("nearsim_db.readers.rejects._MAX_LISTED_PER_FILE", 2)
     path = tmp_path / "rejects.jsonl"
     with RejectWriter(path) as writer:
         for file, lines in (("a", 5), ("b", 2), ("c", 3)):

@@ -159,7 +159,7 @@ def test_text_in_deep_markup_is_kept() -> None:
 def test_the_parts_of_a_page_are_not_all_in_memory_at_once(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(markup, "_MOST_PARTS", 1_000)
+    monkeypatch.setattr(markup, "_MAX_PARTS", 1_000)
     monkeypatch.setattr(markup, "_CHARACTERS_AT_ONCE", 10_000)
     page = part * (400_000 // len(part))
     tracemalloc.start()

@@ -11,7 +11,7 @@ from nearsim_db.similarity.amplification import and_, banding, or_
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe_warnings import (
-    MANY_CANDIDATES,
+    MAX_CANDIDATES_PER_DOCUMENT,
     FeatureTotals,
     candidates_per_document,
     of_candidates,
@@ -200,5 +200,5 @@ def test_keys_of_one_band_are_shared_at_any_position() -> None:
 def test_few_candidates_give_no_of_candidates() -> None:
     for size in (0, 1):
         assert candidates_per_document(np.zeros((size, 4), np.uint64), or_(4), 1_000) == 0
-    assert of_candidates(MANY_CANDIDATES, Recipe()) is None
+    assert of_candidates(MAX_CANDIDATES_PER_DOCUMENT, Recipe()) is None
     assert "12,346" in (of_candidates(12_345.6, Recipe()) or "")

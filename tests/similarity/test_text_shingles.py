@@ -116,7 +116,7 @@ def long_text(alphabet: str, length: int) -> str:
 def test_a_document_of_several_segments(backend: Backend, alphabet: str, scheme: str) -> None:
     rules = Rules(scheme, k=4, tokens="whitespace", unicode="none")
     text = long_text(alphabet, 150_000)
-    assert len(text) > 2 * plain_hashes.SEGMENT
+    assert len(text) > 2 * plain_hashes.SEGMENT_BYTES
     texts = ["before", text, "after it all"]
     found = cut(texts, rules, backend)
     assert found.ids.tolist() == [one for text in texts for one in expected_ids(text, rules)]
@@ -126,7 +126,7 @@ def test_a_document_of_several_segments(backend: Backend, alphabet: str, scheme:
 @pytest.mark.parametrize("extra", [-1, 0, 1])
 def test_windows_nearly_as_long_as_a_segment(backend: Backend, extra: int) -> None:
     rules = Rules("word", k=2, tokens="whitespace")
-    first = "x" * (plain_hashes.SEGMENT - 2 + extra)
+    first = "x" * (plain_hashes.SEGMENT_BYTES - 2 + extra)
     text = f"{first} y zz {first} é {first}가 end"
     assert ids_of(text, rules, backend) == expected_ids(text, rules)
 

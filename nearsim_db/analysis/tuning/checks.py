@@ -19,7 +19,7 @@ from nearsim_db.similarity.arrays import Hashes
 from nearsim_db.similarity.k_rule import KRule, Verdict
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import Recipe
-from nearsim_db.similarity.recipe_warnings import MANY_CANDIDATES, NOTABLE_SHARE
+from nearsim_db.similarity.recipe_warnings import MAX_CANDIDATES_PER_DOCUMENT, NOTABLE_SHARE
 from nearsim_db.similarity.sketch import Family
 from nearsim_db.similarity.text import ID_BITS
 
@@ -291,7 +291,7 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
     return [
         _check_share(
             "candidates",
-            forecast.candidates / MANY_CANDIDATES,
+            forecast.candidates / MAX_CANDIDATES_PER_DOCUMENT,
             f"about {forecast.candidates:,.2f} candidate pairs per document are expected",
             "most will fail verification: use longer shingles, a larger sketch.k or a higher threshold",
             1.0,

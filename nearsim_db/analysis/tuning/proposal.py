@@ -9,7 +9,7 @@ from nearsim_db.analysis.tuning.corpus import Forecast, SampledCorpus
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, override, to_toml
-from nearsim_db.similarity.recipe_warnings import MANY_CANDIDATES
+from nearsim_db.similarity.recipe_warnings import MAX_CANDIDATES_PER_DOCUMENT
 
 RECALLS = (0.9, 0.95, 0.99, 0.995, 0.999)
 SKETCHES = (64, 128, 256)
@@ -97,7 +97,7 @@ def choose_sketch(
         candidates = corpus.forecast(profile).candidates
         if best is None or candidates < _MAX_SHARE_OF_CANDIDATES * best[0]:
             best = candidates, profile
-        if best[0] <= MANY_CANDIDATES:
+        if best[0] <= MAX_CANDIDATES_PER_DOCUMENT:
             break
 
     if best is None:
@@ -115,7 +115,7 @@ def _sketch_sizes(recipe: Recipe, sizes: Sequence[int]) -> Sequence[int]:
 def _sketch_reason(k: int, recipe_k: int, candidates: float) -> str:
     if k != recipe_k:
         return f"{recipe_k} would give more candidate pairs per document, or not reach the recall"
-    if candidates <= MANY_CANDIDATES:
+    if candidates <= MAX_CANDIDATES_PER_DOCUMENT:
         return f"the recipe's own; about {candidates:,.2f} candidate pairs per document are few enough"
     return "the recipe's own; a larger one would hardly reduce the candidates"
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from nearsim_db.analysis.curves import Curve
     from nearsim_db.similarity.amplification import Sensitivity
 
-_MOST = 50  # curves that can be distinguished in one plot
+# More curves cannot be told apart in one plot.
+_MAX_CURVES = 50
 
 
 def curve(
@@ -147,11 +148,11 @@ def _sensitivities(drawn: "list[Curve]", near: float | None, far: float | None) 
 
 def _chosen_threshold(drawn: "list[Curve]", wanted: float | None) -> float | None:
     """Return --threshold, otherwise the threshold that all profiles and recipes share, if any."""
-    if not 1 <= len(drawn) <= _MOST:
+    if not 1 <= len(drawn) <= _MAX_CURVES:
         raise UsageError(
             "no curve given: name bands x rows such as 25x2, an amplification, --profile, --recipe or --preset"
             if not drawn
-            else f"{len(drawn)} curves given; at most {_MOST} can be drawn"
+            else f"{len(drawn)} curves given; at most {_MAX_CURVES} can be drawn"
         )
     metrics = {curve.metric for curve in drawn}
     if len(metrics) > 1:

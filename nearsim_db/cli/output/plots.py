@@ -16,7 +16,7 @@ MARKS = "ox+*#@%&abcdefghijklmnpqrstuvwyzABCDEFGHIJKLMNPQRST"
 _COLOURS = ("cyan", "yellow", "green", "magenta", "red", "blue", "white", "bright_black")
 _ROWS, _GUTTER = 20, 6
 _NARROW, _WIDE, _IN_A_PIPE = 40, 160, 80
-_POINTS = 100  # of a curve in JSON
+_JSON_POINTS = 100
 _FINE, _PLAIN = "│└─┊┴", "|+-:+"
 
 Probability = Callable[[float], float]
@@ -116,7 +116,7 @@ def figures(
 
 def _described(curve: "Curve", measured: "Measures", sensitivity: "Sensitivity | None") -> dict[str, object]:
     construction = curve.amplification
-    steps = (curve.low + (curve.high - curve.low) * step / _POINTS for step in range(_POINTS + 1))
+    steps = (curve.low + (curve.high - curve.low) * step / _JSON_POINTS for step in range(_JSON_POINTS + 1))
     return {
         "name": curve.name,
         "amplification": str(construction),

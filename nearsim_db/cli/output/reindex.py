@@ -20,7 +20,8 @@ _COLUMNS = (
     *("generation", "profile", "state", "progress", "waiting", "set aside", "size", "differs in", "since"),
 )
 _WRAPPED = ["progress", "differs in"]
-_OPTIONAL = ("since", "profile", "size")  # omitted on a narrow terminal, in this order
+# Omitted on a narrow terminal, in this order.
+_OPTIONAL = ("since", "profile", "size")
 
 
 def print_status(statuses: "Sequence[Status]", collection: str) -> None:

@@ -11,7 +11,8 @@ from nearsim_db.cli.output.terminal import paint, visible, width_of
 
 GAP, NARROW_GAP, _FACTS_GAP = 3, 2, 2
 _SHORTEST, _READABLE = 12, 20
-_INVISIBLE = ("Mn", "Me", "Cf")  # combining marks and format characters
+# Combining marks and format characters.
+_INVISIBLE_CATEGORIES = ("Mn", "Me", "Cf")
 _SPACE_ENDS, _PART_ENDS = (
     re.compile(r"(?<= )"),
     re.compile(r"(?<=[_ ])"),
@@ -214,7 +215,7 @@ def _cell_width(text: str) -> int:
 
 @cache
 def _character_width(character: str) -> int:
-    if unicodedata.category(character) in _INVISIBLE:
+    if unicodedata.category(character) in _INVISIBLE_CATEGORIES:
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 

@@ -25,7 +25,8 @@ from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.recipe import Recipe, to_mapping
 
 _WIDEST_BAR, _BESIDE_BARS = 60, 46
-_WIDTH = 80  # if the output is not a terminal
+# If the output is not a terminal.
+_DEFAULT_WIDTH = 80
 
 
 def _write(sample: Sample, recipe: Recipe, reasons: Mapping[str, str], output: Path | None) -> None:
@@ -66,7 +67,7 @@ def _print_passages(tuning: PassageTuning, output: Path | None, stream: TextIO) 
     terminal.print_line(stream=stream)
     values = {"passage": match.passage, "passage_gap": match.passage_gap, "threshold": match.threshold}
     facts = {f"match.{key}": f"{value}: {tuning.reasons[f'match.{key}']}" for key, value in values.items()}
-    tables.print_facts(facts, stream, terminal.width_of(stream) if stream.isatty() else _WIDTH)
+    tables.print_facts(facts, stream, terminal.width_of(stream) if stream.isatty() else _DEFAULT_WIDTH)
     terminal.print_line(stream=stream)
     terminal.print_line(_next_step(output), stream)
 
@@ -92,7 +93,7 @@ def show(outcome: Outcome, tuning: Tuning | PassageTuning, output: Path | None) 
 
 def _print(tuning: Tuning, output: Path | None, stream: TextIO) -> None:
     """Print the findings, the proposal last."""
-    width = terminal.width_of(stream) if stream.isatty() else _WIDTH
+    width = terminal.width_of(stream) if stream.isatty() else _DEFAULT_WIDTH
 
     def headline(text: str) -> None:
         terminal.print_line(stream=stream)

@@ -34,7 +34,7 @@ _COUNTED = 1_000
 _LISTED, _COMPARED = 30, 10
 _PASSAGES, _SHORTLIST_PASSAGES, _REST = 10, 3, 10
 _DISAGREEMENTS = 200
-_MOST_MEMBERS = 1_000
+_MAX_MEMBERS = 1_000
 _SHORTLIST_CHARACTERS, _SHORTLIST_WORDS, _CONTEXT = 20_000, 400, 10
 
 _ABOUT = {
@@ -220,12 +220,12 @@ def cluster(site: Site, call: Call) -> Response:
     with site.database.transaction() as connection:
         live = site.live(connection)
         place = site.desk.collection_id, live.generation_id
-        members = read_cluster(connection, *place, cluster_id, _MOST_MEMBERS)
+        members = read_cluster(connection, *place, cluster_id, _MAX_MEMBERS)
         if not members:
             cluster_id = min(
                 find_clusters(connection, live.generation_id, followed).values(), default=cluster_id
             )
-            members = read_cluster(connection, *place, cluster_id, _MOST_MEMBERS)
+            members = read_cluster(connection, *place, cluster_id, _MAX_MEMBERS)
         ties = read_ties(connection, live.generation_id, [member.doc_id for member in members])
         done = message(connection, site.desk, call)
 
@@ -241,7 +241,7 @@ def cluster(site: Site, call: Call) -> Response:
         queue=call.query.get("queue") if call.query.get("queue") in QUEUES else None,
         cluster_id=cluster_id,
         members=members,
-        is_cut=len(members) == _MOST_MEMBERS,
+        is_cut=len(members) == _MAX_MEMBERS,
         names={member.doc_id: member.title or member.external_id for member in members},
         all_ties=len(ties),
         ties=drawing.ties,

@@ -26,7 +26,8 @@ from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import ConflictError, InputError, NearsimError, NotFoundError, UnreachableError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-ALL_ADDRESSES = ("0.0.0.0", "::")  # as a socket names them
+# As a socket names them.
+ALL_ADDRESSES = ("0.0.0.0", "::")
 _SAFE = ("GET", "HEAD")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",

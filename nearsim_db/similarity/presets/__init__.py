@@ -9,7 +9,8 @@ from nearsim_db.similarity import recipe
 from nearsim_db.similarity.recipe import Recipe
 
 DEFAULT = "default"
-FORMER_NAMES = {"source-code-and-licences": "licences"}  # that still name a preset
+# Names that still mean a preset.
+FORMER_NAMES = {"source-code-and-licences": "licences"}
 
 # Presets that compute what a published system or lecture does: for comparisons, seldom for documents of one's own.
 PUBLISHED_SYSTEMS = {

@@ -32,9 +32,10 @@ _REPLACED = {
     "match.min_shared_bands": "match.amplification",
     "match.amplification": "bands.recall bands.recall_at bands.count bands.rows bands.rule match.min_shared_bands",
 }
-_MOST_CHARACTERS = 200_000
+_MAX_CHARACTERS = 200_000
 _SHOWN_CHARACTERS = 100
-_POINT_FIRST = re.compile(r"^\.(?=[0-9]+$)")  # .5, which is no TOML
+# A number such as .5, which is no TOML.
+_POINT_FIRST = re.compile(r"^\.(?=[0-9]+$)")
 
 # A key of n parts takes tomllib time quadratic in n.
 _PART = r"(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+"
@@ -57,8 +58,8 @@ def parse(text: str, *, origin: str = "the recipe") -> Recipe:
 def _parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML; raises ValueError for all that is not valid, too long or nested too deeply."""
     text.encode()
-    if len(text) > _MOST_CHARACTERS:
-        raise ValueError(f"it has {len(text):,} characters, more than {_MOST_CHARACTERS:,}")
+    if len(text) > _MAX_CHARACTERS:
+        raise ValueError(f"it has {len(text):,} characters, more than {_MAX_CHARACTERS:,}")
     if (long_key := _LONG_KEY.search(text)) is not None:
         raise ValueError(f"a key has more than 32 parts: {long_key[0][:_SHOWN_CHARACTERS]}...")
     try:

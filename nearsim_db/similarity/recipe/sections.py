@@ -6,14 +6,14 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from nearsim_db.similarity.recipe import validation
-from nearsim_db.similarity.recipe.validation import DEFAULT_GAP, DEFAULT_PASSAGE
+from nearsim_db.similarity.recipe.validation import DEFAULT_GAP_WORDS, DEFAULT_PASSAGE
 
 Mask = Literal["numbers", "dates", "hex", "uuids", "urls", "emails", "paths"]
 Positive = Annotated[int, Meta(ge=1)]
 
 DEFAULT_RECALL = 0.995
 _DEFAULT_REVIEW = 0.5
-_DEFAULT_COMMON = 5.0  # percent of the documents
+_DEFAULT_COMMON_PERCENT = 5.0
 _MUCH_IN_COMMON = 0.7
 NOWHERE = "none"
 
@@ -290,7 +290,7 @@ class Recipe(_Section, frozen=True):
             for key, default in (
                 ("passage", default_passage(self.match)),
                 ("min_fingerprints", default_fingerprints(self.match)),
-                ("passage_gap", DEFAULT_GAP),
+                ("passage_gap", DEFAULT_GAP_WORDS),
                 ("ignore_common", default_common(self.shingle)),
             ):
                 if getattr(self.match, key) is None:
@@ -342,7 +342,7 @@ def default_fingerprints(match: MatchRules) -> int:
 
 def default_common(shingle: Shingle) -> float:
     """Return the default of match.ignore_common: none of single words and of runs of characters."""
-    return _DEFAULT_COMMON if shingle.scheme in ("word", "sentence") and shingle.k > 1 else 0.0
+    return _DEFAULT_COMMON_PERCENT if shingle.scheme in ("word", "sentence") and shingle.k > 1 else 0.0
 
 
 def default_bands(sketch: Sketch, bands: Bands) -> Bands:

@@ -27,7 +27,7 @@ FAMILY_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, str | float]]] = {
     "rare": {"sketch": {"k": 10}, "match": {"threshold": 0.5}},
 }
 DEFAULT_PASSAGE = 20
-DEFAULT_GAP = 30  # words between equal runs of a passage
+DEFAULT_GAP_WORDS = 30
 WINNOW_KEYS = (
     "passage",
     "min_fingerprints",
@@ -36,11 +36,13 @@ WINNOW_KEYS = (
     "ignore_common",
     "ignore",
 )  # of match
-_MOST_IGNORED = 100_000  # characters of match.ignore, which every generation stores
+# Every generation stores them.
+_MAX_IGNORED_CHARACTERS = 100_000
 _DEFAULT_K = 128
 OPTIONS = ("functions", "coefficients", "input", "weights", "vectors", "width")
 
-_SINGLE_IDS = {"bottom_k": "one of the smallest ids", "rare": "one of the rarest ids"}  # what a band is
+# Families whose bands are single ids, and which.
+_SINGLE_IDS = {"bottom_k": "one of the smallest ids", "rare": "one of the rarest ids"}
 
 # Families whose bands may use the compatibility hashes.
 _COMPATIBLE = ("fast_similarity", "minhash")
@@ -48,13 +50,15 @@ _COMPATIBLE = ("fast_similarity", "minhash")
 # With other hashes than poly64 each shingle is hashed anew; at this length a megabyte takes less than a second.
 _LONGEST_UNROLLED_SHINGLE = 128
 
-_LONGEST_FREE_SHINGLE = 32  # its words are sorted in memory, for all shingles of a batch
+# The words are sorted in memory, for all shingles of a batch.
+_MAX_FREE_SHINGLE_WORDS = 32
 
 _ESTIMATED_DISTANCES = 1e6
 
 _UNIT_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
-_LONGEST_AGE_DAYS = 100_000  # PostgreSQL's calendar goes back some 2.4 million
-_LONGEST_AGE_SECONDS = _LONGEST_AGE_DAYS * 86_400
+# PostgreSQL's calendar goes back some 2.4 million days.
+_MAX_AGE_DAYS = 100_000
+_LONGEST_AGE_SECONDS = _MAX_AGE_DAYS * 86_400
 
 
 def check(recipe: "Recipe") -> None:
@@ -144,7 +148,7 @@ def retained_seconds(age: str) -> int | None:
     seconds = int(match["number"]) * _UNIT_SECONDS[match["unit"]]
     if not 0 < seconds <= _LONGEST_AGE_SECONDS:
         raise RecipeError(
-            f"retain.age is {age!r}; it must be at least 1 minute and at most {_LONGEST_AGE_DAYS:,} days; "
+            f"retain.age is {age!r}; it must be at least 1 minute and at most {_MAX_AGE_DAYS:,} days; "
             "none means no limit"
         )
     return seconds
@@ -273,10 +277,10 @@ def _check_passage(recipe: "Recipe") -> None:
     _check_passage_words(recipe)
     ignored = recipe.match.ignore or ()
     _check_characters(ignored)
-    if (characters := sum(map(len, ignored))) > _MOST_IGNORED:
+    if (characters := sum(map(len, ignored))) > _MAX_IGNORED_CHARACTERS:
         raise RecipeError(
-            f"match.ignore has {characters:,} characters, more than {_MOST_IGNORED:,}; leave out texts that few "
-            "documents have"
+            f"match.ignore has {characters:,} characters, more than {_MAX_IGNORED_CHARACTERS:,}; leave out texts "
+            "that few documents have"
         )
     if not recipe.bands.is_open or recipe.bands.hash != "mix64" or recipe.match.amplification is not None:
         raise RecipeError(
@@ -398,9 +402,9 @@ def _check_order(recipe: "Recipe") -> None:
             f"shingle.order = free sorts the words of a shingle, but shingle.scheme is {shingle.scheme} and hash.base "
             f"{recipe.hash.base}; set them to word and poly64, or shingle.order to kept"
         )
-    if shingle.k > _LONGEST_FREE_SHINGLE:
+    if shingle.k > _MAX_FREE_SHINGLE_WORDS:
         raise RecipeError(
-            f"shingle.k is {shingle.k}, but at most {_LONGEST_FREE_SHINGLE} with shingle.order = free, which sorts "
+            f"shingle.k is {shingle.k}, but at most {_MAX_FREE_SHINGLE_WORDS} with shingle.order = free, which sorts "
             "the words of each shingle; lower it"
         )
 

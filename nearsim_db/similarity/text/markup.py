@@ -16,7 +16,7 @@ _LONGEST_WITHOUT_SEMICOLON = 6
 _REFERENCE = re.compile(
     r"&(?:\#(?:[xX](?P<hexadecimal>[0-9A-Fa-f]++)|(?P<decimal>[0-9]++));?|(?P<name>[A-Za-z][A-Za-z0-9]*+;?))"
 )
-_MOST_DIGITS = 7
+_MAX_DIGITS = 7
 _CHARACTERS_AT_ONCE = 1_000_000
 # The C1 controls are read as Windows-1252.
 _CONTROLS = {
@@ -64,7 +64,7 @@ def _named(name: str) -> str:
 
 def _numbered(digits: str, base: int) -> str:
     significant = digits.lstrip("0")
-    code = int(significant or "0", base) if len(significant) <= _MOST_DIGITS else -1
+    code = int(significant or "0", base) if len(significant) <= _MAX_DIGITS else -1
     if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
         return REPLACEMENT
     return _CONTROLS.get(code) or chr(code)
@@ -83,7 +83,7 @@ _MARKUP = re.compile(rf"< (?: {_TAG} | !(?P<comment>--) | [!?/] [^>]*+ > )", re.
 _COMMENT_END = re.compile(r"-->|(?<!<!)--!>")
 _SCRIPT_MARK = re.compile(r"<!(?=--)|-->|<(?P<tag>/?script)(?=[ \t\n\f\r/>])", re.IGNORECASE)
 
-_MOST_PARTS = 100_000
+_MAX_PARTS = 100_000
 _INLINE_ELEMENTS = (
     "a abbr acronym b bdi bdo big cite code del dfn em font i ins kbd mark nobr q s samp small span strike strong sub "
     "sup tt u var wbr"
@@ -181,7 +181,7 @@ class _Page:
 
     def _add(self, text: str) -> None:
         if text and not self._templates:
-            if len(self._parts) > _MOST_PARTS:  # each takes some 60 bytes
+            if len(self._parts) > _MAX_PARTS:  # each takes some 60 bytes
                 last = self._parts.pop()
                 self._joined.append("".join(self._parts))
                 self._parts = [last]

@@ -19,8 +19,10 @@ from nearsim_db.similarity.text.normalise import from_texts, make_fold
 _SPACE = 32
 # A run without ASCII white space that has a character beyond ASCII; folding never looks beyond such white space.
 _CHUNK = re.compile(r"(?<![^\t-\r ])[\0-\x08\x0e-\x1f!-\x7f]*+[^\0-\x7f][^\t-\r ]*+")
-_DIVIDED_CHUNK = re.compile(r"[^\t-\r ]++")  # where words of ASCII may be folded too
-_SHIFTS = (0, 1, -1, 2)  # from the middle of a chunk: where it may be cut
+# Where words of ASCII may be folded too.
+_DIVIDED_CHUNK = re.compile(r"[^\t-\r ]++")
+# From the middle of a chunk: where it may be cut.
+_SHIFTS = (0, 1, -1, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,11 @@ than too very s t can will just don should now
 
 CLASSIC = tuple(_WORDS.split())
 CLASSIC_ENGLISH = ("en", "english")
-LONG_ENGLISH = "en-long"  # the library's list of 1,333 words, which "en" meant at first
+# The library's list of 1,333 words, which "en" meant at first.
+LONG_ENGLISH = "en-long"
 
-LONGEST_STEMMED = 256  # characters; some stemmers take time quadratic in the length of a word
+# Some stemmers take time quadratic in the length of a word.
+MAX_STEMMED_CHARACTERS = 256
 
 
 _WORD = re.compile(r"\w+")
@@ -64,7 +66,7 @@ def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFil
 
     Stop words are normalised by `canonical_word` first; one that tokenisation splits into several words (don't,
     under unicode) never matches. Lengths, in code points, and stop words are checked before stemming; a word
-    that the stemmer reduces to nothing is dropped, and one of more than LONGEST_STEMMED characters stays as it
+    that the stemmer reduces to nothing is dropped, and one of more than MAX_STEMMED_CHARACTERS characters stays as it
     is. Raises RecipeError for a language unknown to the libraries.
     """
     stop = frozenset(canonical_word(word) for word in stop_words(rules.stopwords))
@@ -140,9 +142,11 @@ def _stemmer(language: str) -> Callable[[list[str]], list[str]] | None:
         ) from error
 
     def stem(words: list[str]) -> list[str]:
-        if max(map(len, words), default=0) <= LONGEST_STEMMED:
+        if max(map(len, words), default=0) <= MAX_STEMMED_CHARACTERS:
             return stemmers.stem_words(words)
-        return [word if len(word) > LONGEST_STEMMED else stemmers.stem_words([word])[0] for word in words]
+        return [
+            word if len(word) > MAX_STEMMED_CHARACTERS else stemmers.stem_words([word])[0] for word in words
+        ]
 
     return stem
 
@@ -165,7 +169,8 @@ _END = re.compile(
     """,
     re.VERBOSE,
 )
-_QUOTE_MARKS = re.compile(r"^(?:[^\S\n]*+>)*+", re.MULTILINE)  # of a line, as in mail
+# At the beginning of a line, as in mail.
+_QUOTE_MARKS = re.compile(r"^(?:[^\S\n]*+>)*+", re.MULTILINE)
 
 
 def sentence_ends(text: str) -> list[int]:

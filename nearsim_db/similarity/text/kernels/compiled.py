@@ -8,13 +8,21 @@ import numpy as np
 from numba import uint8, uint32, uint64, uintp
 
 from nearsim_db.similarity.jit import compiled, fmix64, inlined
-from nearsim_db.similarity.text.kernels.plain_hashes import BASE, SEGMENT, crc_table, inverse_powers, powers
+from nearsim_db.similarity.text.kernels.plain_hashes import (
+    BASE,
+    SEGMENT_BYTES,
+    crc_table,
+    inverse_powers,
+    powers,
+)
 
 _BASE = np.uint64(BASE)
-_SEGMENT = np.uintp(SEGMENT)
-_WINDOWS_AT_ONCE = np.uintp(1024)  # their sums and powers fit the first-level cache
+_SEGMENT = np.uintp(SEGMENT_BYTES)
+# The sums and powers of so many windows fit the first-level cache.
+_WINDOWS_AT_ONCE = np.uintp(1024)
 _LEAST_HALVED, _MOST_HALVED = np.uintp(4), np.uintp(7)
-_BYTES_AT_ONCE = np.uintp(128)  # scanned for digits by vector instructions
+# Scanned for digits by vector instructions.
+_BYTES_AT_ONCE = np.uintp(128)
 _POLY64, _CRC32, _DJB2A, _SIGNED_DJB2A = 0, 1, 2, 3
 _BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A, "djb2a-signed": _SIGNED_DJB2A}
 
@@ -241,9 +249,10 @@ def _has_digit(data, begin, end):
     return has_digit != 0
 
 
-_SQUEEZED_AT_ONCE = np.uintp(2048)  # with their classes they fit the first-level cache
+# With their classes, so many bytes fit the first-level cache.
+_SQUEEZED_AT_ONCE = np.uintp(2048)
 _WORD = np.uintp(8)
-_MOST_RANGES = 8
+_MAX_RANGES = 8
 
 
 @inlined
@@ -263,7 +272,7 @@ def _code_point(data, at, byte):
 @compiled
 def squeeze(data, offsets, table):
     out, out_offsets = np.empty(len(data), np.uint8), np.zeros(len(offsets), np.int64)
-    lows, spans = np.empty(_MOST_RANGES, np.uint8), np.empty(_MOST_RANGES, np.uint8)
+    lows, spans = np.empty(_MAX_RANGES, np.uint8), np.empty(_MAX_RANGES, np.uint8)
     ranges = _kept_ranges(table, lows, spans)
     scratch = np.zeros((3, _SQUEEZED_AT_ONCE), np.uint8)
     written = uintp(0)
@@ -414,8 +423,9 @@ def _squeeze_unicode(data, begin, end, table, out, written):
     return written - uintp(1) if after_space and written > first else written
 
 
-_MOST_BUCKETS = np.uintp(1 << 14)
-_MOST_IN_BUCKET = np.uint32(64)  # above that a radix sort takes less time than insertions
+_MAX_BUCKETS = np.uintp(1 << 14)
+# A radix sort of more takes less time than insertions.
+_MAX_INSERTION_SORTED = np.uint32(64)
 _DIGITS = np.uintp(8)
 _DIGIT_BITS = np.uintp(8)
 _DIGIT_VALUES = np.uintp(256)
@@ -428,7 +438,7 @@ def distinct(ids, offsets):
     longest = uintp(0)
     for document in range(len(offsets) - 1):
         longest = max(longest, uintp(offsets[document + 1] - offsets[document]))
-    ends = np.empty(min(longest + longest, _MOST_BUCKETS) + uintp(1), np.uint32)
+    ends = np.empty(min(longest + longest, _MAX_BUCKETS) + uintp(1), np.uint32)
     spare = np.empty(0, np.uint64)
     written = uintp(0)
     for document in range(len(offsets) - 1):
@@ -456,7 +466,7 @@ def _bucket_sort(ids, begin, end, ends, target, first):
     while every >> shift > uint64(1) and shift < uint64(63):
         shift += uint64(1)
     shift += uint64(1)
-    while buckets < end - begin and buckets < _MOST_BUCKETS and shift > uint64(0):
+    while buckets < end - begin and buckets < _MAX_BUCKETS and shift > uint64(0):
         buckets += buckets
         shift -= uint64(1)
     ends[: buckets + uintp(1)] = uint32(0)
@@ -469,7 +479,7 @@ def _bucket_sort(ids, begin, end, ends, target, first):
     for bucket in range(buckets):
         fullest = max(fullest, ends[bucket + uintp(1)])
         ends[bucket + uintp(1)] += ends[bucket]
-    if fullest > _MOST_IN_BUCKET:
+    if fullest > _MAX_INSERTION_SORTED:
         return False
     for at in range(begin, end):
         bucket = uintp((ids[at] >> half) >> rest)

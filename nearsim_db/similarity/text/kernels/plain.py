@@ -10,7 +10,7 @@ from nearsim_db.similarity.mixing import fmix64
 from nearsim_db.similarity.text.kernels import Bytes
 from nearsim_db.similarity.text.kernels.plain_hashes import (
     HASHES,
-    SEGMENT,
+    SEGMENT_BYTES,
     inverse_powers,
     poly64_of,
     prefix_sums,
@@ -18,7 +18,7 @@ from nearsim_db.similarity.text.kernels.plain_hashes import (
 from nearsim_db.similarity.text.separators import SEPARATOR
 
 # Powers are precomputed for twice as many, of four bytes each.
-_CHARACTERS_AT_ONCE = SEGMENT // 8
+_CHARACTERS_AT_ONCE = SEGMENT_BYTES // 8
 
 
 def char_ids(data: Bytes, offsets: Ints, k: int, base: str, single_bytes: bool) -> tuple[Hashes, Ints]:

@@ -17,30 +17,32 @@ from nearsim_db.similarity.text.kernels import Bytes
 
 BASE = 0x9E3779B97F4A7C15
 INVERSE = pow(BASE, -1, 1 << 64)
-SEGMENT = 1 << 16  # bytes of text for which powers are precomputed
+# Powers are precomputed for so many bytes of text.
+SEGMENT_BYTES = 1 << 16
 
 
 @cache
 def powers() -> Hashes:
-    """Return BASE^0 .. BASE^(SEGMENT-1), uint64."""
+    """Return BASE^0 .. BASE^(SEGMENT_BYTES-1), uint64."""
     return _powers_of(BASE)
 
 
 @cache
 def inverse_powers() -> Hashes:
-    """Return BASE^-0 .. BASE^-(SEGMENT-1), uint64."""
+    """Return BASE^-0 .. BASE^-(SEGMENT_BYTES-1), uint64."""
     return _powers_of(INVERSE)
 
 
 def _powers_of(base: int) -> Hashes:
-    factors = np.full(SEGMENT, base, np.uint64)
+    factors = np.full(SEGMENT_BYTES, base, np.uint64)
     factors[0] = 1
     table: Hashes = np.multiply.accumulate(factors)
     table.flags.writeable = False
     return table
 
 
-_LONG_WINDOW = 4096  # bytes; stepping through longer ones costs a NumPy call per byte
+# Stepping through longer windows costs a NumPy call per byte.
+_LONG_WINDOW_BYTES = 4096
 _DJB2A_START = 5381
 
 
@@ -56,7 +58,7 @@ def poly64_of(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
     done = 0
     while done < len(starts):
         origin = starts[done]
-        upto = int(np.searchsorted(ends, origin + SEGMENT, side="right"))
+        upto = int(np.searchsorted(ends, origin + SEGMENT_BYTES, side="right"))
         if upto <= done:
             sums[done] = _long_polynomial(data[origin : ends[done]])
             done += 1
@@ -72,9 +74,9 @@ def poly64_of(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
 
 def _long_polynomial(text: Bytes) -> int:
     total, factor = 0, 1
-    step = pow(BASE, SEGMENT, 1 << 64)
-    for at in range(0, len(text), SEGMENT):
-        part = text[at : at + SEGMENT]
+    step = pow(BASE, SEGMENT_BYTES, 1 << 64)
+    for at in range(0, len(text), SEGMENT_BYTES):
+        part = text[at : at + SEGMENT_BYTES]
         total += int((part * powers()[: len(part)]).sum(dtype=np.uint64)) * factor
         factor = factor * step & 0xFFFFFFFFFFFFFFFF
     return total & 0xFFFFFFFFFFFFFFFF
@@ -96,7 +98,7 @@ def _crc32(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
 
     hashes = _stepwise(data, starts, ends, 0xFFFFFFFF, step)
     hashes ^= np.uint32(0xFFFFFFFF)
-    for window in np.flatnonzero(ends - starts > _LONG_WINDOW):
+    for window in np.flatnonzero(ends - starts > _LONG_WINDOW_BYTES):
         hashes[window] = zlib.crc32(data[starts[window] : ends[window]].tobytes())
     return hashes.astype(np.uint64)
 
@@ -116,7 +118,7 @@ def _djb2a_of(data: Bytes, starts: Ints, ends: Ints, of_byte: np.dtype[np.intege
         return (state * np.uint32(33)) ^ byte.view(of_byte).astype(np.uint32)
 
     hashes = _stepwise(data, starts, ends, _DJB2A_START, step)
-    for window in np.flatnonzero(ends - starts > _LONG_WINDOW):
+    for window in np.flatnonzero(ends - starts > _LONG_WINDOW_BYTES):
         state = _DJB2A_START
         for byte in data[starts[window] : ends[window]].view(of_byte).tolist():
             state = (state * 33 ^ byte) & 0xFFFFFFFF
@@ -133,7 +135,7 @@ def _stepwise(
 ) -> NDArray[np.uint32]:
     """Hash all windows a byte at a time, longest first, so that the unfinished ones are a prefix."""
     lengths = ends - starts
-    lengths = np.where(lengths > _LONG_WINDOW, 0, lengths)
+    lengths = np.where(lengths > _LONG_WINDOW_BYTES, 0, lengths)
     order = np.argsort(-lengths, kind="stable")
     at = starts[order]
     state = np.full(len(starts), initial, np.uint32)
