@@ -123,6 +123,8 @@ class RecordReader:
         self.summary.first_rejects = rejects.first
         reported = 0
         progress("read", 0, None)  # a file may have nothing but blank lines for minutes
+
+        # Records of --against first: they are kept.
         own = self._beside.joined(chain.from_iterable(starmap(self._own_records, self._parts)))
         for is_against, source in ((True, self._other_records()), (False, own)):
             for batch in _batches(with_refusals(source, records.refusal)):
@@ -135,6 +137,7 @@ class RecordReader:
                 self._add(batch, records, places, is_against=is_against)
                 if (read := self.against_read + self.summary.read) >= reported + REPORT_EVERY:
                     progress("read", reported := read, None)
+
         records.finish()
         self.labels.finish()
         total = self.against_read + self.summary.read

@@ -209,16 +209,21 @@ def _cuts(text: str, tokens: Tokens, kept: tuple[Ints, Ints], length: int) -> It
     repeated = np.flatnonzero(kept[0] >= 0)
     if not len(repeated):
         return
+
+    # Sentences, as runs of tokens.
     bounds = np.unique([0, *sentence_ends(text), len(text)])
     firsts = np.searchsorted(tokens.begins, bounds)
     is_between = (firsts == 0) | (tokens.ends[firsts - 1] <= bounds)  # no token is on both sides
     bounds, firsts = bounds[is_between], firsts[is_between]
     begins, ends = firsts[:-1], firsts[1:]
+
+    # A sentence is cut if all of its windows are repeated; a short one if a window that covers it is.
     is_long = ends - begins > length
     low = np.where(is_long, begins, np.maximum(ends - length, 0))
     high = np.where(is_long, ends - length, np.minimum(begins, len(kept[0]) - 1)) + 1
     first, last = np.searchsorted(repeated, low), np.searchsorted(repeated, high)
     is_cut = np.where(is_long, last - first == high - low, last > first) & (ends > begins)
+
     spans, sentence_of = _kept_spans(kept, length), dict(zip(firsts.tolist(), bounds.tolist(), strict=True))
     for begin, end in np.flatnonzero(np.diff(is_cut, prepend=False, append=False)).reshape(-1, 2).tolist():
         start, stop = _with_spaces(text, int(bounds[begin]), int(bounds[end]))

@@ -90,6 +90,7 @@ def _feature_warnings(records: EncodedRecords, duplicates: Duplicates) -> Iterat
     encoder = records.encoder
     if not encoder.has_sketches:
         return
+
     heads, profile = duplicates.twins.heads, encoder.profile
     sketches, counts = records.read_sketches(duplicates.twins.sample), records.counts
     totals = recipe_warnings.FeatureTotals(
@@ -102,12 +103,16 @@ def _feature_warnings(records: EncodedRecords, duplicates: Duplicates) -> Iterat
     yield from recipe_warnings.of_features(profile, totals)
     if records.common is not None:
         yield from recipe_warnings.of_common(profile.recipe.match.ignore_common or 0.0, records.common)
+
+    # Of sketches and the number of candidates.
     yield from recipe_warnings.of_sketches(profile, sketches)
     short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
     expected = recipe_warnings.candidates_per_document(
         encoder.band_keys(sketches), profile.amplification, len(heads)
     )
     yield from filter(None, (short, recipe_warnings.of_candidates(expected, profile.recipe)))
+
+    # Of pairs whose numbers differ, and of buckets over the limit.
     differ = ties = 0
     for edges, _ in duplicates.pairs.ties():
         left, right = records.numbers[edges].T

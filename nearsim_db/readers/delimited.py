@@ -145,10 +145,13 @@ class RowMaker:
         external_id = "" if self._id == _ABSENT else row[self._id]
         if not external_id and self._fields.ids != "optional" and self._id != _ABSENT:
             return Reject(self._file, line, self._empty_id)
+
+        # Anything unusual is left to the maker of documents, which checks more and is slower.
         is_empty = not self._has_text and row[self._vector].strip() in ("", "null")
         is_long = len(external_id) > ACCEPTED_ID_CHARACTERS
         if not self._is_direct or not external_id or is_empty or is_long or clean("".join(row))[1]:
             return self._maker.make(self._record(row), line)
+
         row.append("")
         attributes: dict[str, object] = {name: row[at] for name, at in self._rest} if self._rest else {}
         vector = published_at = unreadable = None
@@ -159,6 +162,7 @@ class RowMaker:
                 return Reject(self._file, line, str(error), external_id)
             if row[self._published_at]:
                 published_at, unreadable = instant_or_rest(row[self._published_at], self._fields, attributes)
+
         document = Document(
             external_id,
             row[self._title] or None,

@@ -41,6 +41,7 @@ class DocumentMaker:
         self._split, self._rows_before = split or (file, 0)
         self._has_ids: bool | None = None if fields.ids == "whole" else fields.ids == "required"
         self._id_parts = tuple(fields.id.split(","))
+
         named = {fields.id, fields.title, fields.source, fields.url, fields.published_at, fields.vector}
         if fields.body is None:
             self.body_names: tuple[str, ...] = tuple(name for name in ("text", "body") if name not in named)
@@ -53,6 +54,7 @@ class DocumentMaker:
         in_id = {name for name in self._id_parts if is_path(name)}
         self.named: frozenset[str] = frozenset(named.union(self.body_names, in_id, *self.joined.values()))
         self._paths = tuple(name for name in self.named if is_path(name))
+
         texts = (fields.id, fields.title, *self.body_names[:1])
         self._texts = texts if len(set(texts)) == 3 else None
         bodies = " or ".join(f"'{name}'" for name in self.body_names)
@@ -150,6 +152,7 @@ class DocumentMaker:
         vector = checked_vector(record.get(self._fields.vector), f"'{self._fields.vector}'")
         if title is None and body is None and vector is None:
             self._check_for_text(record)
+
         rest = self._rest(record, body_name)
         source, in_source = _string_or_rest(record, self._fields.source, rest)
         url, in_url = _string_or_rest(record, self._fields.url, rest)
@@ -231,6 +234,7 @@ def checked_id(record: Mapping[str, object], name: str, remedy: str = "") -> str
         value = None if isnan(value) else str(int(value)) if value.is_integer() else str(value)
     if type(value) is int and value.bit_length() <= 8 * MAX_ID_BYTES:  # Python refuses to print longer ones
         value = str(value)
+
     if value is None or (isinstance(value, str) and not value):  # pandas.NA and arrays cannot be compared
         if name in record:
             raise InputError(f"'{name}' is empty")
@@ -241,6 +245,7 @@ def checked_id(record: Mapping[str, object], name: str, remedy: str = "") -> str
         raise InputError(
             f"'{name}' {shown(value)} contains NUL, a lone surrogate or bytes that are not UTF-8"
         )
+
     size = len(value.encode())
     if size > MAX_ID_BYTES:
         raise InputError(f"'{name}' {shown(value)} has {size:,} bytes; the maximum is {MAX_ID_BYTES:,}")

@@ -248,6 +248,7 @@ class InputFile:
             if suffix := compression_of(start):
                 self.progress.compressed[self.name] = suffix
                 pieces = self._decompress(suffix, _cut(pieces, PIECE_BYTES[suffix]))
+
         first = next(filter(None, pieces), b"")  # a large block of bzip2 ends after several pieces
         refuse_pointer(self.name, first)
         is_unknown = self.encoding is None and not self.names_encodings

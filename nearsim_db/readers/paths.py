@@ -113,6 +113,7 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
     whole = [Found(folder, root, is_folder=True)]
     if reading.format not in (None, *_RECORDS) or is_saved_dataset(folder):
         return whole
+
     files, texts, left_out, tables = list[Path](), 0, list[LeftOut](), 0
     for path in list_files(folder, follow_links=reading.follow_links):
         if isinstance(path, LeftOut):
@@ -123,6 +124,7 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
         elif not path.name.startswith(_HIDDEN):
             texts += is_text(path, reading)
             left_out.append(LeftOut(path, _NOT_RECORDS, of_other_kind=True))
+
     if len(files) == tables:
         return whole
     if not tables and texts > len(files):

@@ -129,6 +129,8 @@ class Source:
         given = [STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths]
         if given.count(STANDARD_INPUT) > 1:
             raise InputError("standard input can be read once: give - once")
+
+        # What is read, and what is left out of folders.
         self._found = find_paths(given, reading)
         contents = [contents_of(entry, reading) for entry in self._found]
         self._files = [files for files, _ in contents]
@@ -139,10 +141,13 @@ class Source:
             entry.path: [left_out for left_out in entry.left_out if not left_out.of_other_kind]
             for entry in self._found
         }
+
         self.fields = fields
         self.reading = reading
         self._originals = originals or {}
         self._progress = ReadProgress()
+
+        # An unreadable file is an error before anything is read.
         sizes = [
             _checked_size(found, *listed, self.reading)
             for found, listed in zip(self._found, contents, strict=True)
@@ -327,6 +332,7 @@ def _checked_size(
         state = path.stat()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
+
     refuse_unreadable(path, os.R_OK)
     if found.is_folder:
         return _folder_size(path, files, left_out)
@@ -338,6 +344,7 @@ def _checked_size(
             f"{' or '.join(DECOMPRESSORS)}, {PARQUET}, {ARROW}, and folders of these; rename or "
             "convert it, or name its format with --input-format"
         )
+
     if kind in TABLES:
         if path.suffix.lower() in DECOMPRESSORS:
             raise InputError(

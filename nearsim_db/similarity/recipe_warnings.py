@@ -326,6 +326,7 @@ def candidates_per_document(keys: Keys, amplification: Amplification, documents:
     if isinstance(keys, Ragged):
         linked = _linked_pairs(keys, amplification.min_shared_bands or 1)
         return linked / (size * (size - 1) / 2) * (documents - 1) / 2
+
     buckets, indexes, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     indexes, in_bucket = indexes.reshape(keys.shape), np.zeros(len(buckets), bool)
     # A document that is alone in its buckets is linked only with itself: few documents of a sample are not.

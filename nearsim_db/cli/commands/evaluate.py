@@ -72,6 +72,7 @@ def _print(evaluation: "Evaluation") -> None:
     rows = [[name, band.precision, band.recall, band.f1] for name, band in named]
     decimals = {"precision": 3, "recall": 3, "F1": 3, "duplicates": 3}
     tables.print_table(("accepted", "precision", "recall", "F1"), rows, decimals=decimals)
+
     bands = [[f"{band.low:.1f} to {band.high:.1f}", band.pairs, band.precision] for band in evaluation.bands]
     if bands:
         tables.print_table(("similarity", "pairs", "duplicates"), bands, decimals=decimals)

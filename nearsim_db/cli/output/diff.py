@@ -23,6 +23,7 @@ def print_difference(difference: Difference, page: Path | None) -> None:
         f"generation {difference.new.generation} ({difference.new.state}) of profile {difference.profile}, "
         f"compared with the live generation {difference.live.generation}"
     )
+
     _print_recipe(difference)
     _print_counts(difference)
     _print_samples(difference)

@@ -257,6 +257,7 @@ def _remedy(explanation: Explanation) -> list[str]:
         return []
     if remedy is None:
         return ["", "no threshold is low enough to make them a pair"]
+
     changed = " and ".join(remedy.settings)
     bands = f"{remedy.bands} bands of {remedy.rows} rows, of which they share {remedy.shared_bands}"
     if explanation.metric == "containment":
@@ -265,6 +266,7 @@ def _remedy(explanation: Explanation) -> list[str]:
         return ["", f"even with {changed} they would not be candidates: {bands}"]
     if not remedy.settings:
         return []
+
     settings = [word for setting in remedy.settings for word in ("--set", setting)]
     command = suggested_command("reindex start", explanation.collection, explanation.profile, *settings)
     chance = f"such pairs become candidates with probability {remedy.probability:.{_DIGITS}f}"

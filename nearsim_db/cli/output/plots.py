@@ -31,6 +31,7 @@ def draw(
     )
     lines = _FINE if "utf" in (stream.encoding or "").lower() else _PLAIN
     grid = [[list[int]() for _ in range(width)] for _ in range(_ROWS + 1)]
+
     for number, curve in enumerate(curves):
         before = None
         for column in range(width):

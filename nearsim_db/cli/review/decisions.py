@@ -23,6 +23,7 @@ def decide(site: Site, call: Call) -> Response:
     target = f"/cluster/{cluster[0]}" if cluster else f"/{way}/{queue}" if queue in QUEUES else "/"
     if answer != "next" and answer not in get_args(Answer):
         raise InputError(f"there is no answer {answer!r}; answers: {', '.join(get_args(Answer))}")
+
     answers = {} if answer == "next" else call.answers()
     with site.database.transaction() as connection:
         if answer == "next":
@@ -35,6 +36,7 @@ def decide(site: Site, call: Call) -> Response:
                 call.form.get("why", ""),
                 replaces=bool(cluster),
             )
+
     if answer in OPPOSITE:
         site.changed()
     kept = urlencode({"of": call.numbers("document")[0]}) if cluster else call.form.get("filters", "")

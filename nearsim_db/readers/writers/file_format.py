@@ -128,4 +128,5 @@ def chosen_encoding(
     if chosen is FileFormat.PARQUET and compression:
         raise InputError(f"cannot write {output}: Parquet is compressed internally; end the name in .parquet")
     separator = delimiter or DELIMITERS.get(chosen, ",")
+
     return Encoding(chosen, compression, separator, exact)

@@ -76,6 +76,8 @@ def check(recipe: "Recipe") -> None:
     _check_order(recipe)
     _check_code(recipe)
     _check_length_ratio(recipe)
+
+    # Values that exclude each other.
     if recipe.normalise.confusables == "fold" and recipe.normalise.unicode != "nfkc":
         raise RecipeError(
             f"normalise.confusables is fold, but normalise.unicode is {recipe.normalise.unicode}, so fullwidth and "
@@ -91,6 +93,7 @@ def check(recipe: "Recipe") -> None:
             f"hash.base = djb2a-cast hashes runs of characters, but shingle.scheme is {recipe.shingle.scheme}; set "
             "shingle.scheme to char, or hash.base to djb2a-signed"
         )
+
     _check_characters(
         (*recipe.shingle.stopwords, recipe.shingle.stem, recipe.shingle.language or "", recipe.cluster.keep)
     )
@@ -269,12 +272,14 @@ def _check_passage(recipe: "Recipe") -> None:
                     f"match.{key} belongs to the family winnow, not to {recipe.sketch.family}; leave it out"
                 )
         return
+
     if recipe.window is not None and recipe.window < 1:
         raise RecipeError(
             f"match.passage is {recipe.match.passage}, shorter than a shingle of shingle.k = {recipe.shingle.k}, so no "
             "passage of this length can be found; raise match.passage, or lower shingle.k"
         )
     _check_passage_words(recipe)
+
     ignored = recipe.match.ignore or ()
     _check_characters(ignored)
     if (characters := sum(map(len, ignored))) > _MAX_IGNORED_CHARACTERS:
@@ -282,6 +287,8 @@ def _check_passage(recipe: "Recipe") -> None:
             f"match.ignore has {characters:,} characters, more than {_MAX_IGNORED_CHARACTERS:,}; leave out texts "
             "that few documents have"
         )
+
+    # Keys of other families.
     if not recipe.bands.is_open or recipe.bands.hash != "mix64" or recipe.match.amplification is not None:
         raise RecipeError(
             "winnow keeps as many values as a text requires, each of which is a band; leave bands and "

@@ -105,6 +105,7 @@ class Tokeniser:
         if text.isascii() and self._keeps_ascii:
             places = np.arange(len(text) + 1)
             return text, places[:-1], places[1:]
+
         folded: list[str] = []
         sizes: list[Ints] = []  # of pieces that fold by themselves: characters before, and after
         lengths: list[Ints] = []
@@ -121,6 +122,8 @@ class Tokeniser:
                 sizes.append(np.array([size for _, size in pieces], np.int64))
                 lengths.append(np.array([len(piece) for piece, _ in pieces], np.int64))
                 at = chunk.end()
+
+        # A piece that folds to several characters has its place for each of them.
         own, counts = np.concatenate(sizes), np.concatenate(lengths)
         ends = np.cumsum(own)
         return "".join(folded), np.repeat(ends - own, counts), np.repeat(ends, counts)
