@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from nearsim_db.store.database import Database
 
 # Panels of the help, in this order; the options that most readers need come before, in no panel.
-INPUT, MATCHING, AGAINST, OUTPUT, LIMITS = PANELS = ("Input", "Matching", "Against", "Output", "Limits")
+PANELS = ("Input", "Matching", "Against", "Output", "Marks", "Limits")
+INPUT, MATCHING, AGAINST, OUTPUT, MARKS, LIMITS = PANELS
 
 _MAX_TABLE_ROWS = 50
 # The shortest time that the driver waits for a server.

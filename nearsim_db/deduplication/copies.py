@@ -12,7 +12,7 @@ from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.writers.delimited import DelimitedLines, DelimitedWriter
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter, chosen_encoding
 from nearsim_db.readers.writers.opened import JsonLinesWriter, TextLinesWriter, open_writer
-from nearsim_db.readers.writers.parquet import ParquetWriter, inferred_schema
+from nearsim_db.readers.writers.parquet import ParquetWriter
 from nearsim_db.similarity.arrays import Ints
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def open_unique(
         return open_writer(output, encoding, (), _schema(inputs), sweep=sweep)
     if encoding.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
         return open_writer(output, encoding, (), sweep=sweep)
-    columns = list(dict.fromkeys(name for file in inputs for name in _columns(file)))
+    columns = list(dict.fromkeys(name for file in inputs for name in file.columns()))
     header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
     is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
     if not is_same and header[0].startswith(codecs.BOM_UTF8):
@@ -149,31 +149,11 @@ def _became_shorter(path: Path) -> InputError:
     return InputError(f"{path} became shorter between two readings; run the command again")
 
 
-def _columns(source: Input) -> Iterable[str]:
-    if source.format in _DELIMITED:
-        return source.header()[1]
-    if source.format is FileFormat.PARQUET:
-        return list(source.schema().names)
-    if source.format is None and not source.has_columns:
-        return ["id", "text"]
-    return dict.fromkeys(name for _, record in source.records() for name in record)
-
-
 def _schema(inputs: Sequence[Input]) -> "Schema":
     """Return a schema with the columns of all inputs. Raises InputError if their types do not fit each other."""
     import pyarrow
 
     try:
-        return pyarrow.unify_schemas([_schema_of(file) for file in inputs], promote_options="permissive")
+        return pyarrow.unify_schemas([file.schema() for file in inputs], promote_options="permissive")
     except (pyarrow.ArrowException, TypeError) as error:
         raise InputError(f"the inputs have columns of different types: {error}; write JSON lines") from error
-
-
-def _schema_of(source: Input) -> "Schema":
-    import pyarrow
-
-    if source.format is FileFormat.PARQUET:
-        return source.schema()
-    if source.has_columns or source.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
-        return inferred_schema(record for _, record in source.records())
-    return pyarrow.schema([(name, pyarrow.string()) for name in _columns(source)])

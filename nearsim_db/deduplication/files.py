@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from nearsim_db.deduplication.clusters import Duplicates, find_duplicates
 from nearsim_db.deduplication.comparison import Comparison
 from nearsim_db.deduplication.lists import PairLines, cluster_lines, write_lines
+from nearsim_db.deduplication.marks import Marks, mark_names, refuse_unmarkable
 from nearsim_db.deduplication.output import Outputs, copy_records
 from nearsim_db.deduplication.reading import RecordReader
 from nearsim_db.deduplication.records import EncodedRecords
@@ -50,7 +53,8 @@ class DedupeSummary:
     `duplicates` counts removed records; `pairs` those of documents that count, copies included; `review_pairs` those to
     be reviewed, if a file is written for them; there are no `clusters` against another corpus. `rejected` says how many
     records were rejected and why, None if none was. `cut` is what was cut, if passages are; `duplicates` are
-    then the records of which nothing was left.
+    then the records of which nothing was left. `marked` counts the records that were written with marks, None if only
+    the remaining ones are written.
     """
 
     ingest: IngestSummary
@@ -64,6 +68,7 @@ class DedupeSummary:
     warnings: tuple[str, ...]
     rejected: str | None
     cut: CutCounts | None = None
+    marked: int | None = None
 
 
 def dedupe(
@@ -82,13 +87,15 @@ def dedupe(
     strict: bool = False,
     max_rejected: int | None = None,
     threads: int | None = None,
+    mark_prefix: str | None = None,
 ) -> DedupeSummary:
     """Write the survivors of `source` and its documents in no cluster, in input order.
 
     With `exact` documents are duplicates whose texts are equal after normalisation. Those of fewer than `min_words`
     words are no duplicates. With `against` those that have no
     near-duplicate there, nor a better one among themselves by the keep policy.
-    They are written as `copy_unique` does. A record is identified by its place: ids may recur. `vectors` is a file for
+    They are written as `copy_unique` does. With a `mark_prefix`, which may be empty, all records are written, with
+    marks whose names begin so. A record is identified by its place: ids may recur. `vectors` is a file for
     `open_vectors`. The input is read twice and never held in memory; output files are complete or absent. Raises
     InputError if a file cannot be read, or changes between the readings, or if no record is usable; with `strict` for
     the first record that is rejected or whose date cannot be read; and before an input is replaced by an output that
@@ -108,6 +115,9 @@ def dedupe(
     written = outputs.of_records(shards)
     refuse_overwriting_inputs(written, kept)
     outputs.refuse_links_to(source.files)
+    names = () if mark_prefix is None or outputs.unique is None else mark_names(mark_prefix)
+    if names:
+        refuse_unmarkable(parts, outputs, shards, names)
 
     few = plain_characters(source.content_bytes)
     with (
@@ -115,7 +125,9 @@ def dedupe(
             recipe, threads, exact=exact, plain_characters=few, min_words=min_words
         ) as records,
         open_vectors(vectors) as beside,
-        RecordPlaces() if outputs.pairs or outputs.clusters or outputs.review else nullcontext() as places,
+        RecordPlaces()
+        if names or outputs.pairs or outputs.clusters or outputs.review
+        else nullcontext() as places,
     ):
         # Read and encode.
         beside.check(source)
@@ -138,13 +150,30 @@ def dedupe(
             write_lines(outputs.pairs, pairs)
             write_lines(outputs.review, lines.of_heads(duplicates.in_review))
             write_lines(outputs.clusters, cluster_lines(duplicates.clusters, places))
-        unique = copy_records(parts, outputs, shards, reader.kept(duplicates.match >= 0), progress)
+        is_removed, marked = duplicates.match >= 0, None
+        unique = len(records) - reader.labels.against - int(is_removed.sum())
+        if names and places is not None:
+            marks = Marks.of(duplicates, places, names, has_clusters=not against)
+            marked = copy_records(
+                marks.inputs(source, parts, reader),
+                outputs,
+                marks.shards(source, shards, reader),
+                reader.kept(np.zeros_like(is_removed)),
+                progress,
+            )
+        else:
+            copy_records(parts, outputs, shards, reader.kept(is_removed), progress)
         warnings = of_outcome(records, reader, duplicates, outputs, shards, against)
-        return _summary(reader, duplicates, unique, records.encoder.profile, warnings)
+        return _summary(reader, duplicates, unique, marked, records.encoder.profile, warnings)
 
 
 def _summary(
-    reader: RecordReader, duplicates: Duplicates, unique: int, profile: Profile, warnings: tuple[str, ...]
+    reader: RecordReader,
+    duplicates: Duplicates,
+    unique: int,
+    marked: int | None,
+    profile: Profile,
+    warnings: tuple[str, ...],
 ) -> DedupeSummary:
     return DedupeSummary(
         ingest=reader.summary,
@@ -157,6 +186,7 @@ def _summary(
         profile=profile,
         warnings=warnings,
         rejected=reader.reasons.rejected(),
+        marked=marked,
     )
 
 

@@ -14,7 +14,7 @@ from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.leftovers import sweep_parts
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.source import Source
-from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
+from nearsim_db.readers.writers.file_format import SUFFIXES, Encoding, file_type
 from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.arrays import Ints
 
@@ -33,6 +33,12 @@ class Shard:
     part: int
     begin: int
     end: int | None
+
+    @property
+    def encoding(self) -> Encoding:
+        """The format and compression of the file."""
+        format = None if file_type(self.path) in SUFFIXES else self.source.format
+        return output_encoding([self.source], self.path, format)
 
 
 def find_shards(
@@ -111,8 +117,7 @@ def write_shards(shards: Sequence[Shard], folder: Path, origins: Mapping[int, In
         if shard.end is not None:
             inside &= positions < shard.end
         own = {0: positions[inside] - shard.begin} if inside.any() else {}
-        format = None if file_type(shard.path) in SUFFIXES else shard.source.format
-        encoding = output_encoding([shard.source], shard.path, format)
+        encoding = shard.encoding
         # Sweeping before each of thousands of files would take longer than writing them.
         with open_unique([shard.source], shard.path, encoding, sweep=False) as writer:
             for count in copy_unique([shard.source], own, writer, encoding.delimiter):

@@ -317,6 +317,14 @@ class RecordReader:
             first += len(part.positions)
         return {number: positions for number, positions in kept.items() if len(positions)}
 
+    def placed_numbers(self) -> list[tuple[Ints, int]]:
+        """Return for each input the positions of its documents, which ascend, and the number of the first one."""
+        first, placed = self.labels.against, []
+        for _, part in self._parts:
+            placed.append((np.frombuffer(part.positions, np.int64), first))
+            first += len(part.positions)
+        return placed
+
     def placed(self, items: Mapping[int, Item]) -> list[dict[int, Item]]:
         """Return what some documents have by their positions, for each input."""
         first, placed = self.labels.against, []

@@ -22,6 +22,7 @@ from nearsim_db.readers.paths import LINES
 from nearsim_db.readers.rows import ROW_READERS
 from nearsim_db.readers.source import JSON, STANDARD_INPUT_DEVICE, Source
 from nearsim_db.readers.writers.file_format import DELIMITERS, SUFFIXES, FileFormat
+from nearsim_db.readers.writers.parquet import inferred_schema
 from nearsim_db.records import Progress, ReadDocument, silent
 from nearsim_db.similarity.text.clean import clean
 
@@ -102,10 +103,27 @@ class Input:
             next(rows, None)
         return ((position, raw) for position, (raw, _) in enumerate(rows))
 
+    def columns(self) -> list[str]:
+        """Return the names of all columns, in order."""
+        if self.format in DELIMITERS:
+            return self.header()[1]
+        if self.format is FileFormat.PARQUET:
+            return list(self.schema().names)
+        if self.format is None and not self.has_columns:
+            return ["id", "text"]
+        return list(dict.fromkeys(name for _, record in self.records() for name in record))
+
     def schema(self) -> "Schema":
-        """Return the schema of tables, or that of several with all columns. Raises InputError if they do not fit."""
+        """Return the schema of tables, of several with all columns, or one that the records fit.
+
+        Raises InputError if tables do not fit each other.
+        """
         import pyarrow
 
+        if self.has_columns or self.format in (FileFormat.JSONL, FileFormat.JSON, FileFormat.LINES):
+            return inferred_schema(record for _, record in self.records())
+        if self.format is not FileFormat.PARQUET:
+            return pyarrow.schema([(name, pyarrow.string()) for name in self.columns()])
         try:
             return pyarrow.unify_schemas(list(self._schemas()), promote_options="permissive")
         except (pyarrow.ArrowException, TypeError) as error:

@@ -152,6 +152,35 @@ class _ComparisonOptions:
         return sources
 
 
+@dataclass(eq=False, repr=False)
+class _MarkOptions:
+    """Whether records are marked instead of removed."""
+
+    mark: Annotated[
+        bool,
+        typer.Option(
+            "--mark",
+            help="Write all records, with duplicate_of, cluster, cluster_size and similarity.",
+            rich_help_panel=options.MARKS,
+        ),
+    ] = False
+    mark_prefix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PREFIX",
+            help="What the names of these four begin with.",
+            rich_help_panel=options.MARKS,
+        ),
+    ] = None
+
+    @property
+    def prefix(self) -> str | None:
+        """The prefix; None if records are not marked. Raises UsageError for one without marks."""
+        if self.mark_prefix is not None and not self.mark:
+            raise UsageError("--mark-prefix requires --mark")
+        return self.mark_prefix or "" if self.mark else None
+
+
 def _names_files(name: str) -> bool:
     """Whether a name is of files, not of a collection, by its form or since there is such a file."""
     from nearsim_db.readers.source import READERS
@@ -213,6 +242,7 @@ def dedupe(
         ),
     ] = None,
     comparison: _ComparisonOptions,
+    marks: _MarkOptions,
     threshold: recipes.Threshold = None,
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.VectorFileOptions,
@@ -233,7 +263,8 @@ def dedupe(
     comparison.check(paths, clusters, vectors, threshold)
     if comparison.cut:
         comparison.refuse_with_cut(
-            pairs=pairs, clusters=clusters, review=review, vectors=vectors, threshold=threshold
+            **{"pairs": pairs, "clusters": clusters, "review": review, "vectors": vectors},
+            **{"threshold": threshold, "mark": marks.mark, "mark_prefix": marks.mark_prefix},
         )
         cut(
             files=paths,
@@ -249,7 +280,7 @@ def dedupe(
     remaining_options.check(lists, recipe_options, file_options)
     recipe = recipe_options.chosen(1.0 if comparison.exact else threshold)
     recipe = comparison.within_fields(recipe)
-    allowed = remaining_options.allowed_rejects
+    allowed, mark_prefix = remaining_options.allowed_rejects, marks.prefix
 
     from nearsim_db.deduplication.files import dedupe as run
     from nearsim_db.readers.leftovers import temporary_copies
@@ -277,5 +308,6 @@ def dedupe(
                 strict=remaining_options.strict,
                 max_rejected=allowed,
                 threads=jobs,
+                mark_prefix=mark_prefix,
             )
     remaining.show_summary(summary, outputs, [source, *against], outcome, allowed)

@@ -251,6 +251,7 @@ def dedupe_document(summary: "DedupeSummary", output: Path | None) -> dict[str, 
             if summary.cut is None
             else {"cut": values_of(summary.cut, "changed", "passages", "characters")}
         ),
+        **({} if summary.marked is None else {"marked": summary.marked}),
         "output": None if output is None else str(output),
         "dry_run": output is None,
     }
@@ -268,7 +269,11 @@ def print_dedupe_summary(
     tables.print_facts(
         {
             "read": ingest.read,
-            "unique": f"{summary.unique:,}{written}",
+            **(
+                {"unique": f"{summary.unique:,}{written}"}
+                if summary.marked is None
+                else {"marked": f"{summary.marked:,}{written}", "unique": summary.unique}
+            ),
             "duplicates": summary.duplicates,
             **({"pairs to review": summary.review_pairs} if summary.review_pairs else {}),
             "rejected": ingest.rejected,
