@@ -46,7 +46,7 @@ def _against_warnings(
         name = against[number].file(against[number].paths[0]).name
         yield f"--against {name} has no records: nothing was compared with it"
     if duplicates.matched and duplicates.matched == reader.summary.read - reader.summary.rejected:
-        yield "every record has a near-duplicate in --against, so that none is left; is it a copy of the input?"
+        yield "every record has a near-duplicate in --against: is it a copy of the input?"
 
 
 def _length_warnings(records: EncodedRecords) -> Iterator[str]:
