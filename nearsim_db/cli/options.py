@@ -56,12 +56,12 @@ def beginning(names: list[str], incomplete: str) -> list[str]:
 
 
 def complete_collection(incomplete: str) -> list[str]:
-    """Return the collections whose name begins so."""
+    """Return the collections whose names start with `incomplete`."""
     return beginning(_names(None), incomplete)
 
 
 def complete_profile(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the profiles, of the collection on the command line, whose name begins so."""
+    """Return the profiles of the collection on the command line whose names start with `incomplete`."""
     return beginning(_names(context.params.get("collection") or DEFAULT), incomplete)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def complete_preset(incomplete: str) -> list[tuple[str, str]]:
-    """Return the presets whose name begins so, each with its purpose."""
+    """Return the presets whose names start with `incomplete`, each with its purpose."""
     from nearsim_db.similarity import presets
 
     return [(name, presets.purpose(name)) for name in beginning(presets.names(), incomplete)]

@@ -1,4 +1,4 @@
-"""The records that are de-duplicated, and those of another corpus: read once, encoded, with where they are."""
+"""Read the records of the input and of --against once, pass them on to be encoded, and note where each one is."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Create, check and drop profiles: a recipe for one collection, with the generations built from it.
 
-A recipe that finds no pairs in the documents of its collection is refused. Shingles that are too short for a sample of
-the documents produce a warning.
+A recipe is refused if no document has a field that it relies on, if its keep policy does not fit the linkage, or if the
+texts are lost. Shingles that are too short for a sample of the documents produce a warning. A generation that this
+version would sign otherwise is refused too, with a remedy.
 """
 
 from collections.abc import Mapping, Sequence

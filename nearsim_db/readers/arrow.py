@@ -67,7 +67,7 @@ def is_saved_dataset(folder: Path) -> bool:
 def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]:
     """Return the Arrow and Parquet files of a folder in order, and what cannot be read; nothing if it has none.
 
-    A dataset that was saved to disk names its splits and files. Raises InputError if it lacks one.
+    A dataset saved to disk lists its splits and files in its metadata. Raises InputError if it lacks one.
     """
     if (folder / _SPLITS).is_file():
         splits = _names(folder / _SPLITS, "splits")

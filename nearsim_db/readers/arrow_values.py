@@ -1,4 +1,4 @@
-"""Columns of Arrow as Python values, these as JSON, and the memory that they take, known before they are decoded.
+"""Convert Arrow columns to Python values and to JSON, and estimate their size in memory before they are decoded.
 
 A few bytes of a file can stand for any number of values: compressed, repeated by dictionaries, runs or views. So
 batches are cut to a size.

@@ -396,7 +396,7 @@ def checked_ids(external_ids: Iterable[str]) -> list[str]:
 
 
 def least_share(live: Generation, direction: Direction | None, min_similarity: float) -> float:
-    """Return the least similarity of matches or, in a direction, their least share.
+    """Return the minimum similarity of matches or, with a direction, their minimum share.
 
     A share of 0 means the threshold. Raises InputError for a similarity outside 0..1, and for a direction under
     another metric than containment.

@@ -244,7 +244,8 @@ class Cosine(Metric):
 
 def _ratio(products: Floats, left: Floats, right: Floats) -> Floats:
     """Divide dot products by the root of the product of squared lengths: exactly 1 for a vector and itself."""
-    # One root rounds once; two are taken only where the product could leave the range of float64.
+    # One square root rounds only once. The product of two is kept where the product of squares may leave the range of
+    # float64.
     lengths = np.sqrt(left) * np.sqrt(right)
     product = left * right
     is_in_range = (product > 1e-280) & (product < 1e280)

@@ -351,7 +351,7 @@ def _linked_pairs(keys: Ragged, least: int) -> int:
 
 
 def of_candidates(expected: float, recipe: Recipe) -> str | None:
-    """Return a of_candidates with its remedy if a recipe will have too many candidates, else None."""
+    """Return a warning with its remedy if a recipe will have too many candidates, else None."""
     if expected <= MAX_CANDIDATES_PER_DOCUMENT:
         return None
     remedy = (

@@ -1,7 +1,8 @@
 """Builds that a worker leads because no other process does, and builds that it helps with.
 
 A worker builds first generations (new, or left by a killed ingest) once they have documents, and generations that were
-left to the workers. A build beside a live index whose process died must be resumed manually. While another process
+left to the workers. If the process that builds a replacement for a live index dies, that build must be resumed
+by hand. While another process
 leads a build, a worker takes slices of it.
 """
 

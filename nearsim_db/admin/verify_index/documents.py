@@ -131,9 +131,9 @@ def check_pairs(
 ) -> list[int]:
     """Search some documents again, and compare the verified candidates with their stored pairs.
 
-    A pair is checked with its right end, whose search always finds it as anchors are the first of their bucket; with
-    `either_end`, with both. Returns documents whose text has changed since it was signed, so that their pairs cannot
-    be checked.
+    A pair is checked by a search from its right end, the larger doc_id: anchors are the first of their bucket, so
+    this search always finds the pair. With `either_end` it is checked from both ends. Returns documents whose text
+    has changed since it was signed, so that their pairs cannot be checked.
     """
     linked = steps.search_candidates(connection, context, doc_ids).linked
     if not either_end:

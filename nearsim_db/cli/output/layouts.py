@@ -202,7 +202,7 @@ LIMITED_CHECKS = replace(CHECKS, as_json=lambda check: _check_object(check) | {"
 
 
 def with_passages(layout: Layout[Check], find: Callable[[Document, str], Sequence[Any]]) -> Layout[Check]:
-    """Return a layout of checks with the share of each document that its first match has, and passages of matches.
+    """Extend a layout of checks: the share of each document that is in its first match, and the passages of each match.
 
     `find` returns those of a document and a match, which are dataclasses.
     """

@@ -98,7 +98,7 @@ def print_statistics(statistics: dict[str, Any]) -> None:
 
 
 def banding_cell(recipe: "Recipe", bands: int, rows: int) -> str:
-    """Return what makes candidates, for a column of bands and rows."""
+    """Return the cell that says what makes candidates: bands x rows or, for winnow, the run that is never missed."""
     ((name, value),) = _banding_of(recipe, bands, rows).items()
     return value if name == BANDING else f"{name}: {value}"
 

@@ -69,7 +69,10 @@ class Call:
         return [_number(name, self.query[name])] if name in self.query else []
 
     def answers(self) -> dict[Pair, Answer]:
-        """Return the answers: of ticked documents the opposite one. Raises InputError."""
+        """Return the answer for each listed document: the submitted one or, if it is ticked, its opposite.
+
+        Raises InputError.
+        """
         answer = cast(Answer, self.form["answer"])
         shown, others = self.numbers("document"), self.numbers("listed")
         if len(shown) != 1 or not others or shown[0] in others:

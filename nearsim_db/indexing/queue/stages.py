@@ -1,4 +1,7 @@
-"""What is done with a batch in each stage of the work queue; every function commits."""
+"""The work of each stage of the queue on one batch.
+
+Each stage commits; if its lease was lost, a search rolls back instead.
+"""
 
 from collections.abc import Callable
 from contextlib import closing

@@ -270,7 +270,7 @@ def toml_value(value: object) -> str:
 def differing_keys(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the keys that differ, as section.key, each with its (live, new) value; None where a recipe has none.
 
-    Of a recipe that an earlier version stored, the keys that it lacks have the values that act as their absence did.
+    Keys that a recipe of an earlier version lacks get the values that match the behaviour of that version.
     """
     before, after = (flatten(with_earlier_values(recipe)) for recipe in (live, new))
     names = [*before, *(name for name in after if name not in before)]

@@ -301,12 +301,12 @@ class Recipe(_Section, frozen=True):
 
     @property
     def window(self) -> int | None:
-        """The consecutive shingles of which winnow keeps the least, so that no passage is missed."""
+        """The shingles of a window, of which winnow keeps the smallest hash, so that no passage is missed."""
         return self._shingles_of(self.match.passage)
 
     @property
     def run_length(self) -> int | None:
-        """The consecutive shingles that make a pair of two documents; None if only the threshold does."""
+        """How many consecutive shared shingles make two documents a pair; None if only the threshold does."""
         return self._shingles_of(self.match.passage_words)
 
     @property

@@ -75,7 +75,7 @@ class ServerHome:
 def ensure_running(
     home: Path, *, idle_seconds: float = IDLE_SECONDS, overrides: Mapping[str, str] | None = None
 ) -> str:
-    """Start the server of `home` unless it runs, and return the URI of its database `nearsim`.
+    """Start the server of `home` if it is not already running, and return the URI of its database `nearsim`.
 
     The first call creates the data directory. Concurrent calls from any number of processes are safe. A watchdog stops
     the server `idle_seconds` after its last connection and the last call of this function: a program without a

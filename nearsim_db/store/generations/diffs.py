@@ -240,7 +240,7 @@ class ComparedTables:
         ]
 
     def sample_clusters(self, whole: Side, amount: int) -> list[ChangedCluster]:
-        """Sample clusters of the generation `whole` that are several in the other one, after `count_clusters`."""
+        """Sample the clusters of `whole` that are split in the other generation. Call `count_clusters` first."""
         part = _OTHER[whole]
         names = {
             "whole": sql.Identifier(f"{whole}_cluster"),

@@ -1,4 +1,8 @@
-"""Band rows of one generation, and the links they yield."""
+"""Band rows of one generation, (bucket_hash, doc_id) of each head: load and delete them, and stream links from them.
+
+A link is a pair of heads that share a bucket in which one of them is an anchor: one of its first documents, up to the
+limit. A bucket over the limit is full.
+"""
 
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
