@@ -54,7 +54,7 @@ def _row_of_lines(lines: list[bytes], size: int, file: InputFile, begin: int) ->
 
 
 def read_message(file: InputFile) -> Iterator[tuple[int, Row | str]]:
-    """Yield the one message of a file, on line 0; nothing if the file is empty."""
+    """Yield the one message of a file; nothing if the file is empty. Line 0 means the whole file."""
     content = replace(file, names_encodings=True).content()
     if content is None:
         yield 0, file.too_long

@@ -206,3 +206,8 @@ def test_samples_without_passages_keep_the_recipe() -> None:
     }
     with pytest.raises(InputError, match="give at least two"):
         tuned(Sample(["one two three", ""], 2))
+
+
+def test_a_gap_that_was_given_is_said_to_be_given() -> None:
+    given = tuned(Sample(["one two three", "four five six"], 2), kept=frozenset({"passage_gap"}))
+    assert given.reasons["match.passage_gap"] == "given"

@@ -175,11 +175,13 @@ def _choose_gap(
 ) -> int:
     """Return the smallest gap with which passages have nearly all equal words, and note the reason."""
     sufficient = [(gap, share) for gap, share in gaps if share >= _MIN_COVERED]
-    if "passage_gap" in options.kept or not sufficient:
-        reasons["match.passage_gap"] = (
-            "given" if sufficient else "the recipe's own, as no two documents share a passage"
-        )
+    if "passage_gap" in options.kept:
+        reasons["match.passage_gap"] = "given"
         return recipe_gap
+    if not sufficient:
+        reasons["match.passage_gap"] = "the recipe's own, as no two documents share a passage"
+        return recipe_gap
+
     gap, share = sufficient[0]
     reasons["match.passage_gap"] = f"passages have {share:.1%} of the equal words that they have with any gap"
     return gap

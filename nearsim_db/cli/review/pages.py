@@ -29,13 +29,22 @@ from nearsim_db.store.pairs.review_documents import (
 )
 from nearsim_db.store.pairs.reviews import ShortlistedDocument, pair_of
 
-_READ_CHARACTERS = 100_000
-_COUNTED = 1_000
-_LISTED, _COMPARED = 30, 10
-_PASSAGES, _SHORTLIST_PASSAGES, _REST = 10, 3, 10
-_DISAGREEMENTS = 200
+_MAX_COUNTED_PAIRS = 1_000
+_MAX_DISAGREEMENTS = 200
 _MAX_MEMBERS = 1_000
-_SHORTLIST_CHARACTERS, _SHORTLIST_WORDS, _CONTEXT = 20_000, 400, 10
+
+# A pair side by side.
+_MAX_CHARACTERS = 100_000
+_MAX_PASSAGES = 10
+_MAX_OTHER_MEMBERS = 10
+
+# A document with its shortlist, of which the first are compared.
+_MAX_SHORTLIST = 30
+_MAX_COMPARED = 10
+_SHORTLIST_CHARACTERS = 20_000
+_SHORTLIST_WORDS = 400
+_SHORTLIST_PASSAGES = 3
+_CONTEXT_WORDS = 10
 
 _ABOUT = {
     "review": "Pairs that the recipe keeps to be looked at (match.review), the most similar first.",
@@ -99,13 +108,13 @@ def next_document(site: Site, call: Call) -> Response:
         live = site.live(connection)
         place = connection, live.generation_id
         if site.may_review:
-            document = site.desk.lease_document(*place, queue, filters, _LISTED)
+            document = site.desk.lease_document(*place, queue, filters, _MAX_SHORTLIST)
         else:
             first = site.desk.queue(connection, queue, filters, 1)
             document = None
             if first:
                 doc_id = first[0].left_id
-                document = doc_id, site.desk.shortlist(*place, doc_id, _LISTED)
+                document = doc_id, site.desk.shortlist(*place, doc_id, _MAX_SHORTLIST)
         if document is None:
             return _empty(site, connection, call, queue)
         doc_id, listed = document
@@ -123,7 +132,7 @@ def _document(
     listed: Sequence[ShortlistedDocument],
 ) -> Response:
     """A document and those similar to it, the first of them with what differs."""
-    compared = [document.doc_id for document in listed[:_COMPARED]]
+    compared = [document.doc_id for document in listed[:_MAX_COMPARED]]
     shown = read_documents(connection, site.desk.collection_id, [doc_id, *compared], _SHORTLIST_CHARACTERS)
     live = site.live(connection)
     if doc_id not in shown:
@@ -132,7 +141,7 @@ def _document(
     # A document may have been deleted since it was listed.
     content = _content_of(from_mapping(live.recipe))
     diffs = {
-        other_id: compare(content(shown[doc_id]), content(shown[other_id]), _CONTEXT, _SHORTLIST_WORDS)
+        other_id: compare(content(shown[doc_id]), content(shown[other_id]), _CONTEXT_WORDS, _SHORTLIST_WORDS)
         for other_id in compared
         if other_id in shown
     }
@@ -166,7 +175,7 @@ def _pair(
     site: Site, connection: Connection, call: Call, queue: str | None, left_id: int, right_id: int
 ) -> Response:
     live = site.live(connection)
-    shown = read_documents(connection, site.desk.collection_id, [left_id, right_id], _READ_CHARACTERS)
+    shown = read_documents(connection, site.desk.collection_id, [left_id, right_id], _MAX_CHARACTERS)
     for doc_id in (left_id, right_id):
         if doc_id not in shown:
             raise NotFoundError(f"there is no document {doc_id} in this collection")
@@ -182,8 +191,8 @@ def _pair(
         in_documents=call.in_documents,
         pair=read_pair(connection, site.desk.collection_id, live.profile, left_id, right_id),
         diff=compare(left_text, right_text),
-        passages=passages_if_contained(connection, live, left_text, right_text)[:_PASSAGES],
-        is_cut=any((document.characters or 0) > _READ_CHARACTERS for document in (left, right)),
+        passages=passages_if_contained(connection, live, left_text, right_text)[:_MAX_PASSAGES],
+        is_cut=any((document.characters or 0) > _MAX_CHARACTERS for document in (left, right)),
         clusters=_clusters(site, connection, live.generation_id, left_id, right_id),
         reviews=site.desk.reviews(connection, left_id, right_id),
         progress=site.desk.progress(connection),
@@ -205,9 +214,11 @@ def _clusters(
             for name, doc_id in (("left", left_id), ("right", right_id))
             if cluster_of.get(doc_id) == cluster_id
         ]
-        members = read_cluster(connection, site.desk.collection_id, generation_id, cluster_id, _REST + 2)
+        members = read_cluster(
+            connection, site.desk.collection_id, generation_id, cluster_id, _MAX_OTHER_MEMBERS + 2
+        )
         rest = [document for document in members if document.doc_id not in (left_id, right_id)]
-        clusters.append((cluster_id, " and ".join(sides), rest[:_REST]))
+        clusters.append((cluster_id, " and ".join(sides), rest[:_MAX_OTHER_MEMBERS]))
     return clusters
 
 
@@ -259,7 +270,7 @@ def disagreements(site: Site, call: Call) -> Response:
     labelled = PairLabels(site.database.labels(site.desk.collection))
     ends = [(left, right) for left, right, _ in labelled.pairs]
     all_disagreements = find_disagreements(site.index.look_up_pairs(ends), labelled)
-    listed = all_disagreements[:_DISAGREEMENTS]
+    listed = all_disagreements[:_MAX_DISAGREEMENTS]
     doc_ids = [
         doc_id for _, stored in listed for doc_id in (stored.left_id, stored.right_id) if doc_id is not None
     ]
@@ -280,7 +291,7 @@ def disagreements(site: Site, call: Call) -> Response:
 def counts(site: Site, call: Call) -> Response:
     """How many pairs each queue has left, for the script of the overview."""
     with site.database.transaction() as connection:
-        pair_counts = site.desk.count(connection, _COUNTED)
+        pair_counts = site.desk.count(connection, _MAX_COUNTED_PAIRS)
     return JSONResponse(
         {name: f"{pairs:,}{'' if is_all else '+'}" for name, (pairs, is_all) in pair_counts.items()}
     )

@@ -45,8 +45,8 @@ def search_committed(connection: Connection, context: Context, doc_ids: Sequence
 def search_candidates(connection: Connection, context: Context, doc_ids: Sequence[int]) -> BucketNeighbours:
     """Return the candidates of documents as `linked`: (m, 2) int64, the smaller doc_id first, sorted and distinct.
 
-    `anchors` of the result are the documents among the first of a bucket over the limit; `search_full_buckets` compares
-    them with its other members.
+    `anchors` of the result are those documents that are anchors of a bucket over the limit: among its first documents.
+    `search_full_buckets` compares them with its other members.
     """
     tables = context.tables(connection)
     heads = tables.signatures.read_sketches(doc_ids, context.encoder.family)

@@ -153,7 +153,7 @@ class MatchRules(_Section, frozen=True):
     compared as integers, so 7 of 10 reaches 0.7; others to 12 decimals."""
     min_shared_bands: Annotated[int, Meta(ge=1, le=256)] = 1
     """Bands that a candidate must share. With winnow and m of them, runs of passage + (m - 1) w words are never
-    missed."""
+    missed, w being the shingles of a window: passage - k + 1."""
     amplification: str | None = None
     """Which shared bands make a candidate, instead of `bands.recall`, `count`, `rows`, `rule` and `min_shared_bands`,
     from the outside in: `or(40, and(3))` is any of 40 bands of 3 rows, `at_least(3, 40, and(3))` three of them, `and(4,

@@ -80,7 +80,7 @@ class LookupQueries(GenerationStatements):
         return Signatures(unpacked_ids(doc_ids), sketches_from(blobs, family), packed_digests)
 
     def read_twins(self, digests: Sequence[UUID]) -> list[Twin] | None:
-        """Return all documents with some digests, by doc_id. None if the generation is being dropped."""
+        """Return all documents with some digests, by doc_id. None if the generation is dropped, or being dropped."""
         rows = self._fetch_if_exists("read_twins", {"digests": packed(PackedDigests.of(digests).array)})
         return None if rows is None else [Twin(*row) for row in rows]
 
