@@ -104,11 +104,14 @@ def expand(features: FeatureSets, true: TruePairs) -> TruePairs:
     for left_head, right_head in zip(true.left.tolist(), true.right.tolist(), strict=True):
         lefts.append(np.repeat(groups[left_head], len(groups[right_head])))
         rights.append(np.tile(groups[right_head], len(groups[left_head])))
+    # The first array is empty: it only makes np.concatenate work without pairs.
     repeats = [len(ends) for ends in lefts[1:]]
+
     for group in groups:
         left, right = np.triu_indices(len(group), 1)
         lefts.append(group[left])
         rights.append(group[right])
+
     ends = np.sort(np.stack((np.concatenate(lefts), np.concatenate(rights))), axis=0)
     similarity = np.repeat(true.similarity, repeats)
     return TruePairs(ends[0], ends[1], np.append(similarity, np.ones(ends.shape[1] - len(similarity))))
@@ -117,6 +120,7 @@ def expand(features: FeatureSets, true: TruePairs) -> TruePairs:
 def _promised(profile: Profile, features: FeatureSets, true: TruePairs) -> Judged:
     """Return the expected recall at the threshold and over the true pairs other than twins."""
     apart = features.head_of[true.left] != features.head_of[true.right]
+    # Rounded, so that few distinct probabilities have to be computed.
     values, repeats = np.unique(true.similarity[apart].round(4), return_counts=True)
     promised = [profile.match_probability(value) for value in values.tolist()]
     return Judged(

@@ -64,6 +64,7 @@ def _by_products(vectors: Matrix, metric: str, threshold: float) -> Iterator[Tru
         else:
             squares = np.add.outer(lengths[rows] ** 2, lengths[begin:] ** 2) - 2 * products
             near = squares <= (threshold + _MARGIN) ** 2
+        # Earlier blocks had the pairs with rows before `begin`; triu keeps the rows after each row.
         left, right = (places + begin for places in np.nonzero(np.triu(near, 1)))
         yield _decided(vectors, lengths, metric, threshold, left, right)
 
@@ -97,11 +98,13 @@ def _similar_sums(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterato
     sums = np.array([features["weight"].sum() for features in sets])
     order, ends = np.argsort(sums, kind="stable"), np.full(len(sets), len(sets))
     if not encoder.metric.signed:
+        # The similarity is at most the ratio of the sums, the smaller one above; 1e-9 is for rounding.
         reachable = sums[order] / encoder.profile.recipe.match.threshold * (1 + 1e-9)
         ends = np.searchsorted(sums[order], reachable, side="right")
 
     partners = np.maximum(ends - np.arange(len(sets)) - 1, 0)
     total, begin = np.cumsum(partners), 0
+    # A block has all partners of at least one document, so it may exceed _PAIRS_AT_ONCE.
     while begin < len(sets):
         before = int(total[begin - 1]) if begin else 0
         end = max(begin + 1, int(np.searchsorted(total, before + _PAIRS_AT_ONCE, side="right")))
@@ -113,6 +116,7 @@ def _similar_sums(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterato
 
 
 def _joined(parts: Iterator[TruePairs]) -> TruePairs:
+    # np.concatenate needs an array, also if there are no parts.
     nothing = TruePairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     pairs = [nothing, *parts]
     left = np.concatenate([part.left for part in pairs])

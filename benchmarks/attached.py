@@ -86,6 +86,7 @@ def texts(
 
 def _compare(ask: Callable[[str], object], rounds: int) -> str:
     turns = {name: partial(ask, name) for name in ("ingested", "attached")}
+    # A round that is not counted, to fill caches.
     take_turns(turns, 1)
     seconds = take_turns(turns, rounds)
     ingested, attached = (spread(seconds[name]).median for name in turns)
@@ -175,6 +176,7 @@ def _fill(session: Session, rows: Sequence[Row]) -> None:
     with session.cursor() as cursor, cursor.copy(_COPY) as copy:
         for row in rows:
             copy.write_row(row)
+    # Autovacuum may do so only later.
     session.execute("ANALYZE public.article")
 
 

@@ -82,6 +82,7 @@ class Corpus:
 
     def _write_stories(self, count: int, rng: np.random.Generator) -> list[Story]:
         """`count` stories, their lengths lognormal."""
+        # The mean of a lognormal is exp(centre + sigma² / 2).
         centre = np.log(self._mean_words) - LENGTH_SIGMA**2 / 2
         lengths = rng.lognormal(centre, LENGTH_SIGMA, count).clip(8, 5_000).astype(np.int64)
         topics = self.language.draw_topics(rng, count)
@@ -117,6 +118,7 @@ def open_gzip_text(path: Path) -> Iterator[io.TextIOWrapper]:
     """Open a gzip-compressed UTF-8 file for writing, without name or time in its header."""
     with (
         path.open("wb") as raw,
+        # Without name and time, equal contents give equal files.
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as packed,
         io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
     ):

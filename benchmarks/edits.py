@@ -55,6 +55,7 @@ class Editor:
             names += ["substitute", "numbers"]
             names += ["truncate"] if rng.random() < 0.5 else []
             names += ["boilerplate"] if rng.random() < 0.5 else []
+        # It may come on top of the other edits.
         if names != ["typography"] and rng.random() < 0.15:
             names.append("typography")
 
@@ -81,6 +82,8 @@ class Editor:
                 return replace(story, body=self._substitute(story.body, rng.uniform(0.04, 0.15), rng))
             case "numbers":
                 return replace(story, body=self._change_numbers(story.body, rng))
+
+            # Typography.
             case _:
                 return story
 
@@ -117,6 +120,7 @@ class Editor:
         """Return a copy of `body` with plain `words` at `places`, each in the variant it replaces."""
         size = self._language.vocabulary_size
         body = body.copy()
+        # A token is a variant times the vocabulary's size, plus a word; the variant stays.
         body[places] = body[places] // size * size + words
         return body
 

@@ -42,6 +42,7 @@ def exact_pairs(sets: Sequence[Ids], threshold: float) -> ExactPairs:
     codes = np.zeros(0, np.int64)
     for left, right in _sharing_rare_ids(flat, sizes, threshold):
         fitting = _may_reach(sizes[left], sizes[right], threshold)
+        # A pair is one number, so that repetitions are easily dropped.
         codes = distinct(np.concatenate((codes, left[fitting] * len(sets) + right[fitting])))
 
     left, right = np.divmod(codes, max(len(sets), 1))
@@ -58,13 +59,19 @@ def _sharing_rare_ids(flat: Ids, sizes: Ints, threshold: float) -> Iterator[tupl
     """Yield pairs of sets that share an id among the rarest of both; a pair may occur several times."""
     _, kinds, frequencies = np.unique(flat, return_inverse=True, return_counts=True)
     rarity = np.empty(len(frequencies), np.int64)
+    # The rarest id is 0.
     rarity[np.argsort(frequencies, kind="stable")] = np.arange(len(frequencies))
     owners = np.repeat(np.arange(len(sizes)), sizes)
+
+    # Sorts the ids of each set by rarity, all sets at once.
     in_order = np.sort(owners * len(frequencies) + rarity[kinds])
     places = np.arange(len(flat)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+    # In integers: ceil() of a rounded product could be 1 too large, and lose pairs.
     needed = exact_threshold(threshold)
     prefixes = sizes - -(-sizes * needed.numerator // needed.denominator) + 1
     owners, ranks = np.divmod(in_order[places < np.repeat(prefixes, sizes)], max(len(frequencies), 1))
+
     order = np.argsort(ranks, kind="stable")
     for _, left, right in links(ranks[order].astype(np.uint64), owners[order], 0, _PAIRS_AT_ONCE):
         yield left, right

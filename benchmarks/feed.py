@@ -39,6 +39,7 @@ def mixed_documents(documents: int, seed: int, hot_share: float) -> Iterator[Doc
     same mix.
     """
     rng = generator(np.random.SeedSequence([seed, documents]))
+    # Shuffled, so that members of templates are everywhere in the corpus.
     is_hot = rng.permutation(np.arange(documents) < round(documents * hot_share))
     corpus = Corpus(documents - int(is_hot.sum()), seed)
     templates = make_templates(corpus, max(1, int(is_hot.sum()) // FAMILY), rng)
@@ -56,7 +57,7 @@ def _plain(document: CorpusDocument) -> Document:
 
 
 def insert_all(url: str, collection_id: int, documents: Sequence[Document], max_waiting: int) -> None:
-    """Insert documents, a few per commit, pausing while more than `most_waiting` wait to be searched."""
+    """Insert documents, a few per commit, pausing while more than `max_waiting` wait to be searched."""
     with psycopg.connect(url, autocommit=True) as connection:
         rest, commits = iter(documents), 0
         while batch := list(islice(rest, _PER_COMMIT)):
@@ -93,5 +94,6 @@ def running_writers(
     finally:
         for process in processes:
             process.kill()
+    # Reached only if the block raised no error.
     if any(process.exitcode for process in processes):
         raise RuntimeError("a writer failed")

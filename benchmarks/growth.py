@@ -167,6 +167,7 @@ def measure_size(major: int, documents: int, lookups: int, folder: Path) -> Inge
             connection.execute("CHECKPOINT")
             candidates = _value(connection.execute(_CANDIDATES))
             sizes = bytes_by_table([(str(name), int(str(size))) for name, size in connection.execute(_BYTES)])
+        # Empty the server's own cache before the first look-ups.
         cluster.stop()
         cluster.start()
         times = look_up(cluster.dsn(), read_documents(texts))
@@ -181,6 +182,7 @@ def corpus_files(documents: int, lookups: int, folder: Path) -> tuple[Path, Path
     if not all(file.exists() for file in files):
         corpus = Corpus(documents + lookups, _SEED).documents()
         for file, amount in zip(files, (documents, lookups), strict=True):
+            # A run that is stopped leaves no file that looks complete.
             unfinished = file.with_suffix(".unfinished")
             write_corpus(islice(corpus, amount), unfinished, None)
             unfinished.replace(file)
@@ -198,6 +200,7 @@ def bytes_by_table(sizes: Sequence[tuple[str, int]]) -> dict[str, int]:
     """Return bytes by table, largest first, the partitions of all generations together."""
     by_table: dict[str, int] = {}
     for name, size in sizes:
+        # Partitions have the name of their table and numbers.
         parent = re.sub(r"(_\d+)+$", "", name)
         by_table[parent] = by_table.get(parent, 0) + size
     return dict(sorted(by_table.items(), key=lambda entry: entry[1], reverse=True))
@@ -228,6 +231,7 @@ def size_tables(ingests: Sequence[Ingested]) -> str:
     for ingested in ingests:
         a_document = ingested.cost.wall / ingested.documents
         wal = sum(use.figures[3] for use in ingested.stages.values()) / ingested.documents / 1e3
+        # In KB; a page has 8,192 bytes, and its image at most that many.
         pages = ingested.full_pages * 8.192 / ingested.documents
         figures = [f"{ingested.documents:,}", f"{ingested.cost.wall:.1f}", f"{a_document * 1e6:.0f}"]
         figures += [f"{a_document * base.documents / base.cost.wall:.2f}", f"{ingested.cost.client:.1f}"]

@@ -51,6 +51,7 @@ def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSet
             head_of[row] = head = by_digest.setdefault(encoder.digest(ids), row)
             if head == row:
                 heads.append(row)
+                # A copy, as a view would keep the features of the whole batch in memory.
                 sets.append(ids.copy())
     return FeatureSets(head_of, np.array(heads, np.int64), sets)
 

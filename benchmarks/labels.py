@@ -71,6 +71,7 @@ def called_same(pairs: list[Labelled], recipe: Recipe) -> list[bool]:
 def halved(pairs: list[Labelled], preset: str, turns: int) -> str:
     """Return a row: the mean F1 of thresholds suggested by halves of the pairs, and of today's, on the other halves."""
     recipe = presets.load(preset)
+    # Under this threshold `removed` has the similarity of every pair that is judged.
     wide = override(recipe, [f"match.threshold={_MIN_STORED_SIMILARITY}", "match.review=0"])
     removed_of_pairs = [dedupe([pair.left, pair.right], recipe=wide).removed for pair in pairs]
     rows = [
@@ -95,6 +96,7 @@ def halved(pairs: list[Labelled], preset: str, turns: int) -> str:
 def _f1(rows: list[tuple[float, bool]], threshold: float) -> float:
     called = [same for similarity, same in rows if similarity >= threshold]
     all_of_both = len(called) + sum(same for _, same in rows)
+    # Without called and labelled pairs nothing was wrong.
     return 2 * sum(called) / all_of_both if all_of_both else 1.0
 
 

@@ -51,6 +51,7 @@ def zipf_cumulative(count: int, exponent: float, shift: float = 0.0) -> Floats:
 def draw_ranks(rng: np.random.Generator, cumulative: Floats, count: int) -> Ints:
     """`count` ranks from 0, int64, distributed by cumulative probabilities."""
     ranks = np.searchsorted(cumulative, rng.random(count), side="right")
+    # The last cumulative probability may be rounded to less than a random number.
     return np.minimum(ranks, len(cumulative) - 1)
 
 
@@ -119,14 +120,18 @@ class Language:
         """
         if not len(topics):
             return []
+
         phrase_shares = self.shape.stock_share + self._topic_shares[topics]
         # A phrase has 5 words in the mean, all else is one word.
         items = np.maximum(1, np.rint(target_words / (1.0 + 4.0 * phrase_shares)).astype(np.int64))
         entries = self._draw_entries(rng, np.repeat(topics, items))
+
         lengths = self._lengths[entries]
         ends = np.cumsum(lengths)
+        # The place of each token in its phrase.
         within = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
         tokens = self._inventory[np.repeat(self._starts[entries], lengths) + within]
+
         last_words = ends - 1
         text_ends = last_words[np.cumsum(items) - 1]
         self._punctuate(rng, tokens, last_words, text_ends)
@@ -138,8 +143,11 @@ class Language:
         chance = rng.random(len(topics))
         topic_from = shape.number_share + shape.stock_share
         kind = np.searchsorted([shape.number_share, topic_from], chance, side="right")
+
+        # 0: numbers, 1: stock phrases, 2: phrases of the topic, 3: single words.
         kind[chance >= topic_from + self._topic_shares[topics]] = 3
         number, stock, topical, single = (np.flatnonzero(kind == value) for value in range(4))
+
         entries = np.empty(len(topics), dtype=np.int64)
         entries[number] = self.draw_numbers(rng, len(number))
         entries[stock] = first_phrase + draw_ranks(rng, self._stock_law, len(stock))
@@ -157,6 +165,7 @@ class Language:
         comma = ~sentence & (chance < shape.sentence_share + shape.comma_share)
         paragraph = chance < shape.sentence_share * shape.paragraph_share
         variants = np.zeros(len(tokens), dtype=np.int32)
+        # Later ones replace earlier ones: a paragraph ends a sentence too.
         variants[last_words[comma]] = COMMA
         variants[last_words[sentence]] = STOP
         variants[last_words[paragraph]] = PARAGRAPH

@@ -167,6 +167,7 @@ def isolated(url: str) -> Iterator[dict[str, Session]]:
 
     sessions = {role: psycopg.connect(url, autocommit=True) for role in _ROLES}
     for role, session in sessions.items():
+        # The role cannot be a parameter; bytes satisfy psycopg's types.
         session.execute(f"SET SESSION AUTHORIZATION {role}".encode())
     try:
         yield sessions
@@ -181,6 +182,7 @@ def isolated(url: str) -> Iterator[dict[str, Session]]:
 
 def processor_seconds(process: int) -> float:
     """Return the processor time that a server process has used."""
+    # Nanoseconds on a processor, finer than the ticks of /proc/PID/stat.
     status = Path(f"/proc/{process}/schedstat").read_text(encoding="ascii")
     return int(status.split()[0]) / 1e9
 

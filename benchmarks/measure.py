@@ -50,6 +50,7 @@ def take_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
 
 def machine() -> dict[str, str]:
     """Return the processor, the usable cores, memory, and the versions that affect the figures."""
+    # A container may use fewer cores than the machine has.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     facts = {
         "processor": _processor(),

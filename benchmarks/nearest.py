@@ -72,6 +72,7 @@ def exact_join(features: Features, queries: NDArray[np.int64], count: int) -> ND
     for at in range(0, len(queries), _BLOCK):
         rows = queries[at : at + _BLOCK]
         near = (matrix[rows] @ transposed).toarray()
+        # No record is its own match.
         near[np.arange(len(rows)), rows] = 0
         blocks.append(-np.sort(-np.partition(near, near.shape[1] - count, axis=1)[:, -count:], axis=1))
     return np.concatenate(blocks)
@@ -85,6 +86,7 @@ def top_n_join(features: Features, queries: NDArray[np.int64], count: int) -> fl
         return None
     used = time.process_time()
     matrix = weighted(features)
+    # One more, as each record is its own best match here.
     sp_matmul_topn(matrix[queries], matrix.T.tocsr(), top_n=count + 1, sort=True, n_threads=1)
     return time.process_time() - used
 
@@ -112,6 +114,7 @@ def main(
     spent_by_exact = time.perf_counter() - started, time.process_time() - used
     top_n = top_n_join(features, queries, k)
 
+    # The matches of a query follow each other, the best first.
     rank = np.arange(len(pairs.query)) - np.searchsorted(pairs.query, pairs.query)
     similarity = np.zeros((documents, k))
     similarity[pairs.query, rank] = pairs.similarity

@@ -33,6 +33,7 @@ def own_server(
     made accessible, because the server runs as another user. With `kept`, this folder is used instead, which is
     created unless it exists, and the data remains in it.
     """
+    # SIGTERM would end the process without the `finally` below.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)

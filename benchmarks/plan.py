@@ -46,6 +46,7 @@ def near_sizes(documents: int, copies: int, rng: np.random.Generator) -> list[in
     ends = np.cumsum(drawn - 1)
     sizes: list[int] = drawn[: int(np.searchsorted(ends, copies)) + 1].tolist()
     if sizes:
+        # The last cluster has the copies that are left.
         sizes[-1] -= int(ends[len(sizes) - 1]) - copies
     return sizes
 

@@ -31,6 +31,7 @@ from tests.servers.homes import server_home
 _AT_ONCE = 10
 _TURNS_BEFORE = 50
 _MOVING = "SELECT EXISTS (SELECT FROM pg_dist_background_job WHERE state IN ('scheduled', 'running'))"
+# Citus tries a failed task again, so its job does not fail at once.
 _FAILED = "SELECT message FROM pg_dist_background_task WHERE retry_count > 0"
 
 Session = psycopg.Connection[tuple[object, ...]]

@@ -87,6 +87,7 @@ class _Counter:
     def count(self, chunk: bytes) -> None:
         self._traffic.bytes += len(chunk)
         data = self._rest + chunk
+        # Skip the rest of a message that began in an earlier chunk.
         at = self._missing
         while at + _HEADER_BYTES <= len(data):
             self._traffic.messages += 1

@@ -17,6 +17,7 @@ def repeated(block: Sequence[CorpusDocument], documents: int, seed: int = 1) -> 
     """
     rng = generator(np.random.SeedSequence(seed))
     for start in range(0, documents, len(block)):
+        # The first repetition is the block itself.
         letters = _permuted(rng) if start else {}
         for document in block[: documents - start]:
             name = f"r{start // len(block):05}-{document.external_id}"

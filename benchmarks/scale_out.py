@@ -44,7 +44,9 @@ from tests.servers.homes import server_home
 
 _ADDED = 300
 _AT_ONCE = 10
+# Bucket hashes are stored as bigint.
 _EVERY_BUCKET = (-(2**63), 2**63 - 1)
+# Documents are numbered by their order, so that their doc_ids may differ.
 _DIGEST = """
 WITH position AS (
     SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM nearsim.signature
@@ -172,6 +174,7 @@ def add_some(index: Index) -> float:
     """Add documents to the live index, some at a time; return the median milliseconds of a batch."""
     documents = [
         Document(f"added {document.external_id}", document.title, document.text)
+        # Another seed than the generated corpora have, so that these are no copies.
         for document in Corpus(_ADDED, seed=2).documents()
     ]
     milliseconds = []

@@ -30,11 +30,12 @@ def with_hot_bucket(
 
 
 def _winning_footer(language: Language, encoder: Encoder, rng: np.random.Generator) -> str:
-    """Return one phrase for each row of band 0: that of the lowest hash among many."""
+    """Return one phrase for each row of band 0: among many phrases, the one with the lowest hash."""
     drawn = language.draw_words(rng, _PHRASES * _PHRASE_WORDS).reshape(_PHRASES, _PHRASE_WORDS)
     phrases = [language.render_plain(words) for words in drawn]
     features = encoder.features(phrases)
     alone = encoder.sketch(features)
+    # One document with all phrases, whose sketch shows which phrase wins each position.
     everything = np.array([0, len(features.ids)], np.int64)
     together = encoder.family.sketch(features.ids, everything)[0]
     winners = [int(np.flatnonzero(alone[:, row] == together[row])[0]) for row in range(encoder.profile.rows)]

@@ -50,7 +50,9 @@ def main(rounds: Rounds = 5) -> str:
     """Run the commands in turns."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         home = Path(folder)
+        # The server may run as another user, and temporary folders are private.
         home.chmod(0o755)
+        # Empty: the embedded server, also if the caller has set a URL.
         environment = {"NEARSIM_HOME": folder, "NEARSIM_DATABASE_URL": ""}
         run_measured([*NEARSIM, "ingest", str(STORIES), "--quiet"], environment)
         try:

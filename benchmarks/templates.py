@@ -50,6 +50,7 @@ class Template:
         self._body = language.sample(rng, np.array([BODY_WORDS]), topic)[0]
         self._slots = np.linspace(10, len(self._body) - 10, BODY_SLOTS).astype(np.int64)
         title, text = self.fill(0, rng)
+        # The title's number is a slot too: it is the word after its TITLE_WORDS words.
         slots = [TITLE_WORDS, *(TITLE_WORDS + 1 + self._slots).tolist()]
         self.least_similarity = least_similarity([*title.split(), *text.split()], slots)
         if self.least_similarity < MIN_SIMILARITY:

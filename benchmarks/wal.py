@@ -21,6 +21,7 @@ WHERE block_id = 0
 GROUP BY 1 ORDER BY 2 DESC LIMIT %s
 """
 _SHOWN = 30
+# PostgreSQL 16, as `server_version` counts.
 _DETAILED_SINCE = 16_00_00
 
 

@@ -22,6 +22,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Row = TypeVar("Row")
 
+# Each batch is a call in the thread of the stream.
 _ROWS_PER_BATCH = 100
 
 
@@ -39,6 +40,7 @@ class Thread:
         loop = asyncio.get_running_loop()
         try:
             future = loop.run_in_executor(self._pool, action)
+        # A thread pool refuses calls after its shutdown.
         except RuntimeError as error:
             raise ConflictError("this AsyncIndex is closed; open another one") from error
         return await future
@@ -101,6 +103,7 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
 
     def _next_rows(self) -> list[Row]:
         records = self._opened()
+        # `aclose` may have begun while this call waited for the thread.
         return [] if self._is_closing else list(islice(records, self._rows_per_batch))
 
     def _opened(self) -> Generator[Row, None, None]:
@@ -222,5 +225,6 @@ class AsyncIndex:
     cluster: Final = streamed(Index.cluster)
     nearest: Final = streamed(Index.nearest)
     verdicts: Final = streamed(Index.verdicts)
+    # Each row may take long, so it is passed on at once.
     check_many: Final = streamed(Index.check_many, rows_per_batch=1)
     events: Final = streamed(Index.events, rows_per_batch=1)

@@ -218,6 +218,7 @@ class Index(Queries):
                 try:
                     run.write(checked, self._progress)
                 except BaseException as error:
+                    # What was added before the error stays, so it is indexed too.
                     if isinstance(error, Exception) or not resumable:
                         self._index_after_error(collection_id)
                     raise

@@ -146,6 +146,7 @@ def table(
     for tool in chosen:
         walls = [cost.wall for cost in costs[tool.name]]
         size = min(tool.at_most or documents, documents)
+        # A tool with a limit got fewer documents, so its time is no measure for nearsim's.
         whole = size == documents and tool.name != NEARSIM and nearsim_walls
         shares = f"{ratio(nearsim_walls, walls)}" if whole else ""
         middle = [
@@ -214,6 +215,7 @@ def lookups(
     major: Major = 18,
 ) -> str:
     """Index a file with each tool, and look texts up one by one."""
+    # The last texts are looked up, and not indexed.
     texts = read_texts(corpus, documents + lookups)
     with running(texts[:-lookups], texts[-lookups:], at_most, text_dedup, peers, major) as (chosen, files):
         return look_up(chosen, files)

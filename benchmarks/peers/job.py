@@ -82,11 +82,13 @@ def join(rows: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
     def find(row: int) -> int:
         while parents[row] != row:
+            # Halves the path for later calls.
             parents[row] = row = parents[parents[row]]
         return row
 
     for left, right in pairs:
         left_root, right_root = find(left), find(right)
+        # The smaller row is the root, so the root is the first row of its cluster.
         if left_root < right_root:
             parents[right_root] = left_root
         elif right_root < left_root:

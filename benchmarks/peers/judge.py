@@ -105,6 +105,7 @@ def judge_clusters(labels: Ints, truth: Truth) -> Score:
     """
     size = len(labels)
     joins = [
+        # n documents in c clusters take n - c joins.
         size - len(distinct(clusters))
         for clusters in (truth.clusters * size + labels, truth.clusters, labels)
     ]

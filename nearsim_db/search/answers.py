@@ -181,7 +181,7 @@ class Answers:
             return shown.stream_pairs(bounded, max_pairs)
 
         pairs = self._stream(read)
-        # To read the first pair counts them all, in the same snapshot.
+        # Reading the first pair calls `read`, which counts all pairs in the same snapshot.
         first = list(islice(pairs, 1))
         return PairPage(Results(_continued(first, pairs), Pair), total)
 

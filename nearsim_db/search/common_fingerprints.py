@@ -1,4 +1,8 @@
-"""Describe the shingles that a generation leaves out because too many documents have them, each with a text."""
+"""Describe the shingles that a generation leaves out because too many documents have them, with example texts.
+
+The public API calls these shingles common fingerprints. The generation has only their ids; their texts are found in a
+sample of the documents. A run is a sequence of such shingles at successive places of one text.
+"""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,7 +25,7 @@ from nearsim_db.store.generations.generation_rows import Generation
 
 @dataclass(frozen=True, slots=True)
 class CommonFingerprints:
-    """Shingles in a row that are left out."""
+    """A run of shingles that are left out."""
 
     shingles: int
     documents: int  # distinct texts of a sample that have the most frequent of them
@@ -30,10 +34,10 @@ class CommonFingerprints:
 
 
 def read_common(connection: Connection, generation: Generation) -> list[CommonFingerprints]:
-    """Return the shingles that a generation leaves out, the most frequent first, each once.
+    """Return the shingles that a generation leaves out, in runs, the most frequent first; each shingle is in one run.
 
-    Shingles in a row in the first sampled text that has them are described together. The example is empty if none of
-    the sampled texts has the fingerprint now.
+    The first sampled text that has a shingle decides its run. Shingles that no sampled text has are described together,
+    with an empty example.
     """
     common, reader = generation.common, _ExampleShingler(generation)
     if not len(common):
@@ -67,6 +71,7 @@ class _ExampleShingler:
 
     def __init__(self, generation: Generation) -> None:
         self._recipe = profile_of(generation).recipe
+        # The texts come without tags from `text_of`.
         plain = replace(self._recipe, normalise=replace(self._recipe.normalise, html=False))
         self._shingler = Shingler(plain, backend.resolve())
         self._tokeniser = Tokeniser(plain, backend.resolve())
@@ -78,8 +83,9 @@ class _ExampleShingler:
         return self._shingler.shingles([text]).ids
 
     def part(self, text: str, begin: int, end: int) -> str:
-        """Return the text of the shingles `begin` to `end`, or the whole text if they are no runs of tokens."""
+        """Return the text of the shingles from `begin` to before `end`, or the whole text if they are not k tokens."""
         tokens = self._tokeniser.tokens(text)
+        # Shingle i has the tokens i to i + k - 1.
         last_token = end + self._recipe.shingle.k - 2
         if self._recipe.shingle.scheme not in ("word", "char") or last_token >= len(tokens):
             return text

@@ -153,7 +153,7 @@ def describe(profile: Profile) -> dict[str, Any]:
 
 
 def _numbers_hints(recipe: Recipe, sample: IndexSample) -> list[Hint]:
-    """Return a hint if most pairs have other numbers."""
+    """Return a hint if the two texts of most pairs have different numbers."""
     kind: Kind = "numbers-differ" if recipe.cluster.numbers_differ == "link" else "numbers-apart"
     warnings = recipe_warnings.of_numbers(recipe, sample.numbers_differ, sample.pairs)
     return [Hint(kind=kind, preset=None, message=warning) for warning in warnings]

@@ -93,6 +93,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             return
         try:
             super().process_request(request, client_address)
+        # No thread could be started, so nothing else releases the place.
         except RuntimeError:
             self._free.release()
             raise

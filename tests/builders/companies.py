@@ -108,6 +108,7 @@ def make_companies(count: int, seed: int = 53) -> Companies:
         company += 1
 
     chosen = rows[:count]
+    # Rows of a company followed each other until here.
     generator.shuffle(chosen)
     named = {f"row-{at}": row for at, row in enumerate(chosen)}
     return Companies(

@@ -116,6 +116,7 @@ def _continues(step: Step) -> bool:
         return not step.command.rstrip().endswith(";")
     try:
         shlex.split(step.command, comments=True)
+    # A quotation that is still open.
     except ValueError:
         return True
     return step.command.endswith("\\")
@@ -136,6 +137,7 @@ class Reader:
     ) -> None:
         for process_id in self._started:
             with suppress(ProcessLookupError):
+                # Each command began a session, so its id is that of its process group.
                 os.killpg(process_id, signal.SIGTERM)
 
     def run(self, step: Step) -> list[str]:
@@ -150,6 +152,7 @@ class Reader:
         }
 
         reading, writing = pty.openpty()
+        # Commands fit tables to the width of the terminal.
         fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
         process = subprocess.Popen(
             commands[step.language],
@@ -162,6 +165,7 @@ class Reader:
             start_new_session=True,
         )
         self._started.append(process.pid)
+        # Else the terminal stays open here after the command has ended.
         os.close(writing)
 
         printed = _read_all(reading)

@@ -38,6 +38,7 @@ def count_transactions(engine: Engine) -> list[str]:
 
     class Counted(Connection):
         def commit(self) -> None:
+            # Times False, outside a transaction, the list is empty.
             ended.extend(["commit"] * in_transaction(self))
             super().commit()
 

@@ -91,5 +91,6 @@ def assert_as_ingested(database: Database, app: Application, index: Index) -> No
     other = twin(database, app)
     assert pairs(index) == pairs(other)
     assert lasting_clusters(index, app) == lasting_clusters(other, app)
+    # No pair is listed twice.
     assert len(pairs(index)) == len(list(index.pairs()))
     delete_collection(database, other.collection)

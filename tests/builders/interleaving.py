@@ -18,6 +18,7 @@ _STUCK_SECONDS = 60.0
 State = Literal["running", "paused", "ended"]
 
 
+# No Exception, which the code under test may handle.
 class Killed(BaseException):
     """Ends the action of a killed actor."""
 
@@ -187,6 +188,7 @@ class Schedule:
         self.steps.append((actor.name, "killed"))
         actor.killed = True
         self._monitor.execute(
+            # With a timeout it waits until the sessions have ended, and their locks with them.
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE pid = ANY(%s)",
             [list(actor.backends)],
         )
@@ -197,6 +199,7 @@ class Schedule:
         """Wait until every actor has paused or ended, or waits for a lock while another can continue."""
         for _ in range(int(_STUCK_SECONDS / _POLL_SECONDS)):
             running = [actor for actor in living if not actor.wait_until_paused(_POLL_SECONDS)]
+            # An actor that waits for a lock may go on waiting while another one can continue.
             able = any(actor.state == "paused" for actor in living)
             if not running or (able and all(map(self._waits, running))):
                 return

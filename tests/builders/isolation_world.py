@@ -115,6 +115,7 @@ def outcome(connection: Connection, trial: LiteralString, given: dict[str, objec
 
 def told_apart(answers: list[str], given: dict[str, object]) -> list[str]:
     """Outcomes with the arguments removed, so that calls with different arguments can be compared."""
+    # Longest first, as one argument may contain another.
     words = sorted({str(value) for value in given.values()}, key=len, reverse=True)
     return [re.sub(rf"\b({'|'.join(map(re.escape, words))})\b", "?", answer) for answer in answers]
 
@@ -204,6 +205,7 @@ def two_tenants(server: Server, tables: str) -> Iterator[World]:
         login(url, "nearsim_writer") as writer,
     ):
         if tables == "own":
+            # No number of documents is small enough for shared tables.
             patch.setattr(partitions, "MAX_SHARED_DOCUMENTS", -1)
         own = tenant(url, "north", "plain")
         with Database.connect(url) as database:

@@ -30,6 +30,7 @@ def main(url: str, file: str, kill_at: str) -> None:
 
     def progress(step: str, done: int, total: int | None) -> None:
         nonlocal left
+        # With 0, or the name of a step, `left` is below 0 from here on.
         left -= 1
         if left == 0 or (step == kill_at and done):
             os.kill(os.getpid(), signal.SIGKILL)

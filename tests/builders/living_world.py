@@ -24,6 +24,7 @@ THRESHOLD = 0.5
 _SETTINGS = ["shingle.min_token_length=2", "sketch.k=8", f"match.threshold={THRESHOLD}"]
 _BASES = ["aa bb cc dd ee ff", "aa bb cc dd gg hh", "ii jj kk ll mm nn", "aa ii"]
 _TOKENS = [*(f"w{letter}" for letter in "abcdefgh"), "1", "2", "3"]
+# Drawn at random, None for dispatching.
 _STAGES: list[WorkStage | None] = [
     None,
     None,
@@ -119,6 +120,7 @@ class World:
         context = self.context()
         with self.index.database.lease() as lease_id:
             dispatch_changes(self.engine)
+            # Retries are due later, so everything that is left is made due now.
             while self.run(("UPDATE nearsim.work SET due_at = now() RETURNING doc_id", ())):
                 for stage in STAGES:
                     while Runner(self.engine, context).work(stage, lease_id):

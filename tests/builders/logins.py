@@ -27,6 +27,7 @@ def login(url: str, *roles: str, attributes: str = "") -> Iterator[str]:
         yield as_user(url, name)
     finally:
         with psycopg.connect(url, autocommit=True) as admin:
+            # A role with objects or rights in the database cannot be dropped.
             admin.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(name)))
             admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 

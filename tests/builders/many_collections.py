@@ -101,11 +101,13 @@ def fill(url: str, collections: int) -> None:
     with Index.connect(url, collection=TEMPLATE) as index:
         index.add(DOCUMENTS)
     with psycopg.connect(url) as session:
+        # The query has parameters, even if none are used, so % is doubled.
         (existing,) = _row(session, "SELECT count(*) FROM nearsim.collection WHERE name LIKE 'tenant-%%'")
         for statement in _COPY:
             session.execute(
                 statement, {"template": TEMPLATE, "first": int(existing) + 1, "last": collections}
             )
+    # VACUUM cannot run in a transaction.
     with psycopg.connect(url, autocommit=True) as session:
         session.execute("VACUUM ANALYZE")
 

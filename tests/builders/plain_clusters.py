@@ -115,6 +115,7 @@ class Evidence:
 
         def average(left: list[int], right: list[int]) -> float:
             size = sum(len(texts[a]) for a in left) * sum(len(texts[b]) for b in right)
+            # Rounded, as the last digits of a sum depend on its order.
             return round(sum(totals[tie] for tie in product(left, right)) / size, 9)
 
         while True:
@@ -171,6 +172,7 @@ def united(documents: Iterable[int], ties: Iterable[Tie], vetoes: list[Tie]) -> 
             groups |= dict.fromkeys(whole, whole)
     distinct: list[set[int]] = []
     for group in groups.values():
+        # By identity: united documents share one set.
         if not any(group is kept for kept in distinct):
             distinct.append(group)
     return distinct

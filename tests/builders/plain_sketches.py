@@ -47,6 +47,7 @@ def fast_similarity(ids: list[int], k: int, seed: int, id_bits: int) -> list[int
     best: dict[int, tuple[int, int]] = {}
     for round_no in range(16):
         for point in points:
+            # An odd multiplier maps 64-bit words one to one.
             hashed = ((point ^ masks[round_no]) * (multipliers[round_no] | 1)) & MASK64
             high, low = hashed >> 32, hashed & MASK32
             position = high * k // 2**32
@@ -167,6 +168,7 @@ def projection(weights: dict[int, float], k: int, seed: int, width: float) -> li
     """
     whole = {}
     for id, weight in weights.items():
+        # 2^31 widths are 2^50 of these units.
         scaled = math.ldexp(weight / width, 19)
         (bits,) = struct.unpack("<Q", struct.pack("<d", weight))
         whole[id] = round(scaled) if abs(scaled) < 2**50 else fmix64(bits)
@@ -186,6 +188,7 @@ def projection(weights: dict[int, float], k: int, seed: int, width: float) -> li
 
 def dart_minhash(weights: dict[int, float], k: int, seed: int) -> list[int]:
     """The dart of least rank in each position, among all below a limit that is raised until each has one."""
+    # About one dart is below this limit, as the darts have a density of 1.
     limit = 1 / sum(weights.values())
     while True:
         best: dict[int, tuple[float, int]] = {}
@@ -229,6 +232,7 @@ def poisson(word: int) -> int:
 @cache
 def cumulated_probabilities() -> list[int]:
     """Of at most 0, 1, 2 ... darts, in units of 2^-64, in exact arithmetic."""
+    # 1 / e by its series.
     none = sum((Fraction((-1) ** n, math.factorial(n)) for n in range(40)), Fraction(0))
     return [
         int(2**64 * probability)
@@ -247,6 +251,7 @@ def band_key(rows: list[int], band: int, scheme: str, seed: int) -> int:
             hashed ^= ((1 + first % MASK32) * point + second % PRIME) % PRIME
     else:
         hashed = mix64([row % 2**32 if row < 0 else row for row in rows], seed) % 2**56
+    # The number of the band is the upper 8 of 64 bits.
     return band << 56 | hashed
 
 

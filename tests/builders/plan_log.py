@@ -15,6 +15,7 @@ from nearsim_db.store.driver.engine import open_engine
 from tests.servers.citus import AnyServer
 from tests.servers.databases import Fill
 
+# auto_explain reports each plan as a notice, which the session receives.
 _SETTINGS = {
     "session_preload_libraries": "auto_explain",
     "auto_explain.log_min_duration": "0",
@@ -113,6 +114,7 @@ def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rows(node: dict[str, Any]) -> int:
+    # These are averages of one loop.
     looked_at = sum(
         number for name, number in node.items() if name == "Actual Rows" or name.startswith("Rows Removed")
     )

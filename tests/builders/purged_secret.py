@@ -39,6 +39,7 @@ def traces(database_url: str, doc_id: int) -> dict[str, int]:
             # Events keep numbers of documents, but not how similar one was that is gone.
             rows = [(row,) for (row,) in rows if table != "event" or row["kind"] == "pair_found"]
             counts[table] = sum(_is_trace(row, doc_id) for (row,) in rows)
+        # ANALYZE keeps values of columns as samples.
         sampled = "SELECT count(*) FROM pg_stats WHERE strpos(to_jsonb(pg_stats)::text, %s) > 0"
         counts["pg_stats"] = ask(connection, sampled, WORD)
     return {table: count for table, count in counts.items() if count}

@@ -147,5 +147,6 @@ def reader(url: str, *tables: str) -> Iterator[psycopg.Connection[tuple[object, 
     with psycopg.connect(url, application_name="dashboard") as connection:
         for table in tables:
             connection.execute(psycopg.sql.SQL("SELECT * FROM {} LIMIT 1").format(identifier(table)))
+        # The transaction is open: it holds locks of the tables that it read.
         yield connection
         connection.rollback()

@@ -22,6 +22,7 @@ def publishing(url: str, slot: str, *commands: LiteralString) -> Iterator[Applic
         with application(url.replace(f"/{admin.info.dbname}?", f"/{name}?")) as publisher:
             for command in commands:
                 publisher.execute(command)
+            # Within one server, CREATE SUBSCRIPTION would wait for its own transaction if it made the slot.
             publisher.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,))
             yield publisher
             publisher.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
@@ -39,6 +40,7 @@ def subscribed(
     try:
         yield
     finally:
+        # Without a slot's name, which only a disabled one may lose, DROP leaves the slot alone.
         subscriber.execute("ALTER SUBSCRIPTION taken DISABLE")
         subscriber.execute("ALTER SUBSCRIPTION taken SET (slot_name = NONE)")
         subscriber.execute("DROP SUBSCRIPTION taken")

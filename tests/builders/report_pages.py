@@ -62,6 +62,7 @@ def write_report(url: str, folder: Path) -> Path:
     """Ingest the records and write the report on them into the folder."""
     nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
     given = write_jsonl(folder / "given.jsonl", records())
+    # Lines that are rejected.
     given.write_text(given.read_text() + "{broken\n[1]\n[2]\n")
     rejects = folder / "rejects.jsonl"
     nearsim.succeed("profile", "create", "default", "--set", "match.threshold=0.5")
@@ -95,6 +96,7 @@ def opened(browser: "Browser", path: Path, complaints: list[str], **options: obj
     page = browser.new_context(**options).new_page()  # type: ignore[arg-type]
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
+    # An alert() of one of the texts would open one.
     page.on("dialog", lambda dialog: complaints.append(dialog.message))
     page.on(
         "request", lambda request: complaints.append(request.url) if request.url != path.as_uri() else None

@@ -35,6 +35,7 @@ def scramble(connection: Application, rng: random.Random) -> None:
                 change(connection, DELETE_PAIRS, by_leaf, left)
                 change(connection, INSERT_PAIR, by_leaf, left, right, rng.choice([0.5, 0.75]))
             case "twin":
+                # Twins have both odd or both even doc_ids, and pairs one of each.
                 head = rng.choice(range(right % 2 or 2, right + 1, 2))
                 change(connection, UPDATE_HEAD, by_leaf, head, right)
             case "clusters":

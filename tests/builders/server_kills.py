@@ -27,6 +27,7 @@ class ServerKill:
 
     def watch(self, engine: Engine) -> None:
         """Count the statements and commits of new connections from here on."""
+        # Sessions of the pool have cursors that do not count.
         engine.dispose()
 
         class Cursor(psycopg.Cursor[Any]):

@@ -61,6 +61,7 @@ PLANS = {
     "min_parallel_table_scan_size": "0",
 }
 ALL = {**FORMATS, **MEANING, **TRANSACTIONS, **PLANS}
+# First in the search path: names without a schema would find these.
 HOSTILE_SCHEMA = b"""
 CREATE SCHEMA hostile;
 CREATE FUNCTION hostile.lower(text) RETURNS text LANGUAGE sql AS $$ SELECT 'hostile' $$;
@@ -78,6 +79,7 @@ def apply(url: str, settings: Mapping[str, str]) -> None:
         for name, value in settings.items():
             if name.startswith("plpgsql.") or _is_known(connection, name):
                 setting = sql.SQL(".").join(map(sql.Identifier, name.split(".")))
+                # A whole search path in quotes would be the name of one schema.
                 shown = sql.SQL(", ").join(
                     map(sql.Literal, value.split(", ") if name == "search_path" else [value])
                 )
@@ -93,4 +95,5 @@ def set_in_session(connection: "psycopg.Connection[tuple[object, ...]]", setting
 
 
 def _is_known(connection: "psycopg.Connection[tuple[object, ...]]", name: str) -> bool:
+    # With true, an unknown setting is NULL instead of an error.
     return connection.execute("SELECT current_setting(%s, true)", (name,)).fetchone() != (None,)

@@ -24,12 +24,13 @@ def cosine_pairs(similarity: float, size: int, count: int, seed: int) -> tuple[B
     """Vectors over some ids, and others over these and as many more, at the angle whose cosine is the similarity."""
     ids, first, second = _parts(size // 2, count, seed)
     second *= np.linalg.norm(first, axis=1, keepdims=True) / np.linalg.norm(second, axis=1, keepdims=True)
+    # The halves have no ids in common, so they are orthogonal.
     turned = np.concatenate((similarity * first, math.sqrt(1 - similarity**2) * second), axis=1)
     return batch(ids[:, : size // 2], first), batch(ids, turned)
 
 
 def euclidean_pairs(similarity: float, size: int, count: int, seed: int) -> tuple[Batch, Batch]:
-    """Vectors over some ids, and those moved by the distance 1 / s - 1 in a random direction over these and others."""
+    """Vectors over some ids, and copies that lie 1 / s - 1 away, in a random direction over these and other ids."""
     ids, first, second = _parts(size // 2, count, seed)
     moves = np.concatenate((_signed(first), _signed(second)), axis=1)
     moves *= (1 / similarity - 1) / np.linalg.norm(moves, axis=1, keepdims=True)

@@ -68,6 +68,7 @@ class Trap:
             rows = admin.execute(
                 "SELECT DISTINCT ran_as, question, answer FROM trap.answer WHERE context = %s", (context,)
             ).fetchall()
+        # Also fails if the functions did not run at all.
         assert {row[0] for row in rows} == {user_of(self.owner)}, context
         read: Answers = {row[1]: row[2] for row in rows}
         assert len(read) == len(rows), f"{context}: one question has several answers"
@@ -87,6 +88,7 @@ def questions(world: World) -> list[str]:
         ]
 
         for signature, trial in TRIALS.items():
+            # Each call of one draws another number, and a CALL is no query.
             if signature in DRAWING or trial.startswith("CALL"):
                 continue
             for tenant in (world.own, world.foreign):

@@ -76,6 +76,7 @@ class WorkerProcess:
 
         self.lines: list[str] = []
         self._unread: Queue[str] = Queue()
+        # It always reads, as a full pipe would stop the worker.
         self._listener = Thread(target=self._listen)
         self._listener.start()
 
@@ -117,6 +118,7 @@ def running(url: str, *arguments: str, module: str = "nearsim_db") -> Iterator[W
     try:
         yield worker
     finally:
+        # Does nothing if it has ended.
         worker.process.kill()
         worker.wait()
         assert worker.process.stderr is not None
@@ -132,6 +134,7 @@ def application(url: str) -> Iterator[Application]:
 
 def ask(connection: psycopg.Connection[Any], question: str, *values: object) -> Any:
     """The first value that a query returns."""
+    # psycopg's types accept a str only if it is literal.
     row = connection.execute(question.encode(), values or None).fetchone()
     assert row is not None
     return row[0]

@@ -1,4 +1,7 @@
-"""Dispatch captured changes: turn them into work for every generation of their collection."""
+"""Dispatch captured changes: turn them into work for every generation of their collection.
+
+After a build, discard the changes and the work whose documents the build has indexed already.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -82,6 +85,7 @@ def discard_indexed(engine: Engine, generation: Generation) -> None:
             last_doc_id = retry_conflicts(connection, _discard_work, connection, generation, last_doc_id)
 
     if discarded >= _MIN_VACUUMED_CHANGES:
+        # VACUUM cannot run in a transaction.
         with engine.connect(autocommit=True) as connection:
             queue.vacuum_changes(connection)
 
@@ -95,6 +99,7 @@ def _discard_work(connection: Connection, generation: Generation, after: int) ->
     if not work.has_unfinished("sign", queue.server_time(connection)):
         connection.commit()
         return None
+    # From here to the commit no dispatcher may add work.
     queue.await_dispatchers(connection)
     last = work.discard_indexed_work(generation.collection_id, after, _DISCARDED_PER_BATCH)
     connection.commit()

@@ -233,6 +233,7 @@ def _load(
     """Load documents by COPY, the columns of `leading_types` first."""
     with connection.backend.cursor() as cursor, cursor.copy(statement(command)) as copy:
         copy.set_types([*leading_types, *_COLUMN_TYPES])
+
         for values, record in zip(leading_values, batch, strict=False):
             document = record.document
             copy.write_row(

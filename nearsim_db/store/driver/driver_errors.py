@@ -229,4 +229,5 @@ def _advise(refusal: str, hint: str | None) -> str:
             f"nearsim_admin; {_HOW_TO_GRANT} ROLE. Where collections are kept apart, readers and "
             "writers use the views and functions of SQL instead (docs/how-to/access.md)"
         )
+
     return f"the database refuses: {refusal}; {hint or need}"

@@ -1,4 +1,14 @@
-"""Probes: texts that applications look up in SQL and workers answer."""
+"""Lookup requests: texts that applications look up with nearsim.ask() in SQL, and the answers of workers.
+
+A request is a row of nearsim.probe, and a `Probe` here. Its purpose says what the application does with the answer:
+
+- None: it only reads the matches.
+- insert: it asks before its transaction, in which check_insert locks the buckets of the answer.
+- lock: check_insert asks within the transaction, to learn which buckets it has to lock.
+- locked: check_insert asks again once it holds these locks.
+
+Answers to insert and locked know every document that was committed before a worker began to answer.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -63,9 +73,12 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
         "owners": [probe_id for probe_id, _, _ in matches],
         "doc_ids": [doc_id for _, doc_id, _ in matches],
     }
+
     for field in fields(Evidence):
         parameters[field.name] = [getattr(evidence, field.name) for _, _, evidence in matches]
     run(connection, "answer_probes", **parameters)
+
+    # PostgreSQL delivers it at the commit, when the answers are visible.
     connection.execute("NOTIFY nearsim")
 
 

@@ -1,4 +1,8 @@
-"""Queries behind lookups and result sets: prepared statements of one round trip each, two on a Citus cluster."""
+"""Queries behind lookups and result sets: prepared statements of one round trip each, two on a Citus cluster.
+
+A lookup finds the documents that a text would be paired with. A result set is a list of documents that an application
+found, such as the hits of a search; a `Deduper` finds the duplicates in it by the sketches that `read_signed` returns.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -67,6 +71,7 @@ class LookupQueries(GenerationStatements):
             rows = self._fetch("look_up_anchors", parameters)
         else:
             first = first_members(members, bucket_limit, np.unique(hashes))
+            # A bucket limit of 0 is none.
             anchors = first.members[(first.numbers < bucket_limit) | (bucket_limit == 0)]
             rows = self._fetch("look_up_heads", {**parameters, "doc_ids": packed(anchors)})
         if not rows:
