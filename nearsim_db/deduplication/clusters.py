@@ -58,9 +58,11 @@ class Duplicates:
 def _total_similarity(twins: Twins, pairs: SortedPairs) -> Floats:
     """Return the sum of the similarities of each record with those that it is a pair with."""
     sizes = twins.sizes()
+    # Twins have a similarity of 1 with each other.
     total = np.maximum(sizes - 1, 0).astype(np.float64)
     for side, other in (("left", "right"), ("right", "left")):
         for rows in pairs.blocks():
+            # Not by +=, as a record recurs among the rows.
             np.add.at(total, rows[side], rows["similarity"] * sizes[rows[other]])
     return total[twins.head_of]
 
@@ -94,6 +96,7 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
     rank[order] = np.arange(labels.count)
 
     match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=True)
+    # Counted before records of the input can match each other.
     matched = int((match >= 0).sum())
     if not labels.comparison.only_against:
         match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=False)
@@ -137,12 +140,14 @@ def alike(records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: SortedPair
         return nodes, pairs.ties
     edges, similarities = _joined(pairs.ties)
     edges, derived, ties = _of_same_numbers(edges, twins, records.numbers)
+    # Each record is a node, or belongs to the first one with its features and numbers.
     node_of = np.where(twins.head_of >= 0, np.arange(len(records)), -1)
     node_of[ties[:, 1]] = ties[:, 0]
     return Nodes(nodes.labels, node_of, nodes.field_labels), lambda: [(edges, similarities[derived])]
 
 
 def _joined(ties: _Ties) -> tuple[Ints, Floats]:
+    # There may be no ties at all.
     blocks = [(np.zeros((0, 2), np.int64), np.zeros(0)), *ties()]
     edges, similarities = zip(*blocks, strict=True)
     return np.concatenate(edges), np.concatenate(similarities)
@@ -167,6 +172,7 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
     if linkage == "connected":
         for edges, _ in counted():
             connect(labels, edges)
+        # After all edges passed `counted`, which completes `is_used`.
         connect(labels, nodes.ties(is_used))
     else:
         edges, similarities = _joined(counted)
@@ -178,6 +184,7 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
             least = profile.similarity_at_threshold
             numbers, labels[numbers] = average_clusters(edges, similarities, bonds, bonds, least)
 
+    # A cluster has at least two records.
     numbers = np.flatnonzero(np.bincount(labels, minlength=len(labels))[labels] > 1)
     cluster_ids = labels[numbers]
     if is_central and linkage != "representative":

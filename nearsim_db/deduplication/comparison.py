@@ -88,6 +88,7 @@ class Labels:
 
 
 def _code(value: object) -> int:
+    # Never 0, which means a missing value.
     return int.from_bytes(value_digest(value, 8), "little", signed=True) or 1
 
 
@@ -145,6 +146,7 @@ class Nodes:
         nodes = self.node_of[self.records]
         tied = nodes != self.records
         if not self.counts_all:
+            # Records that are no pair with each other are tied by what both are a pair with.
             tied &= is_used[nodes] | self.may_count(nodes, nodes)
         return np.stack((nodes[tied], self.records[tied]), axis=1)
 
@@ -201,6 +203,7 @@ def matches(nodes: Nodes, edges: Iterable[Ints], rank: Ints, *, only_against: bo
     `rank` is int64 of all records, smallest for those of the other corpus; `edges` are of nodes, many at once.
     """
     labels = nodes.labels
+    # Without a field no two records have the same value.
     values = np.arange(labels.count) if labels.values is None else labels.values
     sources = nodes.records[nodes.records < labels.against] if only_against else nodes.records
 
@@ -220,6 +223,7 @@ def matches(nodes: Nodes, edges: Iterable[Ints], rank: Ints, *, only_against: bo
 
     new = nodes.records[nodes.records >= labels.against]
     node = nodes.node_of[new]
+    # Where there is no best record, -1 takes the last one, which is masked below.
     chosen = np.where(values[best[node]] != values[new], best[node], other[node])
     matched = np.full(labels.count, -1)
     matched[new] = np.where((best[node] >= 0) & (chosen >= 0) & (rank[chosen] < rank[new]), chosen, -1)
@@ -228,6 +232,7 @@ def matches(nodes: Nodes, edges: Iterable[Ints], rank: Ints, *, only_against: bo
 
 def _two_best(count: int, places: Ints, records: Ints, rank: Ints, values: Ints) -> tuple[Ints, Ints]:
     """Return for each of `count` places the best of its records, and the best one of another value; -1 for none."""
+    # By place, then by rank: lexsort begins with its last key.
     order = np.lexsort((rank[records], places))
     places, records = places[order], records[order]
     first, second = np.full(count, -1), np.full(count, -1)

@@ -57,6 +57,7 @@ def open_unique(
     header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
     is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
     if not is_same and header[0].startswith(codecs.BOM_UTF8):
+        # Other columns need another header, which still begins with the mark.
         lines = DelimitedLines(encoding.delimiter, marked=not encoding.exact)
         return open_writer(
             output, encoding, columns, header=codecs.BOM_UTF8 + lines.line(columns).encode(), sweep=sweep
@@ -82,6 +83,7 @@ def copy_unique(
 def _copy(source: Input, positions: Ints, writer: RecordWriter, delimiter: str) -> Iterator[int]:
     """Write the records of one input, and yield the numbers of records written."""
     wanted = iter(positions.tolist())
+
     if isinstance(writer, ParquetWriter) and source.format is FileFormat.PARQUET:
         yield from _copy_batches(source, wanted, writer)
     elif isinstance(writer, TextLinesWriter) or (
@@ -111,6 +113,7 @@ def _copy_lines(source: Input, positions: Ints, writer: JsonLinesWriter) -> Iter
         written = [line for line in chosen if line is not None]
         writer.write_lines(written)
         done += len(written)
+        # A line that could be read before is now beyond the limit.
         if done < end:
             break
         yield len(written)

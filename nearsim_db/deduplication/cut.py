@@ -199,6 +199,7 @@ class CutInput(Input):
             next(rows, None)
         for position, (raw, cells) in enumerate(rows):
             if position in self._cuts and cells is not None:
+                # The line end of the row is kept.
                 end = b"\r\n" if raw.endswith(b"\r\n") else b"\n"
                 cut = self._cut(position, dict(zip(names, cells, strict=False)))
                 raw = written.line(list(cut.values())).encode().removesuffix(b"\n") + end
@@ -213,6 +214,7 @@ class CutInput(Input):
     def _cut_batch(self, batch: "RecordBatch", begin: int, inside: Sequence[int]) -> "RecordBatch":
         import pyarrow
 
+        # A text may be joined from several columns: each is cut by what was read.
         uncut = batch
         for name in dict.fromkeys(key.partition(".")[0] for keys in self._key_groups for key in keys):
             if name not in batch.schema.names:
@@ -263,6 +265,7 @@ def _without(
         if own:
             left = without(text, own)
             record = {**record, key: left} if key in record else _with_value(record, key, left)
+        # The line end between two texts.
         begin = end + 1
     return record
 

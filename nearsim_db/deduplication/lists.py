@@ -105,6 +105,7 @@ class PairLines:
         for first, second in ends:
             if not self.labels.counts(first, second):
                 continue
+
             numbers = self.ordered(first, second)
             left, right = map(self.places.find, numbers)
             titles = {"left_title": left[2], "right_title": right[2]}
@@ -132,9 +133,12 @@ class PairLines:
 
 def cluster_lines(clusters: Clusters, places: RecordPlaces) -> Iterator[bytes]:
     """Yield the clusters, the largest first, each identified by the number of its first record from 1."""
+    # Rows by cluster, and where each cluster begins and ends.
     order = np.argsort(clusters.cluster_ids, kind="stable")
     begins = np.flatnonzero(np.diff(clusters.cluster_ids[order], prepend=-1))
     ends = np.append(begins[1:], len(order))
+
+    # Sorted by begin - end, the negative size; stable, so that ties keep the order of the input.
     for at in np.argsort(begins - ends, kind="stable").tolist():
         rows = order[begins[at] : ends[at]]
         members = [places.find(number) for number in clusters.numbers[rows].tolist()]

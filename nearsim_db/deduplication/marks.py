@@ -181,12 +181,15 @@ class MarkedInput(Input):
             escapechar=escape,
             lineterminator=end,
         )
+
         try:
             writer.writerow(values)
         except csv.Error as error:
             raise InputError(
                 f"{self.path}: the id {values[0]!r} cannot be written without quotes; write JSON lines"
             ) from error
+
+        # The marks go before the line end of the row.
         row = raw.rstrip(b"\r\n")
         cells = text.getvalue().removesuffix(end).encode()
         return row + self.delimiter.encode() + cells + raw[len(row) :]

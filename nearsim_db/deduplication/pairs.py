@@ -59,7 +59,9 @@ class Twins:
     def of(cls, records: EncodedRecords) -> "Twins":
         """Find the heads by the digests."""
         present = np.flatnonzero(records.counts)
+        # As big-endian numbers, digests sort like their bytes.
         halves = records.digests[present].view(">u8").astype(np.uint64).reshape(-1, 2)
+        # Of equal digests the first document comes first, and is the head.
         order = np.lexsort((present, halves[:, 1], halves[:, 0]))
         fresh = are_fresh(*halves[order].T)
         firsts = present[order[fresh]]
@@ -100,6 +102,7 @@ class SortedPairs:
     def add(self, screened: Screened, scores: Scores) -> None:
         """Add pairs that passed screening. Raises NearsimError if the disk is full."""
         rows = np.zeros(len(screened.left), _PAIR)
+
         columns: dict[str, NDArray[Any] | None] = {
             "left": screened.left,
             "right": screened.right,
@@ -114,6 +117,8 @@ class SortedPairs:
         for name, column in columns.items():
             if column is not None:
                 rows[name] = column
+
+        # How many pairs each document begins, by which they are divided.
         np.add.at(self._of_left, screened.left, 1)
         self._count += len(rows)
         _write_rows(self._file, rows)
@@ -122,6 +127,7 @@ class SortedPairs:
     def finish(self) -> None:
         """Sort the pairs: divide them by their left ends into parts that fit into memory, and sort each of these."""
         ends = np.cumsum(self._of_left, dtype=np.int64)
+        # A part ends with the last pair of a document, after about `_PAIRS_AT_ONCE` pairs.
         stops = np.unique(ends.searchsorted(np.arange(_PAIRS_AT_ONCE, len(self), _PAIRS_AT_ONCE))) + 1
         bounds = np.concatenate(([0], ends[stops - 1], [len(self)]))
         self._divide(stops, bounds[:-1].copy())
@@ -167,10 +173,12 @@ class SortedPairs:
         """Return the similarity of m pairs, left < right; nan for those that are none."""
         similarities = np.full(len(left), np.nan)
         order = np.lexsort((right, left))
+        # A pair as one number, ascending like the rows.
         sought = (left * self._documents + right)[order]
         for rows in self.blocks():
             keys = rows["left"] * self._documents + rows["right"]
             begin, end = sought.searchsorted((keys[0], keys[-1] + 1))
+            # Sought up to the last key, so that every place is a row.
             places = keys.searchsorted(sought[begin:end])
             here = keys[places] == sought[begin:end]
             similarities[order[begin:end][here]] = rows["similarity"][places[here]]
@@ -204,6 +212,7 @@ def find_pairs(
     keys = _band_keys(records, heads)
     full = find_full_buckets(keys, encoder.profile.recipe.match.bucket_limit, records.pool)
 
+    # Scores without pairs say which columns there are.
     _, no_scores = _verified(records, heads[:0], heads[:0])
     pairs, in_review = SortedPairs(records, no_scores), SortedPairs(records, no_scores)
     for screened, scores in _verify_all(records, _blocks(keys, full, heads, nodes, encoder)):
@@ -249,6 +258,7 @@ def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
     def fill(rows: slice) -> None:
         keys[rows] = encoder.matrix_keys(records.read_sketches(heads[rows]))
 
+    # Waits for all parts, and raises the error of any.
     deque(records.pool.map(fill, parts), maxlen=0)
     return keys
 

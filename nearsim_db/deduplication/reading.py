@@ -237,9 +237,11 @@ class RecordReader:
                 f"no record has '{across}', across which pairs count; name another field with "
                 f"{self._source.fields.arguments.across}"
             )
+
         rules = self.labels.comparison.field_rules
         if rules is not None and self.labels.count:
             self._refuse_unused_rules(rules)
+
         if self.labels.count:
             names = self._source.fields.arguments
             remedies = {
@@ -310,6 +312,7 @@ class RecordReader:
 
     def kept(self, removed: Mask) -> dict[int, Ints]:
         """Return the positions of the records that are not removed, by input."""
+        # Documents are numbered through the inputs, after those of the other corpus.
         first, kept = self.labels.against, {}
         for number, (_, part) in enumerate(self._parts):
             inside = removed[first : first + len(part.positions)]
@@ -346,6 +349,7 @@ def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocu
     """Yield records in lists; those before an error too, which is raised then."""
     batch: list[ReadDocument | Reject] = []
     size = 0
+
     try:
         for record in records:
             batch.append(record)

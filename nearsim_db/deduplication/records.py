@@ -86,6 +86,7 @@ class Ranks:
     def __init__(self, policy: str, names: Sequence[str]) -> None:
         self.policy = policy
         self.column: str | None = names[0] if policy == "highest" else None
+        # Reversed, so that the first place of a name counts.
         self._places = {name: at for at, name in reversed(list(enumerate(names)))}
         self._now = _microseconds(datetime.now(UTC))
         self._dates = array("q")
@@ -135,6 +136,7 @@ class Ranks:
     def earlier_first(self, one: int, other: int) -> tuple[int, int]:
         """Return two documents, the earlier one first if both have dates that differ, otherwise in their order."""
         first, second = self._dates[one], self._dates[other]
+        # A document without a date has the present time.
         if self._now not in (first, second) and first != second:
             return (one, other) if first < second else (other, one)
         return (one, other) if one < other else (other, one)
@@ -244,9 +246,12 @@ class EncodedRecords:
         if self._retained is not None:
             is_older = self.ranks.are_older(first, self._retained)
             absent = None if self.encoder.takes_vectors else ""
+            # An expired document counts as empty, which makes no pairs.
             contents = [absent if old else one for one, old in zip(contents, is_older, strict=True)]
         if self.min_words:
             contents = [one if self._is_long_enough(cast(str, one)) else "" for one in contents]
+
+        # Every so many documents of all, wherever a batch begins.
         sampled = [
             at
             for at in range(-first % _DOCUMENTS_PER_SAMPLED_TEXT, len(documents), _DOCUMENTS_PER_SAMPLED_TEXT)

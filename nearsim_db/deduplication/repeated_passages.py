@@ -88,6 +88,8 @@ class _RepeatedRun:
 def _merged(left: _RepeatedRun, right: _RepeatedRun) -> _RepeatedRun:
     """Merge a run with a later one."""
     size = len(left.windows) + len(right.windows)
+
+    # Ids are spread evenly, so that equal ranges of them have about as many windows.
     parts = size // _WINDOWS_PER_MERGE + 1
     edges = np.array([2**64 * part // parts for part in range(1, parts)], np.uint64)
     bounds = [[0, *np.searchsorted(run.windows, edges).tolist(), len(run.windows)] for run in (left, right)]
@@ -95,11 +97,13 @@ def _merged(left: _RepeatedRun, right: _RepeatedRun) -> _RepeatedRun:
         for (begin, end), (first, last) in zip(*map(pairwise, bounds), strict=True):
             windows = np.concatenate((left.windows[begin:end], right.windows[first:last]))
             places = np.concatenate((left.places[begin:end], right.places[first:last]))
+            # Stable: places of the earlier run stay first.
             order = np.argsort(windows, kind="stable")
             ids.write(windows[order].tobytes())
             numbers.write(places[order].tobytes())
         ids.flush()
         numbers.flush()
+        # The maps outlive the files, which have no names.
         return _RepeatedRun(
             np.memmap(ids, np.uint64, "r", shape=size), np.memmap(numbers, np.int64, "r", shape=size)
         )
@@ -145,6 +149,8 @@ class PassageCutter:
             if not found_cuts:
                 self._index.add(windows, document)
                 return _with_spaces_joined(given, cuts), text
+
+            # Most texts have nothing to cut, and need no places.
             places = places if cuts else np.arange(len(text))
             cuts += [piece for found_cut in found_cuts for piece in _pieces(places, found_cut)]
             stays = np.ones(len(text), bool)
@@ -162,6 +168,7 @@ def without(text: str, cuts: list[Cut]) -> str:
 def _pieces(places: Ints, cut: Cut) -> Iterator[Cut]:
     """Yield a cut of the remaining text as cuts of the text before any cut."""
     own = places[cut.start : cut.end]
+    # A jump in the places begins a piece; -2 makes the first place one.
     firsts = np.flatnonzero(np.diff(own, prepend=-2) != 1)
     lasts = np.append(firsts[1:], len(own)) - 1
     for begin, end in zip(own[firsts].tolist(), own[lasts].tolist(), strict=True):
@@ -192,10 +199,13 @@ def _kept_places(windows: Hashes, known: Ints, length: int, document: int) -> In
     _, firsts, same = np.unique(windows, return_index=True, return_inverse=True)
     earlier, numbers = firsts[same], np.arange(len(windows))
     is_again = earlier + length <= numbers
+
+    # Plus 1 where a repeated window begins, minus 1 at its end: the sum counts those over a token.
     edges = np.zeros(len(windows) + length + 1, np.int64)
     repeated = numbers[is_again | (known >= 0)]
     np.add.at(edges, repeated, 1)
     np.add.at(edges, repeated + length, -1)
+    # How many tokens before each place are in a repeated window.
     touched = np.concatenate(([0], np.cumsum(np.cumsum(edges) > 0)))
     is_kept = touched[earlier + length] == touched[earlier]
     return np.where((known < 0) & is_again & is_kept, _places(document, earlier), known)
@@ -244,6 +254,7 @@ def _kept_spans(kept: tuple[Ints, Ints], length: int) -> Ints:
         breaks = np.flatnonzero((np.diff(places, append=-2) != 1) & (places >= 0))
         spans.append(np.stack((begins, breaks + length, places[begins] >> _NUMBER_BITS), axis=1))
     rows = np.concatenate(spans)
+    # By begin, the longest first: a span that reaches no further than those before lies in one.
     rows = rows[np.lexsort((-rows[:, 1], rows[:, 0]))]
     reached = np.concatenate(([0], np.maximum.accumulate(rows[:, 1])[:-1]))
     return rows[rows[:, 1] > reached]

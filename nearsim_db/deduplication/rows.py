@@ -52,10 +52,13 @@ class Deduped:
         """Return the rows that are kept: a data frame or table of the type given, otherwise a list."""
         places, given = list(self.kept), self._given
         if hasattr(given, "iloc"):
+            # A data frame of pandas.
             return given.iloc[places]
         if hasattr(given, "take"):
+            # A table of pyarrow, or an array.
             return given.take(places)
         if hasattr(given, "__arrow_c_stream__"):
+            # A data frame of polars.
             return given[places]
         return [given[place] for place in places]
 

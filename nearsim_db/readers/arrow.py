@@ -60,7 +60,7 @@ def read_arrow(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Whether a folder names its splits or files, as those that `datasets` saves do."""
+    """Whether a folder has the metadata that `datasets` saves, which names its splits or files."""
     return (folder / _SPLITS).is_file() or ((folder / _STATE).is_file() and not any(folder.glob("*.parquet")))
 
 
@@ -72,6 +72,7 @@ def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]
     if (folder / _SPLITS).is_file():
         splits = _names(folder / _SPLITS, "splits")
         return [path for name in splits for path in find_tables(folder / name, follow_links=follow_links)]
+
     if is_saved_dataset(folder):
         files = [folder / name for name in _names(folder / _STATE, "_data_files")]
         missing = [path for path in files if not path.is_file()]
@@ -80,6 +81,7 @@ def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]
                 f"cannot read {missing[0]}, which {folder / _STATE} names; save the dataset again"
             )
         return files
+
     listed = list(list_files(folder, follow_links=follow_links))
     if not any(isinstance(path, Path) and path.suffix.lower() in TABLES for path in listed):
         return []
@@ -89,7 +91,7 @@ def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]
 def split_of(path: Path) -> Path:
     """Return the split of a data set that a file is a part of, by its name as `datasets` writes it; otherwise the file.
 
-    That of train/data-00000-of-00002.arrow is train, that of data/train-00000-of-00002.parquet is data/train.
+    train/data-00000-of-00002.arrow is part of the split train, data/train-00000-of-00002.parquet of data/train.
     """
     part = _PART.fullmatch(path.name)
     if part is None:
@@ -104,6 +106,8 @@ def _names(path: Path, key: str) -> list[str]:
         names = [entry if isinstance(entry, str) else entry["filename"] for entry in listed]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise InputError(f"cannot read {path}: {error}; save the dataset again") from error
+
+    # A path could lead out of the folder.
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or name in ("", "..", "."):
             raise InputError(

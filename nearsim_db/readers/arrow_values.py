@@ -50,6 +50,7 @@ def values_of(column: Any) -> list[Any]:
 
     kind = column.type
     if types.is_dictionary(kind):
+        # Each value in use is converted once, however often it recurs.
         places = column.indices.to_pylist()
         used = [place for place in dict.fromkeys(places) if place is not None]
         # Not by take(), which views of texts lack, the dictionaries of polars.
@@ -62,12 +63,15 @@ def values_of(column: Any) -> list[Any]:
         texts = column.cast(pyarrow.large_binary()).to_pylist()
         return [None if item is None else _decoded(item) for item in texts]
     if _is_list(kind) and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
+        # Vectors: NumPy arrays rather than an object for each number.
         return [_numbers(item) for item in column]
     if (coarser := _without_nanoseconds(kind)) != kind:
+        # A safe cast refuses to drop nanoseconds.
         column = column.cast(coarser, safe=False)
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError, pyarrow.ArrowException):
+        # A value that Python cannot represent must not cost the others of its column.
         return [_value(item) for item in column]
 
 
@@ -129,6 +133,7 @@ _CONVERSIONS: dict[type, Callable[[Any], object]] = {
 def as_json(value: Any) -> object:
     """Convert a value of pyarrow or of a database to its JSON equivalent."""
     if isinstance(value, float):
+        # Only NaN differs from itself, and JSON has none.
         return None if value != value else value
     if isinstance(value, dict):
         return {name: as_json(item) for name, item in value.items()}
@@ -140,6 +145,7 @@ def as_json(value: Any) -> object:
         return [as_json(item) for item in value]
     if hasattr(value, "tolist"):
         return as_json(value.tolist())
+
     convert = _CONVERSIONS.get(type(value))
     return value if convert is None else convert(value)
 
@@ -147,6 +153,7 @@ def as_json(value: Any) -> object:
 ROWS_AT_ONCE = 64
 BYTES_AT_ONCE = 64_000_000
 VALUE_BYTES = MAX_RECORD_BYTES // MAX_RECORD_VALUES
+# About the dict that a row of a struct becomes.
 _OBJECT_BYTES = 200
 
 
@@ -170,7 +177,7 @@ def _halved(batch: "RecordBatch") -> Iterator["RecordBatch"]:
 
 
 def decoded_size(batch: "RecordBatch") -> int:
-    """Return about the bytes of the rows as Python values, or some number beyond the limit of a record."""
+    """Estimate the bytes of the rows as Python values; a size beyond the limit of a record is not exact."""
     return sum(map(_size, batch.columns))
 
 
@@ -212,6 +219,7 @@ def _parts(array: Any) -> Iterable[tuple[Any, int]]:
         yield from _dictionary_parts(array)
     elif types.is_run_end_encoded(kind):
         first, runs = array.find_physical_offset(), array.find_physical_length()
+        # Run ends count from the beginning of the array, of which this may be a slice.
         ends = np.clip(np.asarray(array.run_ends)[first : first + runs], None, array.offset + len(array))
         for at, length in enumerate(np.diff(ends, prepend=array.offset).tolist(), first):
             yield array.values.slice(at, 1), length
@@ -220,6 +228,7 @@ def _parts(array: Any) -> Iterable[tuple[Any, int]]:
             yield array.values.slice(at, length), 1
     elif types.is_string_view(kind) or types.is_binary_view(kind):
         array.validate(full=True)
+        # A view has 16 bytes, and begins with its length as int32.
         lengths = np.frombuffer(array.buffers()[1], np.int32)[4 * array.offset :: 4][: len(array)]
         yield int(lengths.sum(dtype=np.int64)), 1
     elif types.is_union(kind):  # at most: which rows refer to what is not known
@@ -251,10 +260,11 @@ def _has_offsets(kind: Any) -> bool:
 
 
 def _ends(array: Any) -> NDArray[Any]:
-    """Return the offsets of texts, one more than there are."""
+    """Return the offsets of n texts: n + 1 integers, checked to ascend."""
     from pyarrow import types
 
     is_large = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    # Buffer 0 says which texts are null, buffer 1 has the offsets.
     ends = np.frombuffer(array.buffers()[1], np.int64 if is_large else np.int32)
     return _checked(ends[array.offset : array.offset + len(array) + 1])
 

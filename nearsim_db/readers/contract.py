@@ -55,27 +55,30 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files are read.
-
-    `format` is a suffix such as '.csv', instead of that of each file; `encoding` that of texts, by default UTF-8;
-    `delimiter` that of CSV and TSV, `quote` the character that encloses their cells, or `none`, `escape` the character
-    before one that is taken as it is, `comment` the one that begins lines to skip. Without `has_header` their columns
-    are called 1, 2 and so on. `records` is the path of the array of records in a JSON object, `table`
-    the name of a sheet, or of a table of SQLite, of which `query` selects rows instead. `follow_links`: symbolic links
-    in folders are followed.
-    """
+    """How files are read."""
 
     format: str | None = None
+    """A suffix such as '.csv', used instead of the suffix of each file."""
     encoding: str | None = None
+    """The encoding of texts, by default UTF-8."""
     delimiter: str | None = None
+    """The character between the columns of CSV and TSV."""
     quote: str | None = None
+    """The character that encloses their cells, by default the double quote; or `none`."""
     escape: str | None = None
+    """The character before one that is taken as it is."""
     comment: str | None = None
+    """The character that begins lines to skip."""
     has_header: bool = True
+    """If not, their columns are called 1, 2 and so on."""
     records: str | None = None
+    """The path of the array of records in a JSON object."""
     table: str | None = None
+    """The name of a sheet, or of a table of SQLite."""
     query: str | None = None
+    """Selects rows of SQLite, instead of a table."""
     follow_links: bool = False
+    """Whether symbolic links in folders are followed."""
 
 
 Row = Mapping[str, object]  # JSON values by column

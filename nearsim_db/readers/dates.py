@@ -1,4 +1,4 @@
-"""Dates and times in the forms that files have them in, which all become times in UTC."""
+"""Dates and times in the forms that occur in files, converted to times in UTC."""
 
 import re
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ def _since_epoch(number: float) -> datetime:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Return a time in UTC, which one without a zone is taken to be in. OverflowError outside the years 1 to 9999."""
+    """Convert a time to UTC; a time without a zone is taken as UTC. OverflowError outside the years 1 to 9999."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -127,6 +127,7 @@ def _in_zone(moment: datetime, zone: str) -> datetime:
 @cache
 def _offset_of(zone: str, year: int, month: int) -> timedelta:
     """Return the offset of an abbreviation such as CEST in a month. Raises ValueError if it has none, or several."""
+    # Clocks may change within the month, and the abbreviation with them.
     moments = [datetime(year, month, day) for day in (1, 15, 28)]
     offsets = {
         local.utcoffset()

@@ -30,6 +30,7 @@ StartMember = Callable[[], Decompressor]
 
 
 def _gzip() -> StartMember:
+    # 16 more: with the header and the checksum of gzip.
     return partial(zlib.decompressobj, wbits=16 + zlib.MAX_WBITS)
 
 
@@ -118,6 +119,7 @@ def _salvaging(
         nonlocal consumed
         for piece in pieces:
             yield piece
+            # Only once the next piece is asked for: a piece that fails is read again, byte by byte.
             consumed += len(piece)
 
     try:
@@ -139,6 +141,7 @@ def _plain(pieces: Iterator[bytes], start: StartMember) -> Iterator[bytes]:
             yield decompressor.decompress(remaining)
             if not decompressor.eof:
                 break
+            # The next member begins where this one ended.
             remaining = decompressor.unused_data
             decompressor = None
     if decompressor is not None:
@@ -201,6 +204,7 @@ def checked_encoding(name: str) -> str:
     """Return the name of a text encoding as Python knows it. Raises InputError for any other."""
     try:
         codec = codecs.lookup(name)
+        # lookup() also finds codecs of bytes, such as hex; encode() refuses these.
         "".encode(codec.name)
     except LookupError as error:
         raise InputError(

@@ -70,8 +70,10 @@ def _header(row: list[str] | str, file: InputFile, maker: DocumentMaker, delimit
         raise InputError(
             f"cannot read the {'header' if file.has_header else 'first row'} of {file.name}: {row}"
         )
+
     names = row if file.has_header else numbered_columns(row)
     check_names(names, file.name)
+
     other = next((common for common in _COMMON_DELIMITERS if common != delimiter and common in row[0]), None)
     if len(row) == 1 and other:
         shown = clean(row[0])[0][:_SHOWN_CHARACTERS]
@@ -80,6 +82,7 @@ def _header(row: list[str] | str, file: InputFile, maker: DocumentMaker, delimit
             f"{file.name} has only one column, {shown}; if its columns are separated otherwise, name the character: "
             f"--delimiter {name}"
         )
+
     maker.check_columns(names)
     return names
 
@@ -115,6 +118,7 @@ class RowMaker:
         bodies = [name for name in maker.body_names if name in header]
         others = (fields.id, fields.title, fields.source, fields.url, fields.published_at, *bodies)
         is_shared = fields.vector in others and fields.vector in header
+        # At most one column for each field, and names that need no cleaning.
         self._is_direct = (
             not is_shared
             and not maker.joined
@@ -152,6 +156,7 @@ class RowMaker:
         if not self._is_direct or not external_id or is_empty or is_long or clean("".join(row))[1]:
             return self._maker.make(self._record(row), line)
 
+        # The empty cell at _ABSENT.
         row.append("")
         attributes: dict[str, object] = {name: row[at] for name, at in self._rest} if self._rest else {}
         vector = published_at = unreadable = None
@@ -186,11 +191,12 @@ class RowMaker:
 
 
 def _array(cell: str) -> object:
-    """Parse a cell as JSON, an empty one as null; return one that is not JSON, or too long, as it is: no vector."""
+    """Parse a cell as JSON, an empty one as null; return a cell that is no JSON or too long unchanged: no vector."""
     if not cell:
         return None
     if len(cell) > MAX_RECORD_VALUES and cell.count(",") > MAX_RECORD_VALUES:
         return cell
+    # A look at both ends spares most texts the parser.
     if cell[0] not in _JSON_STARTS or (cell.startswith("[") and not cell.rstrip().endswith("]")):
         return cell
     if len(cell) <= _MAX_EXACT_DIGITS:
@@ -233,6 +239,7 @@ def csv_rows(
                 elif lines.size_until(end) > file.limit:
                     yield begin, file.too_many if lines.has_dense(end) else file.too_long, _NO_LINES
                 elif end > begin and delimiter == "\t" and _holds_delimiter(row, delimiter):
+                    # The quote is a character of its cell: read the line again, below.
                     raise csv.Error
                 elif row:
                     if end > begin and (held := _lines_like_rows(row, delimiter, columns)):
@@ -256,6 +263,7 @@ def csv_rows(
             else:
                 yield begin, f"not a valid row: {error}; {_QUOTE_ADVICE}", _NO_LINES
 
+        # Go on at the line after the first one of the row that failed.
         again = chain(lines.read_again(begin + 1, end), source)
         before = begin
         lines.begin = begin = begin + 1
@@ -331,7 +339,7 @@ class _DelimitedLines:
         return b"\n".join([line or b"" for line in lines] if None in lines else cast(list[bytes], lines))
 
     def _forget_dense(self) -> None:
-        """Take lines of too many cells for lines beyond the limit."""
+        """Treat lines with too many cells like lines beyond the limit."""
         most = self._file.most_values
         for at, line in enumerate(self._lines):
             if line is not None and len(line) > most and line.count(self._delimiter) > most:
@@ -384,4 +392,5 @@ class _DelimitedLines:
             self._carried += begun
 
     def _size(self, lines: list[bytes | None]) -> int:
+        # A line that was dropped is beyond the limit, whatever else the row has.
         return sum(self._file.limit + 2 if line is None else len(line) + 1 for line in lines)

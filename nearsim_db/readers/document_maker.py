@@ -84,6 +84,7 @@ class DocumentMaker:
         Keys that no field names become attributes; so do a source or url that is not a string, a date that cannot
         be read, and 'body' if 'text' is the body.
         """
+        # The short way of a record that has an id, a title and a body, and nothing to clean.
         if is_encodable and self._texts is not None and len(record) == 3:
             id_name, title_name, body_name = self._texts
             get = record.get
@@ -99,13 +100,17 @@ class DocumentMaker:
             ):
                 self._has_ids = self._has_ids is not False
                 return ReadDocument(Document(plain_id, title, body), self._file, line)
+
         if self._has_ids and len(self._id_parts) == 1 and not self._paths and self._fields.id not in record:
             return Reject(self._file, line, _no_id(record, self._fields.id, self._id_remedy))
+
         if self._paths:
+            # A key that is called like the path takes precedence.
             record = {
                 **{path: value for path in self._paths if (value := value_at(record, path)) is not None},
                 **record,
             }
+
         external_id = None
         try:
             external_id, is_numbered = self._id(record, line)
@@ -116,10 +121,12 @@ class DocumentMaker:
         return made
 
     def _id(self, record: Mapping[str, object], line: int) -> tuple[str, bool]:
-        """Return the id of a record, and whether it is its place."""
+        """Return the id of a record, and whether the id is the place of the record."""
         parts = (self._fields.id,) if self._fields.id in record else self._id_parts
         if self._has_ids and len(parts) == 1:
             return checked_id(record, parts[0], self._id_remedy), False
+
+        # The first record decides for its whole file.
         if self._has_ids is None:
             self._has_ids = all(part in record for part in parts)
         if not self._has_ids:
@@ -231,6 +238,7 @@ def checked_id(record: Mapping[str, object], name: str, remedy: str = "") -> str
             raise InputError(
                 f"'{name}' is {value!r}, a float that may stand for several integers; write it as a string"
             )
+        # A whole number is the same id as int and as float: 5.0 is '5'.
         value = None if isnan(value) else str(int(value)) if value.is_integer() else str(value)
     if type(value) is int and value.bit_length() <= 8 * MAX_ID_BYTES:  # Python refuses to print longer ones
         value = str(value)
@@ -267,11 +275,12 @@ def checked_text(value: object, name: str, absent: str = "null") -> tuple[str | 
         return None, 0
     if not isinstance(value, str):
         raise InputError(f"'{name}' is {kind(value)}, {shown(value)}; it must be a string or {absent}")
+    # A subclass, such as numpy.str_, becomes a plain string.
     return clean(str.__str__(value))
 
 
 def number_as_text(value: object) -> object:
-    """Return a number as it is written where it is a part of a text; None for NaN; any other value as it is."""
+    """Write a number as text; return None for NaN, and any other value unchanged."""
     if type(value) is float:
         return None if isnan(value) else str(value)
     return str(value) if type(value) is int else value
@@ -291,7 +300,10 @@ def _string_or_rest(
 def instant_or_rest(
     value: object, fields: Fields, rest: dict[str, object]
 ) -> tuple[datetime | None, str | None]:
-    """Return the date of a record, None for blanks; for any other value None, after it was added to `rest`, and why."""
+    """Return the date of a record, None for blanks, and the reason if it is invalid.
+
+    An invalid date is added to `rest`.
+    """
     try:
         return parsed_instant(value, fields.date_formats), None
     except ValueError as error:

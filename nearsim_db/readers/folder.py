@@ -17,7 +17,10 @@ LINK = "a symbolic link; --follow-links reads its target"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file or subfolder that is not read; one `of_other_kind` than the files of records around it is no error."""
+    """A file or subfolder that is not read, with the reason.
+
+    `of_other_kind`: it is left out as the files around it are records, which is no error.
+    """
 
     path: Path
     reason: str
@@ -35,9 +38,11 @@ def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[Path | L
     for place, subfolders, names in os.walk(folder, onerror=problems.append, followlinks=follow_links):
         yield from map(_unlisted, problems)
         problems.clear()
+
         for path in _visible(place, names):
             reason = _reason_against(path, follow_links=follow_links)
             yield path if reason is None else LeftOut(path, reason)
+
         entered = []
         for path in _visible(place, subfolders):
             if path.is_symlink() and not follow_links:
@@ -49,6 +54,7 @@ def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[Path | L
             else:
                 seen.add(identity_of(path))
                 entered.append(path.name)
+        # os.walk enters the folders that stay in its list.
         subfolders[:] = entered
     yield from map(_unlisted, problems)
 
@@ -62,7 +68,7 @@ def _unlisted(problem: OSError) -> LeftOut:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return what is equal for all names of a file or folder; None if it cannot be found out."""
+    """Return the device and inode of a file or folder, equal under all of its names; None if it cannot be examined."""
     try:
         state = path.stat()
     except OSError:

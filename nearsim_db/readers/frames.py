@@ -23,7 +23,7 @@ _UNNAMED_INDEX = re.compile(r"__index_level_[0-9]+__")
 
 
 def rows_of_frame(frame: Any) -> Iterator[dict[str, Any]] | None:
-    """Return the rows of a frame by column, each value `Unreadable` that Python cannot represent; None for one column.
+    """Return the rows of a frame by column; `Unreadable` for a value that Python cannot represent; None for one column.
 
     A frame with a column of mixed types, which Arrow does not have, is read row by row. Raises InputError if pyarrow is
     not installed, or the stream is damaged.
@@ -35,6 +35,7 @@ def rows_of_frame(frame: Any) -> Iterator[dict[str, Any]] | None:
             "reading a data frame requires the package pyarrow; pip install 'nearsim-db[parquet]'"
         ) from error
 
+    # A series has no column names: its values are the rows.
     if len(getattr(frame, "shape", (0, 0))) == 1 or isinstance(frame, pyarrow.ChunkedArray):
         return None
     if "Object" in map(str, getattr(frame, "dtypes", ())):  # of polars, whose stream has their addresses
@@ -64,6 +65,7 @@ def _rows_of_stream(stream: Any) -> Iterator[dict[str, Any]]:
 
 def _rows_of_python(frame: Any) -> Iterator[dict[str, Any]] | None:
     if hasattr(frame, "itertuples"):
+        # A named index becomes a column, an unnamed one is dropped.
         frame = frame.reset_index(drop=frame.index.names == [None])
         names = list(map(str, frame.columns))
         check_names(names, _ORIGIN)

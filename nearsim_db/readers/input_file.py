@@ -35,6 +35,7 @@ STANDARD_INPUT = Path("-")
 
 _PIECE_BYTES = 1 << 18
 _WAIT_MILLISECONDS = 200
+# A text of more lines, which are shorter on average, may have a document a line.
 _MIN_HINT_LINES = 1_000
 _MAX_MEAN_LINE_BYTES = 400
 _LFS_POINTER = b"version https://git-lfs"
@@ -54,20 +55,20 @@ class _DamagedError(InputError):
 
 @dataclass(slots=True)
 class ReadProgress:
-    """The number of bytes read so far, as stored on disk (compressed), and what was noticed about files.
-
-    `compressed` has the names of files whose content is compressed, though their suffix does not say so, with the
-    compression; `not_utf8` those whose beginning is not UTF-8; `held_lines` those of CSV whose quoted cells have lines
-    that look like rows; `many_lines` those that are one text of so many short lines; `other_tables` spreadsheets, with
-    the sheets that were not read.
-    """
+    """What was read so far, and what was noticed about the files."""
 
     bytes_read: int = 0
+    """Bytes as stored on disk, compressed."""
     compressed: dict[str, str] = field(default_factory=dict)
+    """The compression of files whose suffix does not say that they are compressed, by name."""
     not_utf8: dict[str, None] = field(default_factory=dict)
+    """Names of files whose beginning is not UTF-8."""
     held_lines: dict[str, "HeldLines"] = field(default_factory=dict)
+    """Lines in quoted cells of CSV that look like rows, by name of the file."""
     many_lines: dict[str, int] = field(default_factory=dict)
+    """The number of lines of files that are one text of many short lines, by name."""
     other_tables: dict[str, str] = field(default_factory=dict)
+    """The sheets of spreadsheets that were not read, by name of the file."""
 
     def note_held_lines(self, name: str, begin: int, end: int, lines: int) -> None:
         """Note that a row of a file, from one line to another, has cells with so many lines that look like rows."""
@@ -92,39 +93,44 @@ class HeldLines:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to read, or standard input for the path '-'; records longer than `limit` bytes are rejected, and
-    those of more than `most_values` values.
-
-    With `is_regular` anything but a regular file is an error, such as a FIFO that blocks, and so is a symbolic link
-    unless `follow_links`, even if the path became one just now.
-    Text of another `encoding` is converted to UTF-8; `delimiter` separates the columns of CSV and TSV if it is not that
-    of the format, `quote` encloses cells, by default ", or is `none`, `escape` precedes a character that is taken as it
-    is, and rows that begin with `comment` are skipped. Without `has_header` columns are called 1, 2 and so on.
-    `records` is the path of the array of records in a JSON object, `table` names a sheet or a table, and `query`
-    selects rows of SQLite. With `names_encodings` the content says how it is encoded, and is not converted. `begun` is
-    the content, in pieces of UTF-8, if reading it has begun; `original` is the path of which this file is a copy;
-    `split` names the split of a data set that it is part of, with the number of rows in the parts before.
-    """
+    """A file to read and how to read it; the path '-' is standard input."""
 
     path: Path
     progress: ReadProgress = field(default_factory=ReadProgress)
     limit: int = MAX_RECORD_BYTES
+    """Longer records are rejected, in bytes."""
     most_values: int = MAX_RECORD_VALUES
+    """Records of more values are rejected."""
     is_regular: bool = False
+    """Whether anything but a regular file is an error, such as a FIFO, even if the path became one just now."""
     follow_links: bool = True
+    """If not, a symbolic link is an error, even if the path became one just now."""
     encoding: str | None = None
+    """The encoding of the text, which is converted to UTF-8."""
     delimiter: str | None = None
+    """The character between the columns of CSV and TSV, by default the one of the format."""
     quote: str | None = None
+    """The character that encloses cells, by default the double quote; or `none`."""
     escape: str | None = None
+    """The character before one that is taken as it is."""
     comment: str | None = None
+    """Rows that begin so are skipped."""
     has_header: bool = True
+    """If not, the columns are called 1, 2 and so on."""
     records: str | None = None
+    """The path of the array of records in a JSON object."""
     table: str | None = None
+    """The name of a sheet or a table."""
     query: str | None = None
+    """Selects rows of SQLite."""
     names_encodings: bool = False
+    """Whether the content says how it is encoded, and is not converted."""
     begun: Iterator[bytes] | None = None
+    """The content in pieces of UTF-8, if reading it has begun."""
     original: Path | None = None
+    """The path of which this file is a copy."""
     split: tuple[str, int] | None = None
+    """The split of a data set that the file is part of, and the number of rows in the parts before."""
 
     @property
     def name(self) -> str:
@@ -155,6 +161,7 @@ class InputFile:
 
     def has_mark(self) -> bool:
         """Whether the content begins with a byte order mark of UTF-8."""
+        # With a progress of its own, as the content is read again.
         first = next(filter(None, replace(self, progress=ReadProgress())._pieces()), b"")
         return first.startswith(codecs.BOM_UTF8)
 
@@ -202,6 +209,7 @@ class InputFile:
             yield self._without_mark(piece) if number == 0 else piece
 
     def _split(self) -> Iterator[list[bytes | None]]:
+        # The pieces of a line that goes on, dropped once it is too long, and its size so far.
         begun: list[bytes] = []
         size = 0
         for piece in self._pieces():
@@ -211,12 +219,16 @@ class InputFile:
                 begun = []
             elif first:
                 begun.append(first)
+
             if lines:
                 rest = lines.pop()
                 whole = b"".join(begun) if size <= self.limit else None
+                # No line is longer than the piece that has all of it.
                 yield [whole, *(lines if len(piece) <= self.limit else map(self._within_limit, lines))]
                 size = len(rest)
                 begun = [rest] if rest and size <= self.limit else []
+
+        # The last line may have no newline.
         if size:
             yield [b"".join(begun) if size <= self.limit else None]
 
@@ -274,8 +286,10 @@ class InputFile:
         if not self.follow_links:
             flags |= os.O_NOFOLLOW
         if self.is_regular:
+            # Otherwise opening a FIFO waits for a writer.
             flags |= os.O_NONBLOCK
         with os.fdopen(os.open(self.path, flags), "rb") as stream:
+            # The open file is asked, as the path may have changed.
             if self.is_regular and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             yield stream

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Input:
     """One of the paths of a source, which can be read any number of times.
 
-    `format` is that in which its records are written, None for texts and for what is not written, such as spreadsheets.
-    A position is the number from 0 of a record among those that the source reads, rejected ones included; if
+    `format` is the format in which its records are written, None for texts and for spreadsheets and mail, which are not
+    written. A position is the number from 0 of a record among those that the source reads, rejected ones included; if
     `is_by_line` it is the number of the line from 1.
     """
 
@@ -143,6 +143,7 @@ class Input:
         position = 0
         for table in self._tables:
             if isinstance(table, LeftOut):
+                # Reading the source gives a reject for it, which has a position, too.
                 position += 1
                 continue
             for batch in _batches_of(table):
@@ -150,7 +151,7 @@ class Input:
                 position += batch.num_rows
 
     def files(self) -> Iterator[tuple["Input", int, int | None]]:
-        """Yield the files, each with the positions of its first record and of that after its last one, None for all.
+        """Yield the files, each with the position of its first record and the position after its last, None for all.
 
         Raises InputError for texts, of which several make a file of records.
         """
@@ -162,9 +163,12 @@ class Input:
             raise InputError(
                 f"{self.path} is text, without records in its files; name an output file, not a folder"
             )
+
         if self._type:
             yield self, 0, None
             return
+
+        # A folder of tables: positions go on from file to file.
         position = 0
         for table in self._tables:
             count = 1 if isinstance(table, LeftOut) else _count_rows(table)
@@ -188,7 +192,9 @@ class Input:
                 rows = raw_rows(self._file, self.delimiter)
                 if self._file.has_header:
                     next(rows, None)
+
                 for position, (_, cells) in enumerate(rows):
+                    # A rejected row may have another number of cells.
                     yield position, _cleaned_record(dict(zip(names, cells or [], strict=False)))
             case FileFormat.PARQUET:
                 for position, batch in self.batches():
@@ -245,8 +251,8 @@ def readable_twice(
 ) -> Iterator[list[Path]]:
     """Return the paths, with temporary copies of standard input and pipes, which are deleted after the block.
 
-    A copy has the name of its pipe, with a suffix if that has none: the one given, else that of a JSON array, which may
-    be JSON lines. Raises InputError if it cannot be written.
+    A copy has the name of its pipe; if that has no suffix, `suffix` is added, or else .json, under which JSON lines are
+    read, too. Raises InputError if a copy cannot be written.
     """
     if not any(map(_is_stream, paths)):
         yield list(paths)
@@ -266,6 +272,7 @@ def _copied(path: Path, folder: Path, suffix: str, progress: Progress) -> Path:
     is_standard = path in (STANDARD_INPUT, STANDARD_INPUT_DEVICE)
     name = "standard-input" if is_standard else path.name
     copy = folder / (name if Path(name).suffix else f"{name}{suffix}")
+
     try:
         folder.mkdir()
         with copy.open("wb") as target:

@@ -17,6 +17,7 @@ from nearsim_db.records import ReadDocument, Reject
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
+# Not strict: strings may have control characters.
 _scan = make_scanner(json.JSONDecoder(strict=False))  # type: ignore[arg-type]
 _BLANK_BYTES = b" \t\r\n"
 _OF_NUMBERS = "0123456789.eE+-"
@@ -38,8 +39,8 @@ class Unparsed:
 def read_json(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
     """Read a file that is one JSON array of objects or texts, each a document, or else JSON lines.
 
-    An object's line is that of its beginning. Raises InputError if the array is not valid JSON, after the objects
-    before, and for an object of several lines that has an array of objects, without `file.records`.
+    The line of an object is the one on which it begins. Raises InputError if the array is not valid JSON, after the
+    objects before, and for an object of several lines that has an array of objects, without `file.records`.
     """
     is_array, begun = begin(file)
     if not is_array:
@@ -70,6 +71,7 @@ def begin(file: InputFile) -> tuple[bool, InputFile]:
             break
     content = start.removeprefix(codecs.BOM_UTF8).lstrip(_BLANK_BYTES)
     is_array = file.records is not None or content.startswith(b"[")
+    # The first of JSON lines is a whole object.
     if not is_array and b"\n" in content and not content.partition(b"\n")[0].rstrip().endswith(b"}"):
         _refuse_object(replace(file, begun=iter((start,))))
     return is_array, replace(file, begun=chain((start,), pieces))
@@ -95,17 +97,20 @@ def elements(file: InputFile) -> Iterator[tuple[int, object]]:
     text = _Text(file)
     if file.records is not None:
         text.enter(file.records)
+
     text.skip("[")
     if text.next_character() == "]":
         text.skip("]")
     else:
         while True:
+            # All that were read whole, at once; then one that may need more of the file.
             yield from text.values()
             yield text.line, text.value()
             if text.next_character() != ",":
                 text.skip("]")
                 break
             text.skip(",")
+
     if file.records is None and text.next_character():
         raise text.error("there is text after the end of the array")
 
@@ -179,11 +184,13 @@ class _Text:
         while True:
             if self._is_dense and self._has_too_many_values():
                 return self._pass_unparsed(self._file.too_many)
+
             try:
                 value, end = self._parse(self._text, self._at)
             except json.JSONDecodeError as error:
                 if len(self._text) - self._at > self._file.limit:
                     return self._pass_unparsed(self._file.too_long)
+                # The value may only be cut by the end of what was read.
                 is_cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LONGEST_TOKEN
                 if not (is_cut and self._read()):
                     raise self.error(fault(error)) from error
@@ -219,7 +226,9 @@ class _Text:
         while True:
             token = (_IN_STRING.match if in_string else _MARK.search)(self._text, self._at)
             end = token.end() if token else len(self._text)
+            # Empty if no mark follows in what was read.
             mark = '"' * self._text.startswith('"', end) if in_string else token[0] if token else ""
+
             if in_string and mark:
                 in_string, end = False, end + 1
             elif mark == '"':
@@ -237,6 +246,7 @@ class _Text:
         text, at, line, limit = self._text, self._at, self.line, self._file.limit
         size = 0 if self._is_dense else len(text)
         newline = text.find("\n", at)
+
         try:
             while at < size:
                 value, end = _scan(text, at)
@@ -267,6 +277,7 @@ class _Text:
         kept = [self._text[self._at :]]
         wanted = len(kept[0])
         size = 0
+        # Twice as much each time: a long value is parsed from its beginning every time.
         for piece in self._pieces:
             kept.append(self._decode(piece))
             size += len(kept[-1])

@@ -31,6 +31,7 @@ def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
     """Read JSON lines. Blank lines are skipped; of duplicate keys in one object the last is kept."""
     name = file.name
     maker = DocumentMaker(name, fields)
+
     for first, lines in file.blocks():
         for number, line in enumerate(lines, first):
             if not line:
@@ -86,7 +87,9 @@ def too_many_digits() -> str:
 def _parse_leniently(line: bytes) -> dict[str, Any] | str:
     text = line.decode("utf-8", "surrogateescape")
     if text.startswith("\ufeff"):
+        # The words of json.loads().
         return _not_json("Unexpected UTF-8 BOM (decode using utf-8-sig)", 0)
+
     try:
         record, end = _scan(text, len(text) - len(text.lstrip(_BLANKS)))
     except StopIteration as error:
@@ -97,6 +100,7 @@ def _parse_leniently(line: bytes) -> dict[str, Any] | str:
         return too_many_digits()
     except RecursionError:
         return "the JSON is nested too deeply"
+
     if rest := text[end:].lstrip(_BLANKS):
         return _not_json("Extra data", len(text) - len(rest))
     return record if isinstance(record, dict) else _NOT_AN_OBJECT

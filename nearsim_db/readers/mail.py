@@ -18,7 +18,8 @@ from nearsim_db.similarity.text.markup import strip_html
 # Begins a message of an mbox file, after an empty line.
 _FROM = b"From "
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
-_MAX_ENCODED_CHARACTERS = 20_000  # decoding takes quadratic time
+# Decoding takes quadratic time.
+_MAX_ENCODED_CHARACTERS = 20_000
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 
@@ -30,6 +31,7 @@ def read_mbox(file: InputFile) -> Iterator[tuple[int, Row | str]]:
     content: list[bytes] = []
     begin = size = 0
     is_blank = True  # the line before
+
     for number, line in replace(file, names_encodings=True).lines():
         if line is not None and is_blank and line.startswith(_FROM):
             if begin:
@@ -63,7 +65,7 @@ def read_message(file: InputFile) -> Iterator[tuple[int, Row | str]]:
 
 
 def _row(content: bytes, file: InputFile, place: str) -> Row | str:
-    """Return a message with its plain text, else that of its HTML; the place is its id if it has none."""
+    """Return a message with its plain text, or else the text of its HTML; the place is its id if it has none."""
     head = _HEAD_END.split(content, maxsplit=1)[0]
     try:
         message = message_from_bytes(content)
@@ -81,7 +83,7 @@ def _row(content: bytes, file: InputFile, place: str) -> Row | str:
 
 
 def _header(message: Message, name: str) -> str | None:
-    """Return a header on one line; one that is very long, or not encoded as it says, is as it is."""
+    """Return a header on one line, decoded unless it is very long or its encoding is invalid."""
     value: str | None = message[name]
     if value is None:
         return None

@@ -50,7 +50,9 @@ def from_documents(
 def _record(given: object, fields: Fields, body: str) -> dict[str, object]:
     """Return a row as a record of plain values. Raises InputError for anything that is no row."""
     if hasattr(given, "as_py"):
+        # A scalar of pyarrow.
         given = given.as_py()
+
     match given:
         case str():
             return {body: str.__str__(given)}
@@ -69,6 +71,8 @@ def _record(given: object, fields: Fields, body: str) -> dict[str, object]:
                 f"{shown(given)} is {kind(given)}; it must be a nearsim_db.Document, a text, a mapping, or a "
                 "tuple of id and text"
             )
+
+    # A vector is checked as it is, without a list of its numbers.
     return {
         str(name): value if name == fields.vector else _plain(value, str(name)) for name, value in row.items()
     }
@@ -84,8 +88,10 @@ def _plain(value: Any, name: str) -> object:
     """
     if type(value) in _PLAIN or isinstance(value, bool):
         return value
+
     if isinstance(value, Unreadable):
         raise InputError(f"cannot read '{name}': {value.reason}")
+
     try:
         match value:
             case np.ndarray() | list() | tuple() | set() | frozenset():
@@ -96,6 +102,7 @@ def _plain(value: Any, name: str) -> object:
             case Mapping():
                 return {str(key): _plain(item, name) for key, item in value.items()}
             case _ if _is_missing(value):
+                # NaT too, which is a datetime64.
                 return None
             case np.datetime64():
                 is_day = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
@@ -127,6 +134,7 @@ def checked_query(document: Document) -> Document:
             f"{shown(document)} is {kind(document)}; give a nearsim_db.Document, or look a text up with "
             "similar_to_text()"
         )
+
     try:
         external_id = _known_id(document)
         external_id = _id(document) if external_id is None else external_id
@@ -151,6 +159,7 @@ def checked_query(document: Document) -> Document:
 def _checked(document: Document, origin: str, number: int) -> ReadDocument:
     if not isinstance(document, Document):
         raise InputError(f"{shown(document)} is {kind(document)}; it must be a nearsim_db.Document")
+
     external_id = _id(document)
     title, in_title = checked_text(document.title, "title", "None")
     body, in_body = checked_text(document.body, "body", "None")
@@ -158,6 +167,7 @@ def _checked(document: Document, origin: str, number: int) -> ReadDocument:
     url, in_url = checked_text(document.url, "url", "None")
     attributes, in_attributes = clean_attributes(_mapping(document.attributes))
     vector = checked_vector(document.vector, "the vector")
+
     return ReadDocument(
         Document(external_id, title, body, source, url, _instant(document.published_at), attributes, vector),
         origin,
@@ -190,6 +200,7 @@ def _instant(value: object) -> datetime | None:
     """Return a time in UTC; a date begins its day, and NaT, NaN and pandas.NA are no time."""
     if value is None or _is_missing(value):
         return None
+
     moment = _in_seconds(value) if isinstance(value, np.datetime64) else value
     if isinstance(moment, date) and not isinstance(moment, datetime):
         moment = datetime.combine(moment, time())
@@ -203,6 +214,7 @@ def _instant(value: object) -> datetime | None:
         in_zone = in_utc(moment)
     except OverflowError:
         raise InputError(f"published_at {moment} is outside the years 1 to 9999 in UTC") from None
+
     return datetime.combine(datetime.date(in_zone), datetime.timetz(in_zone))
 
 

@@ -16,6 +16,7 @@ from nearsim_db.readers.leftovers import lock, part_of, sweep_parts
 from nearsim_db.records import STANDARD_OUTPUT
 
 _OPENED = Path("/proc/self/fd")
+# The answers of file systems and kernels without O_TMPFILE.
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 
 

@@ -91,6 +91,7 @@ def batches_of(
     texts, checked = _texts_with_dictionary(opened, path)
     with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as as_dictionaries:
         for number in range(opened.num_row_groups):
+            # The row groups before were checked along with their dictionaries.
             if number >= checked:
                 _check_columns(opened, number, path)
             group = opened.metadata.row_group(number)

@@ -56,6 +56,7 @@ def _find(path: Path, reading: Reading) -> Iterator[Found]:
     if path == STANDARD_INPUT:
         yield Found(path, path)
     elif has_magic(str(path)) and not os.access(path, os.F_OK):
+        # Not a file whose own name has brackets.
         root = _root(path)
         for match in _matches(path):
             yield from _of_folder(match, root, reading) if _is_folder(match) else [Found(match, root)]
@@ -129,6 +130,8 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
         return whole
     if not tables and texts > len(files):
         return [*whole, *(Found(path, root) for path in files)]
+
+    # There is a last file, as not all are tables; what is left out is reported after it.
     *first, last = files
     return [*(Found(path, root) for path in first), Found(last, root, left_out=tuple(left_out))]
 

@@ -47,8 +47,10 @@ class RecordPlaces:
 
         Raises NearsimError if the disk is full.
         """
+        # Records of one file come one after another.
         if not self._files or self._files[-1] != record.file:
             self._files.append(record.file)
+
         external_id = record.document.external_id.encode()
         title = None if record.document.title is None else record.document.title.encode()
         content = external_id + (title or b"")
@@ -57,6 +59,7 @@ class RecordPlaces:
         self._pending.append(
             (len(self._files) - 1, record.line, ordinal, len(external_id), title_bytes, self._end)
         )
+
         with full_disk():
             self._ids.write(content)
         if len(self._pending) == _BLOCK_ROWS:
@@ -65,6 +68,7 @@ class RecordPlaces:
 
     def find(self, number: int) -> tuple[Place, str, str | None]:
         """Return the place, the id and the title of a record."""
+        # os.pread sees what is in the files, not what is in memory.
         if self._pending:
             self._flush()
         (row,) = np.frombuffer(

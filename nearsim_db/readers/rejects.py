@@ -89,6 +89,7 @@ def _is_date(name: str, value: object) -> bool:
     return _FIRST_YEAR <= instant.year <= _LAST_YEAR
 
 
+# Reasons quote values of records: the second limits how many different ones are kept in memory.
 _FEWEST_REJECTS, _MOST_REASONS, _REASONS_SHOWN = 3, 1_000, 3
 
 
@@ -185,6 +186,7 @@ def stopped(record: ReadDocument | Reject, reason: str) -> InputError:
 _FIRST_KEPT = 5
 _MAX_LISTED_PER_FILE = 100_000
 _FLUSHED_SINGLY = 1_000
+# Does not escape characters beyond ASCII.
 _quoted = json.encoder.encode_basestring
 _KEYS = {"file", "line", "id", "reason"}
 
@@ -304,6 +306,7 @@ class RejectWriter:
             self.first.append(reject)
         if self._stream is None:
             return
+
         try:
             if reject.file != self._file:
                 self._write_rest()

@@ -34,11 +34,13 @@ def read_ris(file: InputFile) -> Iterator[tuple[int, Row | str]]:
         tagged = _TAGGED.fullmatch(text)
         if tagged and tagged["tag"] == _BEGIN:
             if values is not None:
+                # `size` has this line, too, which begins the next reference.
                 yield begin, _row(values, file, begin, size - len(text))
             values, begin, size = {}, number, len(text)
 
         if values is None:
             if text and not is_outside:
+                # Reported once, up to the next reference.
                 yield (
                     number,
                     f"outside of a reference, which begins with '{_BEGIN}  - ' and ends with '{_END}  - '",

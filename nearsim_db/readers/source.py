@@ -62,6 +62,7 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
         content = file.content()
     except InputError as error:
         return Reject(file.name, 0, str(error))
+
     if content is None:
         return Reject(file.name, 0, file.too_long)
     if (share := control_share(content)) is not None:
@@ -71,6 +72,7 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
             f"binary, not text: {share:.0%} of its first bytes are control characters; convert it "
             "to text, or leave it out",
         )
+
     file.progress.note_lines(file.name, content)
     record = {_DEFAULT_FIELDS.id: external_id, "body": content.decode("utf-8", "surrogateescape")}
     return DocumentMaker(file.name, _DEFAULT_FIELDS).make(record, 0)
@@ -194,6 +196,7 @@ class Source:
         """Return one of the paths that is a file, to be read with the options of the source."""
         reading = self.reading
         original = self._originals.get(path)
+
         return InputFile(
             path,
             self._progress,
@@ -288,17 +291,21 @@ def _warnings(progress: ReadProgress) -> Iterator[str]:
         files = [file for file, kind in progress.compressed.items() if kind == suffix]
         if files:
             yield f"{_listed(files)} is compressed with {name}, and was decompressed"
+
     for name, held in progress.held_lines.items():
         yield (
             f"{name}: {count_of(held.lines, 'line')} in quoted cells look like records of their own (the first in the "
             f"row of lines {held.begin:,} to {held.end:,}); if quotes are part of the text, give --quote none"
         )
+
     for name, lines in progress.many_lines.items():
         yield (
             f"{name} is one document of {lines:,} short lines; if each line is a document, give --input-format lines"
         )
+
     for name, sheets in progress.other_tables.items():
         yield f"{_listed([name])} has other sheets, which were not read ({sheets}); --table NAME reads one of them"
+
     if progress.not_utf8:
         yield (
             f"{_listed(list(progress.not_utf8))} is not UTF-8, and characters were replaced; if it is Latin-1 or "

@@ -21,11 +21,12 @@ _SMALL_BYTES, _MAX_RATIO = 10_000_000, 60  # of spreadsheets 5 to 20: zip bombs 
 def read_spreadsheet(file: InputFile) -> Iterator[tuple[int, Row | str]]:
     """Yield the rows of the first sheet, or the one named, each with its number.
 
-    The first row that is not blank names the columns; one without a name has its letter. Formulas are their last
-    results. Raises InputError for anything but a spreadsheet, and for one that is too large decompressed.
+    The first row that is not blank names the columns; a column without a name has its letter. A formula has its last
+    result as value. Raises InputError for anything but a spreadsheet, and for one that is too large decompressed.
     """
     path = file.on_disk("a spreadsheet")
     _refuse_bomb(path, file.name)
+
     done = 0
     try:
         with closing(_opened(path)) as workbook:
@@ -97,7 +98,7 @@ def _names(cells: Sequence[object], file: InputFile) -> list[str | None]:
 
 
 def _row(names: Sequence[str | None], values: Sequence[object], file: InputFile) -> Row:
-    """Return the values by name, those of a column without a name by its letter or, without a header, its number."""
+    """Return the values by column name; a column without a name has its letter or, without a header, its number."""
     from openpyxl.utils import get_column_letter
 
     row: dict[str, object] = {name: None for name in names if name is not None}

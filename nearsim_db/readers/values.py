@@ -40,12 +40,13 @@ def shown(value: object) -> str:
     return written if len(written) <= _SHOWN_CHARACTERS else written[:_SHOWN_CHARACTERS] + "..."
 
 
+# The integers that orjson writes itself.
 _SMALLEST_INTEGER = -(2**63)
 _LARGEST_INTEGER = 2**64 - 1
 
 
 def encodable(value: object) -> object:
-    """Return a value of which orjson writes numbers of any size in full."""
+    """Convert a value so that orjson writes its numbers in full, whatever their size."""
     match value:
         case bool():
             return value
@@ -126,6 +127,7 @@ def column_of(record: ReadDocument, name: str, fields: "Fields") -> object:
     """Return the value of a field or column, or at a path such as 'meta.lang'; the file for 'file'; None for none."""
     if name == FILE:
         return record.file
+
     document = record.document
     value: object = None
     if name in (fields.source, "source"):
@@ -138,8 +140,10 @@ def column_of(record: ReadDocument, name: str, fields: "Fields") -> object:
         value = document.url
     elif name == fields.published_at:
         value = None if document.published_at is None else document.published_at.isoformat()
+
     if value is None and name in document.attributes:
         value = document.attributes[name]
+    # A key that is called like the path takes precedence.
     return value_at(document.attributes, name) if value is None and is_path(name) else value
 
 

@@ -69,18 +69,21 @@ def open_vectors(path: Path | None) -> VectorFile:
     """
     if path is None:
         return _NoFile(Path())
+
     kinds: dict[str, type[VectorFile]] = {_MATRIX: VectorMatrix, PARQUET: VectorTable}
     kind = kinds.get(path.suffix.lower())
     if kind is None:
         raise InputError(
             f"{path} is not a vector file; vectors are read from {' and '.join(kinds)}, or from the documents"
         )
+
     if not path.exists():
         raise InputError(f"cannot read {path}: no such file; check the path")
     if not path.is_file():
         raise InputError(
             f"{path} is not a regular file; vectors cannot be read from a pipe: save them to a file first"
         )
+
     return kind(path)
 
 
@@ -121,6 +124,7 @@ class VectorMatrix(VectorFile):
         read = 0
         for read, record in enumerate(records, 1):
             if read > len(self._rows):
+                # Count on: the message has the number of all records.
                 continue
             if isinstance(record, Reject):
                 yield record
@@ -179,6 +183,7 @@ class VectorTable(VectorFile):
                 yield record
             else:
                 yield self._with_row(record, row)
+
         unmatched = [name for name, row in self._rows.items() if not matched[row]]
         self.warnings = (
             *_warning(without_vector, "documents have no vector in", self.path),
@@ -198,6 +203,7 @@ class VectorTable(VectorFile):
             missing = {"id", "vector"}.difference(opened.schema_arrow.names)
             if missing:
                 raise InputError(f"{self.path} has no column {' and no column '.join(sorted(missing))}")
+
             for number, values in enumerate(rows_of(opened, self.path, ["id", "vector"]), 1):
                 if values is None:
                     raise InputError(f"{self.path}, row {number:,}: {InputFile(self.path).too_long}")

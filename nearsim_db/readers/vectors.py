@@ -1,4 +1,4 @@
-"""Checks of the vectors that owners supply, and conversion to PostgreSQL's 32-bit floats."""
+"""Checks of vectors that users supply, and their conversion to PostgreSQL's 32-bit floats."""
 
 from array import array
 from collections import Counter
@@ -27,14 +27,19 @@ def checked_vector(value: object, name: str) -> "array[float] | None":
     """
     if value is None:
         return None
+
     if type(value) is list and 0 < len(value) <= _MAX_PLAIN_NUMBERS and _are_plain(value):
         with suppress(OverflowError):
             few = array("f", value)
+            # The sum of so few is finite if they all are.
             if isfinite(sum(few)):
                 return few
+
     numbers = _numbers(value, name)
     if not len(numbers):
         raise InputError(f"{name} is empty; leave it out, or give at least one number")
+
+    # Numbers that are too large become infinite, and are refused below.
     with np.errstate(over="ignore"):
         rounded = numbers.astype(np.float32)
     if not np.isfinite(rounded).all():
@@ -46,6 +51,7 @@ def _numbers(value: object, name: str) -> NDArray[np.generic]:
     """Convert to a one-dimensional array of floats or integers of some size."""
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         for position, item in enumerate(value, 1) if not _are_plain(value) else ():
+            # By exact type, as True and False are integers, too.
             if not isinstance(item, float | np.floating) and type(item) is not int:
                 raise InputError(
                     f"{name} has {kind(item)}, {shown(item)}, at position {position}; it must have numbers only"
@@ -54,12 +60,14 @@ def _numbers(value: object, name: str) -> NDArray[np.generic]:
             return np.array(value, np.float64)
         except OverflowError:
             raise InputError(f"{name} has an integer beyond the range of 32-bit floats") from None
+
     if isinstance(value, np.ndarray):
         if value.ndim == 1 and value.dtype.kind in "fiu":
             return value
         raise InputError(
             f"{name} has shape {value.shape} and type {value.dtype}; it must be a one-dimensional array of numbers"
         )
+
     raise InputError(f"{name} is {kind(value)}, {shown(value)}; it must be an array of numbers")
 
 

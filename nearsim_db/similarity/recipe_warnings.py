@@ -183,11 +183,13 @@ def of_features(profile: Profile, sizes: FeatureTotals) -> list[str]:
     warnings = _featureless(profile, sizes)
     if recipe.sketch.input == "vector":
         return warnings
+
     if recipe.shingle.scheme != "sentence" and documents and shortest / documents >= NOTABLE_SHARE:
         warnings.append(
             f"{shortest:,} of {count_of(documents, 'document')} with a single shingle, which only exact copies share; "
             "lower shingle.k, or set shingle.scheme to char"
         )
+
     if recipe.hash.base != "poly64" and shingles > CROWDED_32_BITS:
         warnings.append(
             f"up to {shingles:,} distinct shingles share the 4,294,967,296 values of {recipe.hash.base}: about "

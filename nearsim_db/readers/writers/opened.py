@@ -109,6 +109,7 @@ def open_writer(
                 encoding.delimiter, marked=not encoding.exact, escape=escape_cell if on_terminal else None
             )
             writer = DelimitedWriter(target, columns, lines, header)
+
         try:
             yield writer
             writer.close()
@@ -133,6 +134,7 @@ def compressed(stream: BinaryIO, compression: str) -> Iterator[BinaryIO]:
     match compression:
         case ".gz":
             open_gzip, level = _gzip()
+
             # Without a time in its header, equal content gives equal files.
             with open_gzip(fileobj=stream, mode="wb", compresslevel=level, mtime=0, filename="") as packed:
                 yield cast(BinaryIO, packed)

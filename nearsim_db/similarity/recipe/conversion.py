@@ -103,16 +103,19 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     default that depends on others is chosen anew.
     """
     data = to_mapping(recipe)
+    # Defaults that depend on other keys are left open, to be chosen anew.
     if recipe.match.review == default_review(recipe):
         del data["match"]["review"]
     if recipe.match.min_fingerprints == default_fingerprints(recipe.match):
         data["match"].pop("min_fingerprints", None)
     if recipe.sketch.family == "rare" and recipe.bands == default_bands(recipe.sketch, Bands()):
         del data["bands"]["count"], data["bands"]["rows"]
+
     changes = dict(_split_setting(setting) for setting in settings)
     for path in _excluded(changes, data):
         section, _, key = path.partition(".")
         data[section].pop(key, None)
+
     for path, value in changes.items():
         section, _, key = path.rpartition(".")
         target = data if not section else data.setdefault(section, {})

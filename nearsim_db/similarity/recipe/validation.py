@@ -202,6 +202,7 @@ def _check_options(sketch: "Sketch") -> None:
             raise RecipeError(
                 f"sketch.{option} belongs to the {kind} {' and '.join(families)}, not to {sketch.family}; leave it out"
             )
+
     if sketch.coefficients is not None and len(sketch.coefficients) != sketch.k:
         raise RecipeError(
             f"sketch.coefficients has {len(sketch.coefficients)} pairs of a and b, but sketch.k is {sketch.k}; give as "
@@ -238,6 +239,7 @@ def _check_review(recipe: "Recipe") -> None:
             "bands.recall_at is review, but bands are not chosen for a recall, or match.review is 0; set it to "
             "threshold"
         )
+
     if not match.review:
         return
     if sketch.family == "projection" or match.verify == "bands":
@@ -245,6 +247,7 @@ def _check_review(recipe: "Recipe") -> None:
         raise RecipeError(
             f"match.review is {match.review:g}, but {cause}, under which there is none; set it to 0"
         )
+
     if match.review >= match.threshold:
         raise RecipeError(
             f"match.review is {match.review:g}, not below match.threshold, which is {match.threshold:g}; lower it, or "
@@ -340,10 +343,12 @@ def _check_bands(bands: "Bands", sketch: "Sketch", match: "MatchRules") -> None:
                 "match.min_shared_bands; give either it or them"
             )
         return
+
     if (bands.count is None) != (bands.rows is None):
         raise RecipeError("bands: give count and rows together, or recall alone")
     if bands.rule is not None:
         _check_rule(bands, sketch)
+
     if sketch.family in _SINGLE_IDS and (bands.rows or 1) != 1:
         raise RecipeError(
             f"bands.rows is {bands.rows}; a band of {sketch.family} is {_SINGLE_IDS[sketch.family]}: give rows = 1, or "
@@ -358,6 +363,7 @@ def _check_bands(bands: "Bands", sketch: "Sketch", match: "MatchRules") -> None:
         raise RecipeError(
             f"bands.hash is {bands.hash!r}, which was made for the values of minhash; leave it out for {sketch.family}"
         )
+
     if bands.count is not None and bands.rows is not None:
         _check_given_bands(bands.count, bands.rows, bands.recall, sketch, match)
 

@@ -48,6 +48,7 @@ def _clean_value(value: object, levels: int) -> tuple[object, int]:
         return clean(value)
     if value is None or isinstance(value, bool):
         return value, 0
+
     if isinstance(value, int):
         if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
             raise InputError("an attribute is an integer beyond 64 bits; write it as a string")
@@ -56,6 +57,7 @@ def _clean_value(value: object, levels: int) -> tuple[object, int]:
         if not isfinite(value):
             raise InputError(f"an attribute is {value}, which is not valid JSON; write null or a string")
         return float(value), 0  # the writer of JSON refuses subclasses such as NumPy's
+
     # Before Mapping, whose check takes as long as all others together.
     if isinstance(value, list | tuple):
         return _clean_array(value, levels)
@@ -91,11 +93,14 @@ def _clean_keys(values: Mapping[str, object]) -> tuple[list[str], int]:
     total = 0
     extended = 0
     taken: set[str] = set()
+
     for key in values:
         if not isinstance(key, str):
             raise InputError(f"an attribute has the key {key!r}; keys must be strings")
+
         name, replaced = clean(key)
         if replaced:
+            # Replaced characters may make keys equal: such a key is extended until it is unique.
             extended += name in taken or name in values
             if extended > MAX_EXTENDED_KEYS:
                 raise InputError(

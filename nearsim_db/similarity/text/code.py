@@ -83,6 +83,7 @@ class Lexer:
                 f"shingle.language: Pygments has no lexer for {language!r}; choose an alias that "
                 "pygmentize -L lexers lists"
             ) from error
+
         self._lexer()  # compiles its rules, which two threads must not do at once
         self._language = language
 

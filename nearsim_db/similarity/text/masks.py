@@ -73,6 +73,7 @@ class Masks:
         parts: list[str] = []
         chosen: list[tuple[Ints, Ints]] = []
         at = 0
+        # The text after the last match is a part, too.
         for match in [*self._pattern.finditer(text), None]:
             start, end = match.span() if match else (len(text), len(text))
             parts.append(text[at:start])
@@ -82,6 +83,7 @@ class Masks:
                 parts.append(token)
                 chosen.append((np.full(len(token), begins[start]), np.full(len(token), ends[end - 1])))
             at = end
+
         return (
             "".join(parts),
             np.concatenate([part for part, _ in chosen]),

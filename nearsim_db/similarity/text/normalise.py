@@ -175,6 +175,7 @@ def _fold_unicode(text: str, rules: Normalise) -> str:
     text = _to_form(text, rules)
     if rules.confusables == "fold":
         text = confusables.to_latin(text)
+
     match rules.case:
         case "none":
             folded = text

@@ -82,6 +82,7 @@ def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries
                 data, starts[window], starts[window + length] - gap, base, crc_entries
             )
         return written + windows
+
     window = uintp(0)
     while window < windows:
         origin = starts[window]
@@ -89,6 +90,8 @@ def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries
             ids[written + window] = fmix64(_polynomial(data, origin, starts[window + length] - gap))
             window += uintp(1)
             continue
+
+        # All windows that end within a segment share its sums.
         reach = min(starts[units] - gap - origin, _SEGMENT)
         _prefix_sums(data, origin, reach, powers, sums)
         ends = starts[window + length : units + uintp(1)]
@@ -122,6 +125,7 @@ def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):
 def _halved_char_ids(data, begin, end, k, powers, halves, ids, written):
     """Compute as `_ascii_char_ids` for k of 4 to 7, without its serial sums: add up two windows of half the length."""
     windows, half, rest = end - begin - k + uintp(1), k // uintp(2), k % uintp(2)
+
     done = uintp(0)
     while done < windows:
         count = min(windows - done, _WINDOWS_AT_ONCE)
@@ -166,6 +170,7 @@ def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entrie
     halves = np.empty(_WINDOWS_AT_ONCE + _MOST_HALVED, np.uint64)
     starts = np.empty(0, np.uintp)
     written = uintp(0)
+
     for document in range(len(offsets) - 1):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if begin == end:
@@ -177,6 +182,7 @@ def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entrie
             else:
                 written = _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written)
         else:
+            # Only for texts beyond ASCII, other base hashes, and very long windows.
             if len(starts) == 0:
                 starts = np.empty(longest + uintp(1), np.uintp)
             units = uintp(0)
@@ -193,11 +199,13 @@ def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entrie
 
 @compiled
 def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries):
+    # A unit has at least one byte and a separator, except the last of a document.
     ids, out = np.empty(len(data) // 2 + len(offsets), np.uint64), np.zeros(len(offsets), np.int64)
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
     starts = np.empty(longest // uintp(2) + uintp(3), np.uintp)
     written = uintp(0)
+
     for document in range(len(offsets) - 1):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if begin < end:
@@ -221,6 +229,7 @@ def number_sums(data, offsets):
         at, end = uintp(offsets[document]), uintp(offsets[document + 1])
         value, factor, inside = uint64(0), uint64(1), False
         total = uint64(0)
+
         while at < end:
             stop = min(at + _BYTES_AT_ONCE, end)
             if not inside and not _has_digit(data, at, stop):
@@ -235,6 +244,7 @@ def number_sums(data, offsets):
                     total += fmix64(value)
                     value, factor, inside = uint64(0), uint64(1), False
                 at += uintp(1)
+        # A number may end with its document.
         if inside:
             total += fmix64(value)
         sums[document] = total
@@ -276,6 +286,7 @@ def squeeze(data, offsets, table):
     ranges = _kept_ranges(table, lows, spans)
     scratch = np.zeros((3, _SQUEEZED_AT_ONCE), np.uint8)
     written = uintp(0)
+
     for document in range(len(offsets) - 1):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if not is_ascii(data, begin, end):
@@ -283,6 +294,7 @@ def squeeze(data, offsets, table):
         elif ranges == 0:
             written = _squeeze_ascii(data, begin, end, table, out, written)
         else:
+            # The bit by which small letters differ from capitals, if the table folds these.
             case = uint8(table[uintp(65)] == 97) << uint8(5)
             written = _squeeze_ranges(
                 data, begin, end, lows[:ranges], spans[:ranges], uint8(case), out, written, scratch
@@ -301,6 +313,7 @@ def _kept_ranges(table, lows, spans):
     folded = table[uintp(65)] == 97
     if table[uintp(0)] != 0:
         return uintp(0)
+
     for code in range(uintp(1), uintp(128)):
         kept = uintp(table[code])
         if kept != 0:
@@ -362,6 +375,7 @@ def _classify(data, at, count, lows, spans, case, kept, mapped):
 @compiled
 def _copy_runs(mapped, dropped, count, out, written):
     start = uintp(0)
+    # Eight bytes at a time, as most of them have none that is dropped.
     words = dropped.view(np.uint64)
     for word in range((count + _WORD - uintp(1)) // _WORD):
         if words[word] != uint64(0):
@@ -400,6 +414,7 @@ def _squeeze_unicode(data, begin, end, table, out, written):
     first = written
     after_space = True
     at = begin
+
     while at < end:
         byte = data[at]
         if byte < 128:
@@ -440,6 +455,7 @@ def distinct(ids, offsets):
         longest = max(longest, uintp(offsets[document + 1] - offsets[document]))
     ends = np.empty(min(longest + longest, _MAX_BUCKETS) + uintp(1), np.uint32)
     spare = np.empty(0, np.uint64)
+
     written = uintp(0)
     for document in range(len(offsets) - 1):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
@@ -459,6 +475,7 @@ def _bucket_sort(ids, begin, end, ends, target, first):
 
     Returns whether it is sorted: not if the ids are far from uniform.
     """
+    # The highest bit of any id decides how far to shift.
     every = uint64(0)
     for at in range(begin, end):
         every |= ids[at]
@@ -470,6 +487,7 @@ def _bucket_sort(ids, begin, end, ends, target, first):
         buckets += buckets
         shift -= uint64(1)
     ends[: buckets + uintp(1)] = uint32(0)
+
     # Two shifts, as all 64 bits at once are too many for one.
     half = shift >> uint64(1)
     rest = shift - half
@@ -479,6 +497,7 @@ def _bucket_sort(ids, begin, end, ends, target, first):
     for bucket in range(buckets):
         fullest = max(fullest, ends[bucket + uintp(1)])
         ends[bucket + uintp(1)] += ends[bucket]
+
     if fullest > _MAX_INSERTION_SORTED:
         return False
     for at in range(begin, end):
@@ -504,9 +523,12 @@ def _radix_sort(ids, begin, end, target, first, spare):
     """Sort ids[begin:end] into `found` from `first` on, whatever their distribution."""
     starts = np.empty(_DIGIT_VALUES + uintp(1), np.uintp)
     source, destination = target[first : first + end - begin], spare[: end - begin]
+
     # Assigning the slice would compile numba's error for unequal lengths, some 4 s of the first call.
     for at in range(uintp(len(source))):
         source[at] = ids[begin + at]
+
+    # An even number of passes, so that the last one writes to the target.
     for digit in range(_DIGITS):
         shift = uint64(digit * _DIGIT_BITS)
         starts[:] = uintp(0)

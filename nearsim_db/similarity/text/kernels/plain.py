@@ -41,13 +41,16 @@ def _char_poly64(data: Bytes, bounds: Ints | None, first_unit: Ints, k: int) -> 
         # A window that begins here ends in another document.
         borders = first_unit[1:-1] - back
         within[borders[(borders >= 0) & (borders < len(within))]] = False
+
     hashes = _all_windows(data, bounds, len(within), k)[within]
     short = np.flatnonzero((units > 0) & (units < k))
     if not len(short):
         return hashes, out
+
     starts, ends = first_unit[short], first_unit[short + 1]
     if bounds is not None:
         starts, ends = bounds[starts], bounds[ends]
+    # Without those before, which are inserted at the same time.
     return np.insert(hashes, out[short] - np.arange(len(short)), poly64_of(data, starts, ends)), out
 
 
@@ -64,6 +67,7 @@ def _all_windows(data: Bytes, bounds: Ints | None, windows: int, k: int) -> Hash
             text = data[places[0] : places[-1]]
             places = places - places[0]
             sums, factors = prefix_sums(text)[places], inverse_powers()[places[:count]]
+
         part = hashes[begin : begin + count]
         np.subtract(sums[k:], sums[:-k], out=part)
         part *= factors
@@ -158,6 +162,8 @@ def _collapse(separates: Mask, offsets: Ints) -> tuple[Mask, Ints]:
     gaps = separates.copy()
     gaps[:-1] &= follows[1:]
     gaps[-1] = False
+
+    # A run at the beginning of a document has no word before it.
     begins = offsets[:-1][np.diff(offsets) > 0]
     led = begins[separates[begins]]
     if len(led):
@@ -167,6 +173,7 @@ def _collapse(separates: Mask, offsets: Ints) -> tuple[Mask, Ints]:
         is_inside = first < len(places)
         is_inside[is_inside] = places[first[is_inside]] < ends[is_inside]
         gaps[places[first[is_inside]]] = False
+
     keep = gaps | ~separates
     return keep, offsets - np.searchsorted(np.flatnonzero(~keep), offsets)
 

@@ -63,6 +63,7 @@ def poly64_of(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
             sums[done] = _long_polynomial(data[origin : ends[done]])
             done += 1
             continue
+
         text = data[origin : ends[upto - 1]]
         prefix = prefix_sums(text)
         first = starts[done:upto] - origin
