@@ -211,6 +211,7 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
     with translate_errors(), database.builder(collection.collection_id):
         with database.engine.connect() as connection:
             source_rows.get_source(connection, collection.collection_id)
+        # Changes captured so far are applied before the triggers go.
         attached_table.catch_up(database.engine)
         of_values = attached_table.drop_triggers(database.engine, collection.collection_id)
         for of_value in of_values:

@@ -160,9 +160,11 @@ def _of_runs(name: str, profile: Profile, window: int) -> Curve:
     """Return the probability of a shared fingerprint by the length of a run of equal words or characters."""
     passage = profile.recipe.match.passage
     assert passage is not None, "winnow has a passage"
+
     # The longest run that has no shingle: a run of n units has n - shorter shingles.
     shorter = passage - window
     unit = "character" if profile.recipe.shingle.scheme == "char" else "word"
+
     return Curve(
         name,
         profile.amplification,
@@ -341,6 +343,7 @@ def _label(axes: "Axes", curves: Sequence[Curve], low: float, high: float, thres
     axes.set_yticks(np.linspace(0, 1, 11))
     if (low, high) == (0, 1):
         axes.set_xticks(np.linspace(0, 1, 11))
+
     axes.grid(color="#d0d0d0", lw=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -70,6 +70,7 @@ def find_disagreements(
     ]
 
     def place(entry: tuple[Disagreement, StoredPair]) -> tuple[bool, int | None, str, str]:
+        # None cannot be compared with a number: pairs without a cluster come last.
         disagreement, _ = entry
         return disagreement.cluster is None, disagreement.cluster, disagreement.left, disagreement.right
 
@@ -193,6 +194,7 @@ def _best_threshold(similarity: np.ndarray, same: np.ndarray, weight: np.ndarray
     step.
     """
     chance = _logistic(similarity, same, weight)
+    # The margin keeps 0.29, which is slightly less in binary, from becoming 0.28.
     candidates = np.unique(np.floor(similarity * 100 + 1e-9) / 100)
     expected = [
         2
@@ -207,7 +209,9 @@ def _logistic(similarity: np.ndarray, same: np.ndarray, weight: np.ndarray) -> n
     """Return the probability that each pair is the same, by ridge regression (le Cessie and van Houwelingen 1992)."""
     centre = np.average(similarity, weights=weight)
     spread = max(float(np.sqrt(np.average((similarity - centre) ** 2, weights=weight))), 1e-9)
+    # Standardised, so that the penalty does not depend on the spread of the similarities.
     rows = np.stack([np.ones_like(similarity), (similarity - centre) / spread], axis=1)
+    # The intercept is not penalised.
     weight, ridge, coefficients = weight / weight.mean(), np.diag([0.0, 1.0]), np.zeros(2)
 
     # Newton's method converges in fewer iterations.

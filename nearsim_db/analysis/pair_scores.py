@@ -81,10 +81,11 @@ def score(
 
 
 class PairScorer:
-    """Scores pairs of texts under a recipe; they are cleaned, as those of readers are.
+    """Scores pairs of texts under a recipe; the texts are cleaned already, as readers clean them.
 
     `read` yields all pairs in lists, once, if features are weighted by their frequency in all texts or common ones are
-    ignored; the texts have about so many bytes, None if unknown. Raises InputError if the recipe compares vectors.
+    ignored; `expected_bytes` is about the size of the texts, None if unknown. Raises InputError if the recipe compares
+    vectors.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class PairScorer:
 
     def _feature_ids(self, batches: Iterable[Sequence[TextPair]]) -> Iterator[list[Hashes]]:
         """Yield the ids of the features of all distinct texts."""
+        # Hashes take less memory than the texts.
         seen: set[int] = set()
         for pairs in batches:
             distinct = dict.fromkeys(text for pair in pairs for text in pair)
@@ -239,10 +241,12 @@ class PairFile:
             if value is None:
                 raise InputError(f"no {name!r} (columns: {', '.join(record)[:200]})")
             given.append(value)
+
         texts = given if self._texts is None else [self._texts.get(name) for name in given]
         missing = [name for name, text in zip(given, texts, strict=True) if text is None]
         if missing:
             raise InputError(f"the corpus has no document {missing[0]!r}")
+
         left, right = map(str, texts)
         return _PairRow(row, given[0], given[1], self._label(record), (left, right))
 
@@ -252,7 +256,9 @@ class PairFile:
             if self._fields.label is not None:
                 raise InputError(f"no {name!r}, which has the label")
             return None
+
         label = labelled.label_of(str(record[name]))
+        # A column that is only by chance called label may have any values.
         if label is None and self._fields.label is not None:
             raise InputError(
                 f"the label {record[name]!r} is neither 1/0, yes/no, true/false nor duplicate/distinct"

@@ -14,6 +14,7 @@ from nearsim_db.similarity.sketch.winnow import fingerprints
 
 # Base hashes whose values their systems print with a sign.
 _SIGNED_HASHES = ("djb2a-signed", "djb2a-cast")
+# The top byte of a bucket hash is the band.
 _BAND_SHIFT = 56
 
 
@@ -81,7 +82,7 @@ class SketchSteps:
 
 
 def encoder_of(recipe: Recipe, texts: Sequence[str]) -> Encoder:
-    """Return the encoder of a recipe, with weights by the frequency in these cleaned texts if it has such."""
+    """Return the encoder of a recipe, with weights by frequency in these cleaned texts if the recipe has any."""
     return PairScorer(recipe, lambda: [[(text, text) for text in texts]], None).encoder
 
 
@@ -91,6 +92,7 @@ def sketch_steps(encoder: Encoder, contents: Sequence[Content]) -> SketchSteps:
     features = encoder.features(contents)
     sketches = encoder.sketch(features)
     keys = encoder.band_keys(sketches)
+
     documents = tuple(
         SketchedText(
             encoder.normalised(content) if isinstance(content, str) else None,
@@ -100,6 +102,7 @@ def sketch_steps(encoder: Encoder, contents: Sequence[Content]) -> SketchSteps:
         )
         for row, content in enumerate(contents)
     )
+
     return SketchSteps(
         base=recipe.hash.base,
         family=recipe.sketch.family,
@@ -151,6 +154,7 @@ def _signature(encoder: Encoder, sketches: Sketches, row: int) -> tuple[int, ...
 def _bands(keys: Keys, row: int) -> Iterator[BandKey]:
     own = keys.values[keys.offsets[row] : keys.offsets[row + 1]] if isinstance(keys, Ragged) else keys[row]
     for key in dict.fromkeys(own.tolist()):
+        # A bigint is signed.
         yield BandKey(key >> _BAND_SHIFT, key & int(HASH_MASK), key - 2**64 if key >= 2**63 else key)
 
 
@@ -160,6 +164,7 @@ def _pair(encoder: Encoder, contents: Sequence[Content], documents: Sequence[Ske
     buckets = {key.bucket_hash for key in right.bands}
     both = zip(left.signature, right.signature, strict=False)
     (score,) = score_pairs(encoder, contents)
+
     return SketchedPair(
         tuple(shingle.shingle for shingle in left.shingles if shingle.hash in others),
         tuple(place for place, (left, right) in enumerate(both) if left == right and _is_positional(encoder)),

@@ -106,6 +106,7 @@ def align(
     a_end, b_end = len(a) - tail, len(b) - tail
 
     uncompared = max(0, a_end - begin - max_words) + max(0, b_end - begin - max_words)
+    # The common end is cut off with the words before it.
     if uncompared:
         a_end, b_end, tail = min(a_end, begin + max_words), min(b_end, begin + max_words), 0
 
@@ -129,6 +130,7 @@ def _blocks(
     if begin:
         yield True, 0, begin, 0, begin
     words = [word for word, _ in a[begin:a_end]], [word for word, _ in b[begin:b_end]]
+    # By default, difflib ignores frequent words of long texts.
     for tag, i, j, k, m in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
         yield tag == "equal", begin + i, begin + j, begin + k, begin + m
     if tail:
@@ -215,6 +217,7 @@ def pieces(
         for word, space in words[begin:end]
     ]
     parts: list[tuple[Kind, str]] = []
+    # The last word needs a successor.
     for (kind, word, space), (next_kind, _, _) in pairwise([*kinds, ("same", "", "")]):
         # White space is marked if the words on both sides are; line breaks never are.
         shown = word if len(word) <= MAX_WORD_CHARACTERS else f"{word[: MAX_WORD_CHARACTERS - 1]}…"

@@ -29,8 +29,11 @@ from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NearsimError, ServerError, UnreachableError
 from nearsim_db.records import STANDARD_OUTPUT
 
+# Errors of the output: its reader is gone, a disk or a quota is full, a file is too large.
 _OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# With fewer free bytes, a full disk is named as the cause of a server's failure.
 _NO_DISK = 50 * 1000**2
+# Commands and groups that keep completed work when they are interrupted.
 _RESUMABLE = {"ingest", "build", "profile", "table"}
 _MARKUP: Literal["markdown"] = "markdown"
 # For each panel of the help, each command's module in `cli.commands` and its example. A group has its own examples.
@@ -99,6 +102,7 @@ _PANELS = {
         "server": ("server", ""),
     },
 }
+# Each command's panel, module and example.
 _COMMANDS = {name: (panel, *declared) for panel, named in _PANELS.items() for name, declared in named.items()}
 # Earlier names, which work until version 1.0 and are in no help, each with the command that it means.
 OLD_NAMES = {
@@ -123,11 +127,11 @@ OLD_NAMES = {
 class Commands(TyperGroup):
     """Command group that reports errors of input, database and system as one line and an exit code.
 
-    Others keep their traceback.
+    Other errors keep their traceback.
     """
 
     def make_context(self, *given: Any, **named: Any) -> Any:
-        """Parse the options before the command, of which --install-completion writes to the home folder."""
+        """Parse the options before the command; --install-completion writes to the home folder."""
         try:
             return super().make_context(*given, **named)
         except (typer.Exit, typer.Abort, BrokenPipeError):  # RuntimeErrors, and a closed pipe
@@ -138,7 +142,9 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the invoked command."""
+        # An earlier command in this process may have chosen JSON.
         terminal.write_notes(as_json=False)
+
         try:
             return super().invoke(ctx)
         except NearsimError as error:
@@ -154,14 +160,17 @@ class Commands(TyperGroup):
             if error.errno not in _OUTPUT_ERRORS:
                 named = f": {error.filename}" if error.filename else ""
                 remedy = "; set TMPDIR to one that can be written to"
+                # The message of tempfile if it can write to no folder.
                 is_temporary = "temporary directory" in str(error.strerror)
                 terminal.print_error(f"{error.strerror or error}{named}{remedy if is_temporary else ''}")
                 raise typer.Exit(1) from error
+
             # Buffered output goes to the null device, so that flushing it at exit cannot fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE:
                 # The reader of the output closed the pipe.
                 raise typer.Exit(0) from error
+
             terminal.print_error(f"the output cannot be written: {error.strerror}")
             raise typer.Exit(1) from error
 
@@ -174,6 +183,7 @@ def _full_disk(error: NearsimError) -> str:
     from nearsim_db.store.settings import from_environment
 
     settings = from_environment()
+    # Only the disk of the embedded server can be measured.
     try:
         if settings.database_url is not None or free_bytes(settings.home) >= _NO_DISK:
             return ""
@@ -183,7 +193,7 @@ def _full_disk(error: NearsimError) -> str:
 
 
 class _LazyCommands(Commands):
-    """The commands of `_COMMANDS`, each made from its module when it is needed; without options for the help of all."""
+    """The commands of `_COMMANDS`, each made from its module when needed; the help of all has no options."""
 
     _is_listed: bool = False
 
@@ -196,6 +206,7 @@ class _LazyCommands(Commands):
         return _make_listed(cmd_name) if self._is_listed else _make(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        # Click itself reports an option that is unknown here.
         if args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command {args[0]!r}.{_suggestion(args[0])}")
         return super().resolve_command(ctx, args)
@@ -209,6 +220,7 @@ class _LazyCommands(Commands):
 def _suggestion(name: str) -> str:
     """Return which commands an unknown name may mean: verbs of groups, otherwise commands of similar names."""
     groups = [group for group in _COMMANDS if isinstance(_make(group), TyperGroup)]
+    # The verb of a group without the group, such as `list`.
     meant = [f"{group} {name}" for group in groups if name in _make(group).commands]
     meant = meant or get_close_matches(name, _COMMANDS)
     return f" Did you mean {', '.join(map(repr, meant))}?" if meant else ""
@@ -231,6 +243,8 @@ def _make_listed(name: str) -> Any:
 def _make(name: str) -> Any:
     panel, _, example = _COMMANDS[name]
     command = _find(name)
+
+    # get_group makes commands of a whole application: make one with this member.
     parent = typer.Typer(rich_markup_mode=_MARKUP)
     if isinstance(command, typer.Typer):
         _expand_all(command)
@@ -291,6 +305,7 @@ def _begin(
 ) -> None: ...
 
 
+# --json and --output are eager, as the callback of --format reads both.
 _Json = Annotated[
     bool,
     typer.Option(
@@ -363,8 +378,10 @@ def _expand(command: Callable[..., None]) -> Callable[..., None]:
     at = next((at for at, parameter in enumerate(parameters, 1) if parameter.name == "format"), 0)
     parameters[at:at] = added
 
+    # Options in no panel come first; within a panel they keep their order.
     order = (None, *options.PANELS)
     parameters.sort(key=lambda parameter: order.index(_option_info(parameter).rich_help_panel))
+    # A signature refuses a positional parameter without a default after one with a default.
     parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
 
     @wraps(command)
@@ -373,12 +390,14 @@ def _expand(command: Callable[..., None]) -> Callable[..., None]:
         added_values = {parameter.name: given.pop(parameter.name) for parameter in added}
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+
         call, path = partial(command, **given), added_values.get(options.PRINT_TO)
         if path is None or path == STANDARD_OUTPUT:
             call()
         else:
             _print_to(path, call, quiet=is_quiet)
 
+    # Typer reads the options from here.
     run.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
 
@@ -403,9 +422,10 @@ def _missing_options(parameters: dict[str, Parameter]) -> list[Parameter]:
 
 
 def _print_to(path: Path, call: Callable[[], None], *, quiet: bool) -> None:
-    """Have what a command prints in a file, also if it then exits with an error."""
+    """Write what a command prints to a file, also if it then exits with an error."""
     from nearsim_db.readers.output import open_output
 
+    # Some commands write bytes below the text layer: write_through keeps the order.
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
     ended: Exception | None = None
     with open_output(path) as stream:
@@ -415,9 +435,11 @@ def _print_to(path: Path, call: Callable[[], None], *, quiet: bool) -> None:
         except (typer.Exit, NearsimError) as error:
             ended = error
         content = printed.buffer.getvalue()
+        # An error within the block leaves an earlier file as it is.
         if ended is not None and not content:
             raise ended
         stream.write(content)
+
     if not quiet:
         terminal.print_info(f"wrote the result to {path}")
     if ended is not None:

@@ -159,7 +159,7 @@ _CONFIG = "config"
 
 
 def _use_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Have the options on the command line that describe files take their defaults from a TOML file.
+    """Take the defaults of options that describe files from a TOML file.
 
     Raises UsageError if it cannot be read, and for other keys or types of values.
     """
@@ -173,18 +173,23 @@ def _use_config(context: typer.Context, path: Path | None) -> Path | None:
         }
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the options in {path}: {error}") from error
+
+    # The options of files that this command has.
     known = {field.name for field in fields(VectorFileOptions)} & {
         field.name for field in context.command.params
     } - {_CONFIG}
+
     for name, value in settings.items():
         if name not in known:
             raise UsageError(
                 f"{path} has the unknown option {name!r}; it may have {', '.join(sorted(known))}"
             )
+        # Options that are not listed are texts.
         kind = {"follow_links": bool, "no_header": bool, "date_format": list}.get(name, str)
         if not isinstance(value, kind):
             expected = {bool: "true or false", list: "an array of strings", str: "a string"}[kind]
             raise UsageError(f"{path} has {name} = {value!r}; it must be {expected}")
+
     context.default_map = {**(context.default_map or {}), **settings}
     return path
 
@@ -306,9 +311,9 @@ class FileOptions:
     ] = None
 
     def files(self, given: list[Path] | None, from_sqlite: Path | None) -> list[Path]:
-        """Return what is read, the files given or one of SQLite, of which the format is noted.
+        """Return the files to read: the files given, or one SQLite file, and note its format.
 
-        Raises UsageError unless one of them is given.
+        Raises UsageError unless exactly one of the two is given.
         """
         if bool(given) == (from_sqlite is not None):
             raise UsageError("give either FILE or --from-sqlite")
@@ -326,10 +331,12 @@ class FileOptions:
 
         if self.table is not None and self.query is not None:
             raise UsageError("give either --table or --query")
+
         try:
             encoding = None if self.encoding is None else checked_encoding(self.encoding)
         except InputError as error:
             raise UsageError(f"--encoding: {error}") from error
+
         suffix = None if self.input_format is None else f".{self.input_format}"
         return Reading(
             format=suffix,

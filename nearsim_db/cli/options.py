@@ -51,7 +51,7 @@ def connect_to(collection: str | None, threads: int | None = None) -> "tuple[Dat
 
 
 def beginning(names: list[str], incomplete: str) -> list[str]:
-    """Return the names that begin so."""
+    """Return the names that begin with `incomplete`."""
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -78,6 +78,7 @@ def _names(collection: str | None) -> list[str]:
         settings = from_environment()
         url = settings.database_url
         if url is None:
+            # A completion must not wait for a server to start.
             server = embedded.status(settings.home)
             if not server.running:
                 return []
@@ -117,9 +118,9 @@ class Format(StrEnum):
 
 
 def path(given: str | Path) -> Path:
-    """Return the path of an output file, that of standard output for its device.
+    """Return the path of an output file; the device of standard output becomes -.
 
-    Raises UsageError for a folder: one there is, or a name that ends as one.
+    Raises UsageError for a folder, and for a name that ends like a folder's.
     """
     if str(given).endswith(os.sep) or Path(given).is_dir():
         raise UsageError(f"cannot write to {str(given)!r}: it is a folder; name a file in it")
@@ -136,7 +137,7 @@ def is_typed(context: typer.Context, parameter: str) -> bool:
 def resolved(context: typer.Context, value: Any) -> Any:
     """Return the value of --format, otherwise json if --json is given, otherwise the format of the suffix of --output.
 
-    Raises UsageError if --json and --format differ, and for a suffix that is none of a format.
+    Raises UsageError if --json and --format differ, and for a suffix of no format.
     """
     is_given = is_typed(context, "format")
     output: Path | None = context.params.get(PRINT_TO)
@@ -205,6 +206,7 @@ def refuse_contradiction(format: str, output: Path | None, *, as_rows: bool = Fa
     """Raise UsageError if the suffix of `output` is that of another format; `as_rows` as for `chosen_format`."""
     if as_rows and is_parquet(output):
         raise UsageError(f"--format {format} contradicts the suffix of {output}; leave one out")
+
     by_suffix = None if output is None else _SUFFIXES.get(_suffix(output, as_rows=as_rows))
     if by_suffix not in (None, Format.CSV if format == Format.CSV_EXACT else format):
         raise UsageError(
@@ -235,6 +237,7 @@ def chosen_format(format: Format | None, output: Path | None, *, as_rows: bool =
         return Format.TABLE
     if as_rows and is_parquet(output):
         return Format.CSV_EXACT
+
     by_suffix = _SUFFIXES.get(_suffix(output, as_rows=as_rows))
     if by_suffix is None:
         raise UsageError(
@@ -360,6 +363,7 @@ class Result:
     @property
     def is_silent(self) -> bool:
         """Whether neither text nor progress is printed."""
+        # Subclasses have --quiet, a plain result has not.
         return getattr(self, "quiet", False) or self.format.is_machine
 
     def show(self, value: object, text: str | Callable[[], object], stream: TextIO | None = None) -> None:
@@ -428,7 +432,7 @@ class Outcome(Reporting, Result):
 
 @dataclass(eq=False, repr=False)
 class ShortOutcome(Outcome):
-    """How a command prints what it did in a moment: nobody asks for its progress, as nobody sees any."""
+    """How a command that takes a moment prints what it did; --log-format is hidden, as there is no progress."""
 
     log_format: Annotated[LogFormat | None, _log_format_option(hidden=True)] = None
 
@@ -443,11 +447,11 @@ class Rows:
     quiet: Quiet = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError for an output whose suffix is no format, or that of another one."""
+        """Raise UsageError if the suffix of the output is of no format, or contradicts the format given."""
         self.chosen()
 
     def chosen(self) -> Format:
-        """Return the format: the one given, otherwise that of the output."""
+        """Return the format given, otherwise the format of the output's suffix."""
         return chosen_format(self.format, self.output, as_rows=True)
 
     @property
@@ -491,6 +495,7 @@ def argument_or_option(
     argument: str | None = context.meta.get(_ARGUMENT)
     if argument is None or argument == value:
         return argument or value
+    # A value from the environment gives way to the argument.
     if is_typed(context, parameter.name or ""):
         raise UsageError(f"{argument} and --{parameter.name} {value} differ; give one of them")
     return argument
@@ -498,6 +503,7 @@ def argument_or_option(
 
 def _argument(name: str, completed: Callable[..., object]) -> Any:
     """Return the argument that may be given instead of the option --NAME."""
+    # Eager: the value is noted before the callback of the option looks for it.
     more = {"autocompletion": completed, "is_eager": True, "callback": _note_argument}
     return argument(f"[{name.upper()}]", f"The same as --{name}.", **more)
 

@@ -33,7 +33,7 @@ def _read_text(path: Path) -> str:
 
 
 def _complete_key(incomplete: str) -> list[tuple[str, str]]:
-    """Return the recipe keys that begin so, as KEY=, each with its default."""
+    """Return the recipe keys that begin with `incomplete`, as KEY=, each with its default."""
     from nearsim_db.similarity.recipe import Recipe, to_mapping
     from nearsim_db.similarity.recipe.conversion import flatten
 
@@ -103,7 +103,7 @@ class RecipeOptions:
         return settings or None
 
     def chosen(self, threshold: float | None = None, preset: str | None = None) -> "Recipe":
-        """Return the recipe, by default that of `preset`, with --set and --threshold applied."""
+        """Return the recipe, by default the preset `preset`, with --set and --threshold applied."""
         from nearsim_db.similarity import presets, recipe
 
         if self.recipe is not None and self.preset is not None:
@@ -130,9 +130,11 @@ class RecipeOptions:
                 if self.recipe is None
                 else ("--recipe", str(self.recipe))
             )
+            # The recipe that was refused, as options of the other command.
             changes = [word for setting in self.settings or () for word in ("--set", setting)]
             changes += [word for path in self.ignore or () for word in ("--ignore", str(path))]
             changes += [] if threshold is None else ["--threshold", f"{threshold:g}"]
+
             command = suggested_command("reindex start", collection, profile, *base, *changes)
             raise UsageError(
                 f"{error}; to rebuild it: {command}; or name another profile with --profile"

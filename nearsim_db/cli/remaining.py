@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from nearsim_db.deduplication.output import Outputs
     from nearsim_db.readers import Source
 
+# Formats in which pairs and clusters are not written.
 _OTHER_FORMATS = {".zip", ".csv", ".tsv", ".parquet"}
+# Several outputs may go here.
 _NOWHERE = Path(os.devnull)
 
 
@@ -95,7 +97,7 @@ class RemainingOptions:
         recipe_options: recipes.RecipeOptions,
         file_options: inputs.FileOptions,
     ) -> None:
-        """Refuse outputs of formats that cannot be written, at one path, or in place of files that options name."""
+        """Refuse formats that cannot be written, two outputs at one path, and outputs over files that options name."""
         _check_outputs(
             self.path,
             self.output_format,
@@ -135,9 +137,11 @@ def opened_source(
 
     reading = file_options.reading()
     with ExitStack() as stack:
+        # An exit unwinds the block, which the signal alone would not.
         stack.enter_context(terminal.on_signals(lambda number: sys.exit(128 + number), signal.SIGTERM))
         with outcome.progress() as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
+        # Messages name the given paths, not the copies.
         originals = dict(zip(readable, files, strict=True))
         fields = replace(file_options.fields(), ids=ids)
         source = Source(readable, fields, reading=reading, originals=originals)
@@ -153,6 +157,7 @@ def show_summary(
     max_rejected: int | None,
 ) -> None:
     """Show what was done, with its warnings; exit with 3 if more records were rejected than are allowed."""
+    # Documents or lists may be on standard output.
     stream = sys.stderr if STANDARD_OUTPUT in (outputs.unique, *outputs.lists()) else sys.stdout
     document = summaries.dedupe_document(summary, outputs.unique)
     outcome.show(
@@ -160,8 +165,10 @@ def show_summary(
         lambda: summaries.print_dedupe_summary(summary, outputs.unique, outputs.rejects, stream),
         stream,
     )
+
     of_files = chain.from_iterable(source.warnings for source in sources)
     terminal.print_warnings([*of_files, *summary.warnings])
+
     if summary.rejected is None:
         return
     if max_rejected is not None and summary.ingest.rejected + summary.against.rejected > max_rejected:
@@ -180,29 +187,34 @@ def _check_outputs(
     is_sharded: bool,
     are_lines: bool,
 ) -> None:
-    """Refuse suffixes of unknown formats, of others than JSON lines for `others`, and two outputs at one path.
+    """Refuse unknown formats, other formats than JSON lines for `others`, and two outputs at one path.
 
     With `are_lines` the inputs are lines of text, and so is an output of any other suffix.
     """
     if format is FileFormat.LINES and not are_lines:
         raise UsageError("--output-format lines is for lines of text, which --input-format lines reads")
+
     if is_sharded and format is not None:
         raise UsageError(
             f"--output-format is for one file; the files in {output} have the format of the input"
         )
+
     try:
         if output is not None and not is_sharded:
             default = FileFormat.LINES if are_lines else FileFormat.JSONL
             chosen_encoding(output, format, default, option="--output-format")
     except InputError as error:
         raise UsageError(str(error)) from error
+
     for path in others:
         if file_type(path) in _OTHER_FORMATS:
             raise UsageError(
                 f"cannot write {path}: pairs and clusters are written as JSON lines; end the name in .jsonl (also with "
                 f"{', '.join(COMPRESSIONS)})"
             )
+
     paths = [path for path in (output, rejects, *others) if path is not None and path != _NOWHERE]
+    # Resolved, as two names may be one file.
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError(
             "--output, --pairs, --clusters, --review, --cuts and --rejects must be different files"

@@ -46,6 +46,7 @@ def _check_builds(connection: Connection) -> Iterator[Finding]:
     findings = []
     for collection in collections[:_MAX_COLLECTIONS_PER_CHECK]:
         unfinished = _list_unfinished(connection, collection)
+        # A session that builds or writes holds this lock.
         if unfinished and is_lock_taken(connection, Lock.BUILD, collection.collection_id):
             busy = f"collection {collection.name} is being built or written to"
             findings.append(Finding("builds", "ok", busy))

@@ -64,6 +64,7 @@ def check_embedded_server(settings: Settings) -> Iterator[Finding]:
 
     data_major = _data_major(state.data_directory)
     program_major = state.version.partition(".")[0]
+    # PostgreSQL opens data of its own major version only.
     if data_major is not None and data_major != program_major:
         yield Finding(
             "embedded server",

@@ -32,6 +32,7 @@ class Limit:
         is_percent = text.endswith("%")
         number = text.removesuffix("%").strip()
         try:
+            # Fraction would also read 1/3 and 1_000.
             if not number.isascii() or "/" in number or "_" in number:
                 raise ValueError
             parsed = Fraction(number)
@@ -45,7 +46,7 @@ class Limit:
         return cls(text, parsed / 100 if is_percent else parsed, None)
 
     def is_exceeded(self, changed: int, live: int) -> bool:
-        """Whether more changed than allowed, of `live` pairs or clusters of the live one; computed exactly."""
+        """Whether more changed than allowed, computed exactly; `live` counts the live pairs or clusters."""
         maximum = self.count if self.share is None else self.share * live
         assert maximum is not None
         return changed > maximum

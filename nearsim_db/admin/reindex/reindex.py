@@ -84,6 +84,7 @@ class Reindex:
     ) -> Generation:
         """Create and commit a generation before its first document is read, so that later changes are queued for it."""
         generation_states.lock_profile(connection, self._generations(connection)[0].profile_id)
+        # Read again under the lock: another session may have created a generation meanwhile.
         existing = self._generations(connection)
         live = select.live(existing)
         select.refuse_second_pending(connection, existing)
@@ -191,6 +192,7 @@ class Reindex:
         return chosen, self._switch_to(chosen, ["retired"])
 
     def _switch_to(self, chosen: Generation, states: Sequence[State]) -> GenerationId | None:
+        # Changes queued for it are applied before it serves queries.
         if chosen.state == "retired":
             try:
                 self._foreground.catch_up(chosen)
@@ -237,6 +239,7 @@ class Reindex:
         return select.of_profile(connection, self.collection, self.profile)
 
 
+# Each attempt waits for locks only briefly, so that nobody queues behind it.
 _MAX_PROMOTION_ATTEMPTS = 200
 
 
@@ -252,6 +255,7 @@ def promote(database: Database, generation: Generation, states: Sequence[State])
     )
 
     def attempt() -> GenerationId | None:
+        # Short lock waits end with the transaction, here the statement.
         with database.engine.connect(autocommit=True) as connection:
             return generation_states.promote(connection, generation, states)
 

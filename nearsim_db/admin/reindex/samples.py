@@ -93,6 +93,7 @@ def _complete(
     connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
 ) -> Iterator[SampledPair]:
     """Complete pairs of one kind with their texts, and with figures and a reason of the generation that lacks them."""
+    # All are of one kind, so the first decides.
     are_lost, are_gained = chosen[0].new is None, chosen[0].live is None
     texts = _SampledTexts(connection, live if are_lost else new, (live, new), chosen)
     missing = None

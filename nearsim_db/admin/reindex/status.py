@@ -29,6 +29,7 @@ _WORK_PER_SECOND = 1_000.0
 # The seconds of a smaller build say little about its speed.
 _MIN_TIMED_DOCUMENTS = 1_000
 _REPORT_SECONDS = 2.0
+# A stage of unknown progress is never complete.
 _MAX_GUESSED_SHARE = 0.95
 
 

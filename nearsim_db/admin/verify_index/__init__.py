@@ -274,6 +274,7 @@ def _repair_documents(connection: Connection, context: Context, findings: FoundF
     if not findings.documents:
         return
 
+    # Heads are removed, so no batch may add any meanwhile.
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     faulty = sorted(findings.documents)
     tables = context.tables(connection)

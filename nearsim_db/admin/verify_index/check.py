@@ -107,6 +107,7 @@ def check_content(connection: Connection, findings: FoundFaults, progress: Progr
             if differing := tables.checks.count_differing_copies():
                 description = f"{differing:,} of its rows differ from {leaves.name('signature')}"
                 findings.add_table("wrong_index", index_checks.COPIES, description)
+    # Ends the transaction, and with it the method of scanning.
     connection.rollback()
 
 
@@ -194,6 +195,7 @@ class IndexChecker:
             return findings.summary(connection), findings
 
     def _check(self, connection: Connection, findings: FoundFaults) -> None:
+        # Without texts there is nothing to compare with.
         for lost in attachments.count_lost_texts(connection, findings.generation.collection_id):
             findings.add_table("lost_texts", "document", f"{lost}; {lost.remedy}")
             return
@@ -223,6 +225,7 @@ class IndexChecker:
         check_content(connection, findings, self.progress)
         if findings.is_damaged or check_shapes(connection, context, findings):
             return False
+
         total = collection_rows.count_documents(connection, context.collection_id)
         for doc_ids in _batches(connection, context):
             check_documents(connection, context, findings, doc_ids)
@@ -238,6 +241,7 @@ class IndexChecker:
         sampled = context.tables(connection).checks.sample_ids(context.collection_id, count, self.seed)
         checked = set(sampled)
         for at in range(0, len(sampled), _DOCUMENTS_AT_ONCE):
+            # Each batch is read in a snapshot of its own.
             connection.rollback()
             doc_ids = sampled[at : at + _DOCUMENTS_AT_ONCE]
             check_documents(connection, context, findings, doc_ids)

@@ -67,6 +67,7 @@ def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> S
     streamed = documents.stream_documents(
         connection, context.collection_id, doc_ids, vectors=context.encoder.takes_vectors
     )
+    # The empty batch is for doc_ids without documents: something has to be joined.
     with closing(streamed) as batches:
         rows = SignatureRows.joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
     return steps.labelled(connection, context, rows)

@@ -80,6 +80,7 @@ def function_uniformity(family: Family, ids: Hashes) -> list[Uniformity]:
     Empty if there are too few ids. Remainders of negative values are 0..12, too.
     """
     max_ids = min(_MAX_TESTED_IDS, _MAX_TESTED_VALUES // family.k)
+    # Every n-th id, with n rounded up to have at most `max_ids`.
     tested = ids[:: -(-len(ids) // max_ids) or 1]
     if len(tested) < _MIN_EXPECTED_IDS * _FUNCTION_BUCKETS:
         return []
@@ -108,6 +109,7 @@ def different_ids(sets: DistinctSets, times: float) -> tuple[Hashes, float]:
 
     The number grows by Heaps' law, with the exponent measured on the first half of the sets.
     """
+    # Ids are hashes, so that a part of their range is a random sample of them.
     parts = 1
     while len(sets.ids) // parts > _MAX_COUNTED_IDS:
         parts *= 2

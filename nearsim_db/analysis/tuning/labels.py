@@ -57,6 +57,7 @@ def read_labels(path: Path) -> PairLabels:
     be read or lacks a column.
     """
     try:
+        # Spreadsheets begin files with a byte order mark.
         with path.open(encoding="utf-8-sig", newline="") as stream:
             columns = _cells(next(stream, ""))
             missing = [name for name in _COLUMNS if name not in columns]
@@ -228,6 +229,7 @@ def area_under_curve(similarity: Floats, duplicate: Mask) -> float:
     duplicates, distinct = np.sort(similarity[duplicate]), np.sort(similarity[~duplicate])
     if not len(duplicates) or not len(distinct):
         return 0.5
+    # The mean of both sides counts ties half.
     below = np.searchsorted(distinct, duplicates, "left") + np.searchsorted(distinct, duplicates, "right")
     return float(below.sum() / 2 / (len(duplicates) * len(distinct)))
 
@@ -252,6 +254,7 @@ def precision_recall(similarity: Floats, duplicate: Mask) -> list[Point]:
     """Return a point per distinct similarity above 0, highest first; the arrays are float64 and bool of m."""
     order = np.argsort(-similarity, kind="stable")
     descending, hits = similarity[order], np.cumsum(duplicate[order])
+    # Pairs of one similarity are accepted together: their last one has the figures.
     is_last = np.append(descending[1:] != descending[:-1], True) if len(descending) else np.zeros(0, bool)
     duplicates = int(duplicate.sum())
     return [

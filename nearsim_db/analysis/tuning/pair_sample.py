@@ -89,6 +89,7 @@ def _draw(generator: np.random.Generator, size: int, draws: int) -> Ints:
     """Draw pairs with replacement and return the distinct codes left * size + right, ascending."""
     left = generator.integers(0, size, draws)
     right = generator.integers(0, size - 1, draws)
+    # Leaves out the left end, so that nothing is paired with itself.
     right += right >= left
     return distinct(np.minimum(left, right) * size + np.maximum(left, right))
 
@@ -125,6 +126,7 @@ def _sharing_pairs(
     for begin, count in zip(begins[is_large].tolist(), sizes[is_large].tolist(), strict=True):
         bucket = members[begin : begin + count]
         left, right = np.divmod(_draw(generator, count, limit), count)
+        # The place of a member in the flat keys, divided by the number of bands, is its set.
         ends = np.sort(np.stack((bucket[left] // keys.shape[1], bucket[right] // keys.shape[1])), axis=0)
         codes.append(ends[0] * len(sets) + ends[1])
         assert probability is not None
@@ -158,6 +160,7 @@ def _pairs_per_bucket(pairs: Ints, max_pairs: int) -> int:
 def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int) -> Ints:
     """Return the codes of all pairs of the buckets."""
     bands = len(members) // documents
+    # Each member is paired with those before it in its bucket.
     places = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     firsts = np.repeat(begins, sizes)
     nth = np.arange(int(places.sum())) - np.repeat(np.cumsum(places) - places, places)
@@ -169,6 +172,7 @@ def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int) -> Ints
 def _kept(keys: Hashes, probability: Floats, shared: Ints) -> Floats:
     """Return 1 - the product of 1 - c over the buckets that a pair shares."""
     kept = np.empty(len(shared))
+    # A bucket that kept all its pairs has probability 1, and the logarithm of 0 is -inf.
     with np.errstate(divide="ignore"):
         missing = np.log1p(-probability)
     for begin in range(0, len(shared), _COMPARED_AT_ONCE):

@@ -235,6 +235,7 @@ def find_reference_pairs(
     # Sets are numbered by rows of texts, each by the first text that has it.
     used, places = np.unique(np.concatenate((*near, *random)), return_inverse=True)
     first = np.full(len(sets), -1, np.int64)
+    # In reverse, so that the first text is assigned last.
     rows = np.flatnonzero(sets.set_of >= 0)[::-1]
     first[sets.set_of[rows]] = rows
     parts = np.split(places.astype(np.int64), np.cumsum([len(near[0]), len(near[1]), len(random[0])]))

@@ -131,6 +131,7 @@ def tune(
     except RecipeError as error:
         refusal = str(error)
         all_checks.append(Check("bands", "problem", refusal))
+    # Alternatives are forecast without a proposal too.
     basis = recipe if proposed is None else proposed.profile.recipe
 
     return Tuning(

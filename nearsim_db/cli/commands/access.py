@@ -65,9 +65,11 @@ def grant(member: _Membership, outcome: options.ShortOutcome) -> None:
     user, chosen, collections = member.given()
     if collections and chosen == "admin":
         raise UsageError("an admin sees all collections; use --collection with reader or writer")
+
     with options.connect() as database:
         is_new = service.grant(database, user, chosen, collections)
         more = service.rights_beyond(database, user, chosen, collections)
+
     name = f"{_PREFIX}{chosen}"
     sees = f", of {', '.join(collections)}" if collections else ""
     done = {"user": user, "role": name, "new": is_new, "collections": collections}
@@ -84,9 +86,11 @@ def revoke(member: _Membership, outcome: options.ShortOutcome) -> None:
     from nearsim_db.admin import access as service
 
     user, chosen, collections = member.given()
+
     with options.connect() as database:
         was_granted = service.revoke(database, user, chosen, collections)
         more = [] if chosen == "reader" or collections else service.rights_beyond(database, user, "reader")
+
     name = f"{_PREFIX}{chosen}"
     what = f"collection {', '.join(collections)}" if collections else name
     done = {"user": user, "role": name, "revoked": was_granted, "collections": collections}

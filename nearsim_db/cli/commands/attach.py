@@ -95,6 +95,7 @@ def attach_table(
         return
     if table is None or id is None or not text:
         raise UsageError("name the table, --id and --text; see also: nearsim table list")
+
     from nearsim_db.admin import attach as service
     from nearsim_db.admin.attach import undo_if_failed
     from nearsim_db.index import Index
@@ -173,17 +174,20 @@ def detach(
     outcome, collection = options.Outcome(format, quiet), _required(collection)
     with options.connect() as database:
         if not keep:
+            # Nobody is asked about a collection that is missing or not attached.
             with database.transaction() as connection:
                 collection_id = get_collection(connection, collection).collection_id
                 get_attachment(connection, collection_id, collection)
             confirm(
                 f"Delete collection {collection!r} with its index? The table itself is not changed.", yes=yes
             )
+
     with options.connect() as database, outcome.progress() as progress:
         detached = service.detach(database, collection, keep=keep, progress=progress)
         for name in detached.collections if keep else ():
             with Index(database, name, progress=progress) as index:
                 index.build()
+
     others = len(detached.collections) - 1
     done = {
         "collection": collection,
@@ -233,9 +237,11 @@ def _print_attachments(rows: Sequence[dict[str, Any]]) -> None:
         ]
         for row in rows
     ]
+
     left_out = tables.print_fitting(
         list(rows[0]), values, optional=[*empty, "attached_at", "swept_at"], wrap=["columns", "trouble"]
     )
+
     if without := [name for name in left_out if name not in empty]:
         terminal.print_line(f"left out for the width: {', '.join(without)}; --format csv has all columns")
 

@@ -84,26 +84,35 @@ def curve(
         raise UsageError(
             f"the suffix of {output} is no image format: end it in {' or '.join(curves.SUFFIXES)}"
         )
+
     drawn = [curves.of_text(text, min_shared_bands) for text in constructions or ()]
     if profile is not None:
         drawn.append(_of_stored(collection, profile))
+
     wanted = _wanted_sensitivity(near, far, near_probability, far_probability)
     chosen = recipe_options.chosen_if_any()
+
+    # Two distances without a curve are those of the default recipe.
     if chosen is None and near is not None and not drawn and wanted is None:
         chosen = recipe_options.chosen()
+
     if chosen is not None:
         from nearsim_db.similarity.profile import resolve
 
         file, changed = recipe_options.recipe, "recipe" if recipe_options.settings else "default"
         name = file.stem if file is not None else recipe_options.preset or changed
         drawn.append(curves.of_profile(name, resolve(chosen)))
+
+    # Bands are designed over the axis of the first curve, by default Jaccard similarity.
     if wanted is not None:
         drawn.append((drawn[0] if drawn else curves.of_text("1x1")).design(wanted))
+
     threshold = _chosen_threshold(drawn, threshold)
     sensitivities = _sensitivities(drawn, near, far)
     measures = [curves.measure(curve, threshold) for curve in drawn]
     if output is not None:
         curves.draw(drawn, measures, threshold, output)
+
     figures = plots.figures(drawn, measures, threshold, sensitivities)
     result.show(figures, lambda: plots.print_curves(drawn, measures, threshold, sensitivities))
 
@@ -154,15 +163,18 @@ def _chosen_threshold(drawn: "list[Curve]", wanted: float | None) -> float | Non
             if not drawn
             else f"{len(drawn)} curves given; at most {_MAX_CURVES} can be drawn"
         )
+
     metrics = {curve.metric for curve in drawn}
     if len(metrics) > 1:
         raise UsageError(
             f"{' and '.join(sorted(metrics))} have no common axis; draw them one at a time "
             "(bands and amplifications are drawn over Jaccard similarity)"
         )
+
     thresholds = {curve.threshold for curve in drawn if curve.threshold is not None}
     if wanted is None:
         return thresholds.pop() if len(thresholds) == 1 else None
+
     low, high = min(curve.low for curve in drawn), max(curve.high for curve in drawn)
     if not low <= wanted <= high:
         raise UsageError(f"--threshold {wanted:g} is outside the axis, {low:g} to {high:g}")

@@ -141,6 +141,7 @@ class _ComparisonOptions:
             elif _names_files(name):
                 sources.append(Source([inputs.path(name)], source.fields, reading=source.reading))
             else:
+                # A name of no file is that of a collection.
                 try:
                     copy = _copied(name, folder / f"{at}.jsonl", with_vectors=with_vectors)
                 except MissingCollectionError:
@@ -182,7 +183,7 @@ class _MarkOptions:
 
 
 def _names_files(name: str) -> bool:
-    """Whether a name is of files, not of a collection, by its form or since there is such a file."""
+    """Whether a name means files, not a collection: by its form, or because such a file exists."""
     from nearsim_db.readers.source import READERS
 
     has_form = "/" in name or name == "-" or has_magic(name) or file_type(Path(name)) in READERS
@@ -190,7 +191,7 @@ def _names_files(name: str) -> bool:
 
 
 def _is_missing(name: str) -> bool:
-    """Whether a name is of files, but there are none, or an empty one."""
+    """Whether a name means files, but there are none, or an empty one."""
     from nearsim_db.readers.folder import LeftOut, list_files
 
     path = Path(name)
@@ -278,6 +279,7 @@ def dedupe(
 
     lists = [path for path in (pairs, clusters, review) if path is not None]
     remaining_options.check(lists, recipe_options, file_options)
+    # Exact duplicates have the similarity 1.
     recipe = recipe_options.chosen(1.0 if comparison.exact else threshold)
     recipe = comparison.within_fields(recipe)
     allowed, mark_prefix = remaining_options.allowed_rejects, marks.prefix
@@ -292,6 +294,7 @@ def dedupe(
         folder = stack.enter_context(temporary_copies()) if comparison.against else Path()
         against = comparison.sources(source, folder, with_vectors=recipe.sketch.input == "vector")
         terminal.print_warnings(chain.from_iterable(corpus.notes for corpus in against))
+        # The bytes of one source do not measure the progress over several.
         with outcome.progress(None if against else source) as progress:
             summary = run(
                 source,

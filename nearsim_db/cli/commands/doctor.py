@@ -73,6 +73,7 @@ def verify_index(
 
     if everything and sample is not None:
         raise UsageError("give either --sample or --all, not both")
+
     warnings: list[str] = []
     database, collection = options.connect_to(scope.collection)
     with outcome.progress() as progress, database:
@@ -86,6 +87,7 @@ def verify_index(
             progress=progress,
             warn=warnings.append,
         )
+
     terminal.print_warnings(warnings)
     selection = _selection(generation, sample, everything=everything)
     options.Result(outcome.format).show(
@@ -124,6 +126,7 @@ def _verdict(result: "VerifyResult", selection: list[str]) -> str:
     if findings.generation is None:
         return f"collection {result.collection!r} has no documents, and so no index to verify yet"
     index = f"generation {findings.generation} of profile {result.profile}"
+
     counts = [
         f"{findings.checked[key]:,} {name}" for key, name in _CHECKED.items() if key in findings.checked
     ]
@@ -133,8 +136,10 @@ def _verdict(result: "VerifyResult", selection: list[str]) -> str:
         if findings.changing
         else ""
     )
+
     rebuild = suggested_command("reindex start", result.collection, result.profile)
     repair = suggested_command("verify-index", result.collection, result.profile, *selection, "--repair")
+
     if not findings.faults:
         return f"{index} agrees with the documents{checked}{changing}"
     if result.is_repaired:

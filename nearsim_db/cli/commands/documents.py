@@ -101,8 +101,10 @@ def _delete(
     from nearsim_db.store.access.collection_rows import get_collection
 
     database, name = options.connect_to(collection)
+    # Nobody is asked about documents of a collection that is missing.
     with database, database.transaction() as connection:
         get_collection(connection, name)
+
     verb = "Delete" if purge_from is None else "Purge"
     confirm(f"{verb} {count_of(len(ids), 'document')} from collection {name!r}?", yes=yes)
 
@@ -119,6 +121,7 @@ def _delete(
                 summaries.print_purge(purged)
 
         outcome.show({"deleted": deleted, "not_found": missing, **erased}, print_text)
+
     if missing:
         raise NotFoundError(f"collection {name!r} has no document {', '.join(map(repr, missing))}")
 

@@ -82,6 +82,7 @@ def _print(evaluation: "Evaluation") -> None:
 def _print_disagreements(evaluation: "Evaluation") -> None:
     if not evaluation.disagreements:
         return
+
     rows = [
         [
             pair.cluster,
@@ -94,8 +95,10 @@ def _print_disagreements(evaluation: "Evaluation") -> None:
         ]
         for pair in evaluation.disagreements[:_LISTED]
     ]
+
     columns = ("cluster", "left", "right", "label", "index", "clusters", "similarity")
     tables.print_table(columns, rows, decimals={"similarity": 4})
+
     if len(evaluation.disagreements) > _LISTED:
         terminal.print_line(
             f"the first {_LISTED} of {len(evaluation.disagreements):,} disagreements; --json lists all",

@@ -78,12 +78,14 @@ def export(
         )
     except InputError as error:
         raise UsageError(str(error)) from error
+
     target = Target(output, encoding, terminal.visible, terminal.escaped_strings)
     database, collection = options.connect_to(scope.collection)
     with reporting.progress() as progress, database:
         written, warnings = write_export(
             database, collection, scope.profile, keep, chosen, target, limit, progress
         )
+
     if not reporting.quiet:
         if output != STANDARD_OUTPUT:
             terminal.print_info(f"wrote documents to {output}: {written:,}")
@@ -128,6 +130,7 @@ def report(
     with reporting.progress(for_programs=as_json) as progress, database:
         figures = gather(database, collection, scope.profile, chosen, progress)
         page = None if as_json else render_page(figures)
+
     with open_output(place) as stream:
         content = json_row(figures, stream) if page is None else page
         stream.write(content)

@@ -84,6 +84,7 @@ class _SourceOptions(inputs.VectorFileOptions, _QueryOptions):
             raise UsageError(
                 "--input-format, --encoding, --delimiter, --table and the like are for files, not --from-sql"
             )
+
         from nearsim_db.indexing.query_source import QuerySource
 
         return QuerySource(self.from_url, self.from_sql, replace(self.fields(), ids="required"))
@@ -130,14 +131,17 @@ class _Handling:
                 strict=self.strict,
                 dry_run=not writes,
                 on_duplicate=self.on_duplicate,
+                # The rows of a query have no known size.
                 expected_bytes=getattr(source, "content_bytes", None),
                 resumable=True,
                 planned=planned,
             )
         except (InputError, DuplicateError) as error:
+            # A program gets the counts until then as JSON; a person gets the error only.
             if error.summary is None or not outcome.format.is_machine:
                 raise
             return error.summary, error
+
         return summary, None
 
     def refuse(self, damage: InputError | None, summary: "IngestSummary") -> None:
@@ -180,9 +184,11 @@ def ingest(
 
     chosen = recipe_options.chosen_if_any(threshold)
     source = source_options.source(files or [])
+
     of_files, vectors = source if isinstance(source, Source) else None, source_options.vectors
     files_read = of_files.files if of_files else ()
     refuse_overwriting_inputs([handling.rejects], (*files_read, *([] if vectors is None else [vectors])))
+
     with (
         open_vectors(vectors) as beside,
         outcome.progress(of_files) as progress,
@@ -193,22 +199,28 @@ def ingest(
         records, reasons = UntilDamage(beside.joined(source)), RejectReasons()
         with recipe_options.advising_reindex(collection, profile or DEFAULT, threshold):
             is_named = profile is not None or chosen is not None
+            # Looking for the profile raises an error if its recipe is another one.
             is_missing = is_named and not index.has_profile(profile or DEFAULT, chosen)
+
         # Without a document, neither the collection nor the profile is created.
         writes = not handling.dry_run and records.has_documents()
         if is_missing and writes:
             index.create_profile(profile or DEFAULT, chosen or Recipe())
+
         counted = reasons.counted(records)
         planned = chosen if is_missing else None
         summary, error = handling.ingest(
             index, counted, source, writes=writes, planned=planned, outcome=outcome
         )
         profiles = summaries.live_profile_stats(index) if writes else []
+
     written = summaries.Written(summary, profiles, handling.dry_run, handling.on_duplicate)
     outcome.show(
         written.document(error or records.damage), lambda: written.print(handling.rejects, records.damage)
     )
     terminal.print_warnings([*source.warnings, *reasons.warnings(), *beside.warnings, *index.warnings])
+
+    # The counts are printed before the error.
     if error is not None:
         raise error
     handling.refuse(records.damage, summary)

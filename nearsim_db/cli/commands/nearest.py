@@ -103,6 +103,7 @@ def nearest(
     recipe = recipe_options.chosen(preset=DEFAULT_PRESET)
     query = NearestQuery(k, min_similarity, mutual, across, weights, recipe, margin, tuple(within or ()))
     fields = file_options.fields()
+
     source = Source(files, fields, reading=file_options.reading()) if files else None
     refuse_overwriting_inputs([rejects, rows.output], source.files if source else ())
     terminal.print_warnings(source.notes if source else ())
@@ -111,6 +112,7 @@ def nearest(
         try:
             rows.write(layouts.NEAREST, search_nearest(queries, query, given, fields, target))
         except MissingCollectionError as error:
+            # With files, the user may have meant to compare their records with each other.
             if not files:
                 raise
             pairs = ["nearsim", "dedupe", *map(str, files), "-o", "kept.jsonl", "--pairs", "pairs.jsonl"]
@@ -118,8 +120,10 @@ def nearest(
                 f"{error}; to compare the records of the file with each other, without a collection: "
                 f"{shlex.join(pairs)}"
             ) from error
+
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
         warnings = [*(source.warnings if source else ()), *queries.warnings]
+
     summaries.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(warnings)
 

@@ -39,6 +39,7 @@ def create(
 
     chosen = recipe_options.chosen(threshold)
     with outcome.index(collection) as index:
+        # Read before the profile creates a missing collection.
         known = {collection.name for collection in index.database.collections()}
         profile = index.create_profile(name, chosen)
         built = [stats for stats in summaries.live_profile_stats(index) if stats["profile"] == name]
@@ -139,6 +140,7 @@ def show(
         }
     if name not in newest:
         raise NotFoundError(f"collection {answers.collection!r} has no profile {name!r}")
+
     generation, profile = newest[name], profile_of(newest[name])
 
     def print_text() -> None:

@@ -66,6 +66,7 @@ def pairs(
     """
     with scope.answers() as answers:
         layout = layouts.of_metric(layouts.PAIRS, answers.metric())
+        # A short table takes the most similar pairs and a total; filters need all pairs.
         if (limit := rows.table_limit) and not (numbers_differ or unreviewed or sample):
             page = answers.most_similar_pairs(
                 limit, min_similarity, review=review, max_similarity=max_similarity
@@ -81,6 +82,7 @@ def pairs(
                 sample=sample,
             )
             rows.write(layout, wanted)
+
         unstored = layouts.of_unreviewed if review else layouts.of_unstored
         terminal.print_warnings(unstored(answers, answers.collection, min_similarity))
 
@@ -166,9 +168,11 @@ def similar(
         with scope.queries() as answers:
             matches = answers.similar_to_text(body, title, min_similarity, rows.limit, direction)
             warnings = layouts.of_unstored(answers, answers.collection, min_similarity)
+
     layout = layouts.of_metric(layouts.MATCHES, matches.metric)
     if direction is not None:
         layout = replace(layout, order=None)  # they are in the order of their shares
+    # `write` takes a generator, which it closes.
     rows.write(layout, (match for match in matches), has_more=matches.has_more)
     terminal.print_warnings([*answers.warnings, *warnings])
 
@@ -206,6 +210,7 @@ def passages(
     match.ignore_common percent of its documents when it was built. Those that follow each other in a text are one row:
     their number, the most documents that have one of them, counted now in a sample of distinct texts, and the text.
     """
+    # No document with --common, one with --spread, otherwise two.
     is_one = first is not None and second is None
     if not (first is None if common else is_one if spread else second is not None) or (common and spread):
         raise UsageError("give two documents, or one with --spread, or --common")
@@ -337,12 +342,14 @@ def check(
     if missing_ok and scope.collection is None:
         # The collection that a first run of nearsim ingest creates, not another that is the only one until then.
         scope = options.Scope(options.DEFAULT, scope.profile)
+
     paths, counts = files or [], Counter[str]()
     source = Source(paths, file_options.fields(), reading=file_options.reading())
     terminal.print_warnings(source.notes)
     refuse_overwriting_inputs(
         [rejects, rows.output], source.files if vectors is None else [*source.files, vectors]
     )
+
     with open_vectors(vectors) as beside, RejectWriter(rejects) as writer, scope.queries() as index:
         beside.check(source)
         is_missing = missing_ok and not index.has_collection()
@@ -351,6 +358,7 @@ def check(
             if paths
             else [Document("", title, text)]
         )
+
         direction: Direction | None = "contained_in" if contains else None
         answers = _counted(
             ((document, Matches((), "jaccard")) for document in queries)
@@ -358,21 +366,26 @@ def check(
             else index.check_many(queries, min_similarity, rows.limit, direction),
             counts,
         )
+
         layout = layouts.CHECKS if rows.limit is None else layouts.LIMITED_CHECKS
         if contains:
             layout = layouts.with_passages(layout, partial(passages_in, index))
+        # --limit is the number of matches of each document, not of documents.
         replace(rows, limit=None).write(layout, answers)
+
         summary = IngestSummary(rejected=writer.count, first_rejects=writer.first)
         warnings = [
             *source.warnings,
             *beside.warnings,
             *(() if is_missing else layouts.of_unstored(index, index.collection, min_similarity)),
         ]
+
     summaries.print_rejects(summary, rejects, sys.stderr)
     terminal.print_warnings(warnings)
     if counts["limited"] and not rows.quiet:
         limited = f"documents with more matches than --limit {rows.limit} lists: {counts['limited']:,}"
         terminal.print_info(limited)
+
     if writer.count and not counts["documents"]:
         raise InputError(none_usable(writer.count))
     if exit_code and counts["duplicates"]:

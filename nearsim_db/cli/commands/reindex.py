@@ -80,6 +80,7 @@ class _GenerationOptions:
                 )
                 yield reindex
         except (KeyboardInterrupt, NearsimError) as error:
+            # Somebody stopped the build on purpose if it was paused or abandoned.
             left = None if reindex is None or isinstance(error, BuildStoppedError) else reindex.left_behind
             if left is not None:
                 shown.print_left(left)
@@ -114,9 +115,11 @@ def start(
             "--promote cannot be combined with --detach; to promote what workers built: "
             f"{suggested_command('reindex promote', target.collection or DEFAULT, target.profile or DEFAULT)}"
         )
+
     is_named = recipe_options.recipe is not None or recipe_options.preset is not None
     chosen = recipe_options.chosen(threshold) if is_named else None
     changes = None if is_named else recipe_options.changes(threshold)
+
     with target.open(outcome, threads=jobs) as reindex:
         generation = reindex.start(chosen, changes, detached=detach)
         if promote:
@@ -163,6 +166,7 @@ def diff(
 
     allowed = limit_options.parsed()
     _refuse_output(output, is_machine=outcome.format.is_machine)
+
     database, collection = options.connect_to(target.collection)
     with outcome.progress() as progress, database:
         difference = Reindex(database, collection, target.profile, progress).diff(

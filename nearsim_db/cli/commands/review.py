@@ -66,6 +66,7 @@ def review(
     """
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise UsageError(f"--token has {len(token)} characters; it needs at least {_SHORTEST_TOKEN}")
+
     try:
         from nearsim_db.cli.review import server
         from nearsim_db.cli.review.site import Site
@@ -73,6 +74,7 @@ def review(
         raise NearsimError(
             f"the review desk requires {error.name}, which is not installed; run: pip install 'nearsim-db[review]'"
         ) from error
+
     if host not in server.LOOPBACK:
         if token is None:
             raise UsageError(f"--host {host} is reachable from other machines, so it needs --token")
@@ -81,6 +83,7 @@ def review(
             "others on the network can read the connection, as it is not encrypted"
         )
         terminal.print_painted(terminal.paint(meaning, "bold red", sys.stderr), sys.stderr)
+
     import secrets
     import webbrowser
 
@@ -90,9 +93,11 @@ def review(
             raise UsageError(
                 f"--host {host} is every address of this machine; name those in URLs with --allow-host"
             )
+
         site = stack.enter_context(
             Site.open(*options.connect_to(scope.collection), scope.profile, by, labels)
         )
+        # Port 0 is any free one.
         bound_port = listening.getsockname()[1]
         address = server.Address(allow_host or [host], bound_port, token or secrets.token_urlsafe(32))
         typer.echo(address.url)
@@ -107,5 +112,6 @@ def _private_link(url: str) -> Iterator[Path]:
     """Write a page that leads to a URL and that other users cannot read, as they can the arguments of a browser."""
     with tempfile.NamedTemporaryFile("w", prefix="nearsim-review-", suffix=".html") as page:
         page.write(f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={escape(url)}">\n')
+        # The browser reads the file by its name while it is open here.
         page.flush()
         yield Path(page.name)

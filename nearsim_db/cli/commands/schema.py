@@ -68,6 +68,7 @@ def _upgrade(patience: float, citus: CitusUse, outcome: options.ShortOutcome) ->
         missing = access.missing_roles(database)
         with database.transaction() as connection:
             restored, differing = objects.restore(connection)
+
     state = {"schema_revision": revision, "distributed": is_distributed, "missing_roles": missing}
     state |= {
         "restored": [f"{each.kind} {each.name}" for each in restored],
@@ -78,6 +79,7 @@ def _upgrade(patience: float, citus: CitusUse, outcome: options.ShortOutcome) ->
         return
     if is_distributed:
         terminal.print_info("band rows are on the nodes of the Citus cluster")
+
     for each in restored:
         terminal.print_info(f"restored {each.kind} {each.name}")
     if any(each.kind == "trigger" for each in restored):
@@ -85,6 +87,7 @@ def _upgrade(patience: float, citus: CitusUse, outcome: options.ShortOutcome) ->
             "changes made without these triggers are not indexed; for each collection run: "
             "nearsim verify-index --all --repair"
         )
+
     for each in differing:
         terminal.print_warning(f"{each} and cannot be replaced in use; it should be: {each.definition}")
     if missing:

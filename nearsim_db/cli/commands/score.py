@@ -74,13 +74,16 @@ def score(
         right_field or ("right" if of_texts else "id_b"),
         label_field,
     )
+
     reading = file_options.reading()
     with readable_twice([pairs], reading.format) as readable:
         documents = None if corpus is None else Source([corpus], file_options.fields(), reading=reading)
         source = Source(readable, file_options.fields(), reading=reading, originals={readable[0]: pairs})
         given = PairFile(source, fields, documents)
+        # Added to while rows are written, as the figures of labels follow the last one.
         facts: dict[str, object] = {"skipped": 0}
         rows.write(layouts.SCORES, _scores(given, recipe, facts), facts=facts)
+
     if given.skipped:
         terminal.print_warning(f"{count_of(given.skipped, 'row')} skipped ({given.reasons[0]})")
     if not rows.quiet and rows.chosen() is not options.Format.JSON:

@@ -37,6 +37,7 @@ def status(result: options.Result) -> None:
 
     settings = from_environment()
     server = _own_server(settings.database_url) if settings.database_url else _embedded_server(settings)
+    # A process id is printed without separators of thousands.
     plain = server | ({"pid": str(server["pid"])} if server.get("pid") else {})
     plain |= {"nodes": "\n".join(map(_describe_node, server["nodes"]))} if "nodes" in server else {}
     result.show(server, lambda: tables.print_named(plain))

@@ -98,6 +98,7 @@ def tune(
     shingle.scheme and shingle.k are kept if given with --set. Of the family winnow (--preset embedded-stories) it
     proposes match.passage, match.passage_gap and match.threshold; the first two are kept if given with --set.
     """
+    # A collection from the environment gives way to files.
     if files and not options.is_typed(context, "collection"):
         collection = None
     if bool(files) == (collection is not None):
@@ -110,6 +111,7 @@ def tune(
         raise UsageError(
             "--verdicts takes the labels from --collection; give neither FILE nor --labels with it"
         )
+
     from nearsim_db.analysis.tuning.labels import PairLabels, read_labels
     from nearsim_db.analysis.tuning.passages import tune_passages
     from nearsim_db.analysis.tuning.proposal import TuningOptions
@@ -128,6 +130,7 @@ def tune(
     of_options = [path for path in (labels, recipe_options.recipe) if path is not None]
     refuse_overwriting_inputs([output], [*(source.files if source else ()), *of_options])
     terminal.print_warnings(source.notes if source else ())
+
     with outcome.progress(source) as progress:
         text_of = Encoder(resolve(start)).text_of
         if source is not None:
@@ -138,12 +141,14 @@ def tune(
                     labelled = PairLabels(database.labels(str(collection)))
                 ids = labelled.ids if labelled else set()
                 sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
+
         tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings), precision)
         tuned = (
             tune_passages(sample, start, tuning_options, labelled, progress)
             if start.sketch.family == "winnow"
             else run(sample, start, tuning_options, labelled, from_environment().threads, progress)
         )
+
     from nearsim_db.cli.output import tuning
 
     tuning.show(outcome, tuned, output)

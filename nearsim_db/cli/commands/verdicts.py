@@ -131,10 +131,12 @@ def import_verdicts(
     from nearsim_db.analysis.tuning.labels import read_labels
 
     labels = read_labels(file)
+    # A set, as lines may name the two documents in either order.
     last = {frozenset(pair[:2]): pair for pair in labels.pairs}
     with outcome.index(collection) as index:
         reason = why or f"imported from {file.name}"
         imported = index.import_labels(list(last.values()), reason, by, dry_run=dry_run)
+
     counts = {
         **{"pinned": imported.pinned, "vetoed": imported.vetoed, "unchanged": imported.unchanged},
         **{
@@ -144,6 +146,7 @@ def import_verdicts(
             "collection": index.collection,
         },
     }
+
     would = "would be " if dry_run else ""
     outcome.show(
         counts,

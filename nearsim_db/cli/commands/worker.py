@@ -80,6 +80,7 @@ def worker(
 
     handler = stderr_handler(as_json=as_json)
     level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO
+    # The handler filters, not the logger, so that the start record can be let through.
     with logged_to(handler, "nearsim.worker", min(level, logging.INFO)) as log:
         handler.setLevel(level)
         try:

@@ -68,6 +68,7 @@ def _print_counts(difference: Difference) -> None:
     ]
     terminal.print_line()
     tables.print_table(["", *_columns(difference)], rows)
+
     changes: list[list[object]] = [
         ["pairs lost", pairs.lost, _percent(pairs.lost_share)],
         ["pairs gained", pairs.gained, _percent(pairs.gained_share)],
@@ -81,6 +82,7 @@ def _print_counts(difference: Difference) -> None:
     tables.print_table(["change", "count", "share of live"], changes)
 
 
+# Changes of clusters that have no share and no limit.
 _QUIET = ("same", "grown", "shrunk", "changed", "formed", "dissolved")
 
 

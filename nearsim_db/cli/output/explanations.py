@@ -36,11 +36,13 @@ def as_json(explanation: Explanation, diff: InlineDiff | None = None) -> dict[st
 def print_evidence(explanation: Explanation) -> None:
     """Print the evidence, one figure per line, after the reasons."""
     _print_reasons(explanation)
+
     verdict = (
         f"{explanation.verdict} by {explanation.verdict_by}: {explanation.verdict_why}"
         if explanation.verdict
         else None
     )
+
     tables.print_facts(
         {
             "collection": explanation.collection,
@@ -74,9 +76,11 @@ def print_passages(left: str, right: str, passages: Sequence[Passage]) -> None:
     """Print the passages of two documents, each with its places and with the words of one text marked."""
     if not passages:
         terminal.print_line("no passage is in both")
+
     for number, passage in enumerate(passages):
         if number:
             terminal.print_line()
+
         words = count_of(passage.equal, "equal word")
         seen = (
             ""
@@ -86,6 +90,7 @@ def print_passages(left: str, right: str, passages: Sequence[Passage]) -> None:
         terminal.print_line(
             f"passage {number + 1}: {words}, {100 * passage.share:.0f} % of the longer side{seen}"
         )
+
         tables.print_facts({left: _place(passage.left), right: _place(passage.right)})
         terminal.print_line()
         _print_hunks(compare_inline(passage.left.text, passage.right.text))
@@ -95,12 +100,15 @@ def print_spread(passages: Sequence[SpreadPassage]) -> None:
     """Print the passages of a document, each with the documents that have it, the earliest first."""
     if not passages:
         terminal.print_line("no other document has a passage of it")
+
     for number, passage in enumerate(passages):
         if number:
             terminal.print_line()
+
         first = "" if passage.first_seen is None else f", first seen in {passage.first_seen}"
         documents = count_of(len({occurrence.id for occurrence in passage.occurrences}), "document")
         terminal.print_line(f"passage {number + 1}: {_place(passage.place)}; in {documents}{first}")
+
         tables.print_table(
             ["published_at", "id", "source", "words", "share", "title"],
             [
@@ -136,7 +144,7 @@ def _place(span: Span) -> str:
 
 
 def print_diff(explanation: Explanation, diff: InlineDiff) -> None:
-    """Print the words of both texts, with those of one marked; under containment of their passages."""
+    """Print both texts, or under containment their shared passages, with the words of one text marked."""
     if explanation.passages:
         print_passages(explanation.left.id, explanation.right.id, explanation.passages)
         terminal.print_line()
@@ -151,6 +159,7 @@ def print_diff(explanation: Explanation, diff: InlineDiff) -> None:
     else:
         _print_hunks(diff)
         terminal.print_line()
+
     print_runs([_legend(explanation)])
 
 
@@ -193,6 +202,7 @@ def _figures(explanation: Explanation) -> dict[str, object]:
     shared = None if explanation.shared_bands is None else f"{explanation.shared_bands} {of}{required}"
     chance = None if explanation.probability is None else f"{explanation.probability:.{_DIGITS}f}"
     such = "with such a run in common" if is_containment else "of this similarity"
+
     return {
         "profile": f"{explanation.profile}, generation {explanation.generation}",
         **_similarity(explanation),
@@ -213,14 +223,17 @@ def _similarity(explanation: Explanation) -> dict[str, object]:
     elif explanation.union is None:
         facts["similarity"] = explanation.similarity
     elif explanation.metric == "containment" and explanation.intersection:
+        # Containment is the intersection as a share of the smaller set.
         smaller = round(explanation.intersection / explanation.similarity)
         counted = f"{explanation.intersection:,} of {smaller:,} features of the smaller are in both"
         facts["similarity"] = f"{explanation.similarity:.{_DIGITS}f}: {counted}"
     else:
         counted = f"{explanation.intersection:,} of {explanation.union:,} features are in both"
         facts["similarity"] = f"{explanation.similarity:.{_DIGITS}f}: {counted}"
+
     if explanation.distance is not None:
         facts["distance"] = explanation.distance
+
     if None not in (explanation.similarity, explanation.stored_similarity) and (
         explanation.verified is False or explanation.similarity != explanation.stored_similarity
     ):
@@ -234,9 +247,11 @@ def _buckets(explanation: Explanation) -> str | None:
         return None
     limit = explanation.bucket_limit
     large = [bucket for bucket in explanation.buckets if limit and bucket.members > limit]
+
     bands = ", ".join(str(bucket.band) for bucket in explanation.buckets)
     most = max(bucket.members for bucket in explanation.buckets)
     which = f"{len(explanation.buckets)}" if explanation.metric == "containment" else f"of bands {bands}"
+
     text = f"{which}; the largest has {most:,} members"
     return f"{text}, {len(large):,} over the limit of {limit:,}" if large else text
 
@@ -275,6 +290,7 @@ def _remedy(explanation: Explanation) -> list[str]:
 
 _STYLES = {"both": "", "left": "red", "right": "green"}
 _NUMBER = "bold reverse"
+# Marks of a side where there are no colours.
 _MARKS = {"both": ("", ""), "left": ("[-", "-]"), "right": ("{+", "+}")}
 
 
@@ -309,5 +325,6 @@ def _print_coloured(lines: Iterable[Sequence[InlineRun]]) -> None:
 
 def _escaped(text: str) -> str:
     """Return a text with its line ends, and every other control character escaped."""
+    # `visible` would escape line ends and tabs too.
     lines = text.replace("\r\n", "\n").replace("\t", " ").split("\n")
     return "\n".join(map(terminal.visible, lines))

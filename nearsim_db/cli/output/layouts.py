@@ -73,6 +73,7 @@ class Layout(Generic[Answer]):
 
 def _natural(id: str) -> tuple[str | int, ...]:
     """Return a key that orders the numbers in ids as numbers: a2 before a10."""
+    # As the pattern has a group, split returns texts and numbers in turn.
     return tuple(int(part) if at % 2 else part for at, part in enumerate(_NUMBERS.split(id)))
 
 
@@ -204,7 +205,7 @@ LIMITED_CHECKS = replace(CHECKS, as_json=lambda check: _check_object(check) | {"
 def with_passages(layout: Layout[Check], find: Callable[[Document, str], Sequence[Any]]) -> Layout[Check]:
     """Extend a layout of checks: the share of each document that is in its first match, and the passages of each match.
 
-    `find` returns those of a document and a match, which are dataclasses.
+    `find` returns the passages of a document and a match, as dataclasses.
     """
 
     def row(check: Check) -> Row:
@@ -300,6 +301,7 @@ def of_unstored(answers: "Answers | Queries", collection: str, wanted: float) ->
     profile, threshold, least = answers.least_similarity()
     if wanted >= least:
         return []
+    # The threshold of a euclidean profile is a distance.
     lower = wanted if least == threshold else 1 / wanted - 1
     command = suggested_command("reindex start", collection, profile, "--threshold", f"{lower:.4g}")
     return [

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 MARKS = "ox+*#@%&abcdefghijklmnpqrstuvwyzABCDEFGHIJKLMNPQRST"
 _COLOURS = ("cyan", "yellow", "green", "magenta", "red", "blue", "white", "bright_black")
+# Rows of a plot, and characters to the left of it.
 _ROWS, _GUTTER = 20, 6
+# The least and the greatest width, and the width without a terminal.
 _NARROW, _WIDE, _IN_A_PIPE = 40, 160, 80
 _JSON_POINTS = 100
 _FINE, _PLAIN = "│└─┊┴", "|+-:+"
@@ -36,12 +38,15 @@ def draw(
         before = None
         for column in range(width):
             row = round((1 - curve(low + (high - low) * column / (width - 1))) * _ROWS)
+            # A steep curve fills the rows between two columns.
             for passed in _between(before, row):
                 grid[passed][column].append(number)
             before = row
+
     line = None if threshold is None else round((threshold - low) / (high - low) * (width - 1))
     for row, cells in enumerate(grid):
         terminal.print_painted(_row(row, cells, line, lines, stream), stream)
+
     axis = "".join(lines[4] if column == line else lines[2] for column in range(width))
     terminal.print_painted(f"{'':{_GUTTER - 1}}{lines[1]}{axis}", stream)
     terminal.print_painted(_ticks(low, high, width), stream)
@@ -71,6 +76,7 @@ def print_curves(
         for measured in measures
     ]
     _print_marked(("steepest at", "(1/b)^(1/r)", "fixed point"), points)
+
     if threshold is not None:
         terminal.print_line()
         terminal.print_line(f"At the threshold {threshold:g}, with the error areas in units of the axis:")
@@ -79,6 +85,7 @@ def print_curves(
             for measured in measures
         ]
         _print_marked(("probability", "false negatives", "false positives"), areas)
+
     if sensitivities is not None:
         near, far = sensitivities[0].near_distance, sensitivities[0].far_distance
         terminal.print_line()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from nearsim_db.readers import Source
 
+# The name of a step, and the unit of its counts; without a unit it is done all at once.
 STEPS = {
     "spool": ("copying the input to disk", "MB"),
     "read": ("reading", "documents"),
@@ -49,6 +50,7 @@ STEPS = {
 
 LogFormat = Literal["text", "json"]
 
+# A rate over a shorter time says little.
 _RATE_SECONDS = 1.0
 _LINE_SECONDS = 30.0
 
@@ -66,17 +68,22 @@ class _Bars:
     def __call__(self, step: str, done: int, total: int | None) -> None:
         if total == 0:
             return
+
         if step != self._step or self._task is None:
             self.finish()
             self._step = step
             self._task = self._bars.add_task(STEPS.get(step, (step, ""))[0], total=None, count="", left="")
+
         unit = STEPS.get(step, (step, ""))[1]
         count = count_shown(done, total, unit, self._bars.tasks[-1].elapsed or 0.0)
         self._whole = ""
+
+        # The bytes of files are known beforehand, the number of their documents is not.
         if step == "read" and self._source is not None:
             done, total = self._source.bytes_read, self._source.total_bytes
         elif total is not None and done < total:
             self._whole = count_shown(0, total, unit, 0.0)
+
         self._bars.update(self._task, completed=done, total=total, count=count)
         seconds = self._bars.tasks[-1].time_remaining
         self._bars.update(self._task, left=f"{timedelta(seconds=round(seconds))} left" if seconds else "")
@@ -84,6 +91,7 @@ class _Bars:
     def finish(self) -> None:
         """Show the current step as complete."""
         if self._task is not None:
+            # A bar ends full, whatever its last report was.
             self._bars.update(self._task, completed=1, total=1, left="")
             if self._whole:
                 self._bars.update(self._task, count=self._whole)
@@ -91,7 +99,7 @@ class _Bars:
 
 
 def count_shown(done: int, total: int | None, unit: str, seconds: float) -> str:
-    """Return how many were done, and how many a second; of a step that does all at once, how many those are."""
+    """Return the number done and the rate; for a step that does all at once, the total."""
     if not unit:
         return ""
     if not done:
@@ -104,6 +112,7 @@ class _ProgressLines:
     """A log record for each step when it ends, and every 30 seconds one for the step that runs."""
 
     def __init__(self, log: logging.Logger) -> None:
+        # Reports come from the caller's thread, repeated lines from another: the lock is for both.
         self._log, self._lock, self._ended = log, Lock(), Event()
         self._thread = Thread(target=self._repeat, name="nearsim-progress", daemon=True)
         self._step: str | None = None
@@ -126,6 +135,8 @@ class _ProgressLines:
     def __exit__(self, error: object, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+
+        # The other thread has ended, so that no lock is needed.
         if error is None:
             self._write(is_complete=True)
 
@@ -137,11 +148,14 @@ class _ProgressLines:
     def _write(self, *, is_complete: bool) -> None:
         if self._step is None:
             return
+
         seconds = time.monotonic() - self._begun
         name, unit = STEPS.get(self._step, (self._step, ""))
+        # The last report of a step may be short of its total.
         done = self._total if is_complete and self._total is not None else self._done
         count = count_shown(done, self._total, unit, seconds)
         message = f"{name}: {count}{', ' if count else ''}{'done in ' if is_complete else ''}{seconds:,.1f} s"
+
         facts = {
             "stage": self._step,
             "done": done,
@@ -163,11 +177,13 @@ def progress_bars(
     if quiet:
         yield silent
         return
+
     if log_format is not None or not sys.stderr.isatty():
         handler = stderr_handler(as_json=log_format == "json")
         with logged_to(handler, "nearsim.progress") as log, _ProgressLines(log) as lines:
             yield lines
         return
+
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress

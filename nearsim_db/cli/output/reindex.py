@@ -30,7 +30,9 @@ def print_status(statuses: "Sequence[Status]", collection: str) -> None:
         build = suggested_command("build", collection)
         terminal.print_info(f"no generations: the collection has no profile yet; create one with: {build}")
         return
+
     print_table([dict(zip(_COLUMNS, _row(status), strict=True)) for status in statuses])
+
     for status in statuses:
         if text := _advice(status):
             terminal.print_info(f"{_name(status.generation)} {text}")
@@ -39,8 +41,10 @@ def print_status(statuses: "Sequence[Status]", collection: str) -> None:
 def print_table(rows: Sequence[Mapping[str, object]], stream: TextIO | None = None) -> None:
     """Print the rows; on a narrow terminal empty columns are omitted first, then optional ones."""
     empty = [name for name in _COLUMNS if all(row[name] in (0, "", "-") for row in rows)]
+    # The profile tells rows apart if there are several.
     several = len({row["profile"] for row in rows}) > 1
     optional = [name for name in _OPTIONAL if name not in empty and not (name == "profile" and several)]
+
     values = [[row[name] for name in _COLUMNS] for row in rows]
     every = [*empty, *optional]
     tables.print_fitting(_COLUMNS, values, optional=every, wrap=_WRAPPED, gap=tables.GAP, stream=stream)
@@ -86,6 +90,7 @@ def _since(generation: "Generation") -> datetime | None:
     """Return when its current state began, if recorded."""
     if generation.dropping:
         return generation.retired_at
+
     names = {"building": "created_at", "ready": "ready_at", "live": "live_at", "retired": "retired_at"}
     return getattr(generation, names[generation.state]) if generation.state in names else None
 
@@ -113,6 +118,7 @@ def _how_to_continue(generation: "Generation") -> str:
 def outline(status: "Status") -> dict[str, Any]:
     """Return a status as it is printed in JSON."""
     generation = status.generation
+
     return {
         "generation": generation.generation_id,
         **values_of(generation, "profile", "state", "stage"),
@@ -143,6 +149,7 @@ def _name(generation: "Generation") -> str:
 
 def _next(status: "Status") -> str:
     advised, worker = status.generation.advice, suggested_command("worker", status.generation.collection)
+
     match status.generation.state:
         case "building" if status.waits_for_worker:
             return f"waiting for a worker, and none is running; start one: {worker}"

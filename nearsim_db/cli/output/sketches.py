@@ -29,16 +29,20 @@ def print_steps(steps: SketchSteps) -> None:
 
 def _print_shingles(steps: SketchSteps) -> None:
     """Print the shingles of all texts, each once, with its number in each text."""
+    # Reversed, so that the first text's entry of a shared shingle is the one that stays.
     shingles = {each.hash: each for document in reversed(steps.documents) for each in document.shingles}
     ordered = {each.hash: shingles[each.hash] for document in steps.documents for each in document.shingles}
+
     values = [
         {each.hash: each.count if each.weight is None else each.weight for each in document.shingles}
         for document in steps.documents
     ]
+
     rows = [
         [each.shingle, each.hash, *(of_text.get(number) for of_text in values)]
         for number, each in ordered.items()
     ]
+
     what = "times" if all(each.weight is None for each in ordered.values()) else "weight"
     _print("shingle", ("shingle", steps.base, *_sides(steps, what)), rows)
 
@@ -47,6 +51,7 @@ def _print_signatures(steps: SketchSteps) -> None:
     signatures = zip_longest(*(document.signature for document in steps.documents))
     equal = set(steps.pair.equal_places) if steps.pair else set()
     has_functions = bool(steps.functions)
+
     rows = [
         [
             place,
@@ -56,6 +61,7 @@ def _print_signatures(steps: SketchSteps) -> None:
         ]
         for place, values in enumerate(signatures)
     ]
+
     columns = (
         "place",
         *(("a", "b") if has_functions else ()),
@@ -91,6 +97,7 @@ def _print_bands(steps: SketchSteps) -> None:
 def _print_pair(steps: SketchSteps, pair: SketchedPair) -> None:
     score = pair.score
     terminal.print_line(stream=sys.stdout)
+
     tables.print_facts(
         {
             "in common": ", ".join(pair.common[:_MAX_ROWS]),
@@ -118,12 +125,14 @@ def _print_heading(text: str) -> None:
 def _print(noun: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print the first rows, with numbers as other programs write them, and how many rows there are."""
     shown, headings = [list(map(_written, row)) for row in rows[:_MAX_ROWS]], list(columns)
+    # The cells are texts already, which a table aligns left: pad the numbers.
     for at, name in enumerate(columns):
         if all(isinstance(row[at], int | None) for row in rows):
             width = max(map(len, (name, *(row[at] for row in shown))))
             headings[at] = name.rjust(width)
             for row in shown:
                 row[at] = row[at].rjust(width)
+
     tables.print_table(headings, shown, shorten=headings[:1])
     if len(rows) > _MAX_ROWS:
         terminal.print_line(

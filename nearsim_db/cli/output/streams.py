@@ -41,7 +41,9 @@ def write(
     format, output, limit, quiet = rows.chosen(), rows.output, rows.limit, rows.quiet
     # Fetching the first answer raises an error for a missing index before the output is opened.
     every = chain(list(islice(answers, 1)), answers)
+    # A table reads all answers, to say how many it omits.
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
+
     compression = "" if output is None else compression_of(output)
     with (
         closing(answers),
@@ -59,6 +61,7 @@ def write(
         else:
             _write_lines(layout, counted, format, stream)
             written = counted.count
+
     if rows.is_to_file and not quiet:
         terminal.print_info(f"wrote {layout.plural} to {output}: {written:,}")
     if has_more and format is not Format.TABLE and not quiet:
@@ -74,6 +77,7 @@ def append(
 ) -> None:
     """Append each answer to standard output or a file as soon as there is one, as JSON lines or CSV."""
     with closing(answers), _appending(output) as stream:
+        # A file that has content has a heading already.
         is_begun = stream.seekable() and stream.tell() > 0
         _write_lines(layout, islice(answers, limit), format, stream, is_begun=is_begun, is_flushed=True)
 
@@ -154,7 +158,9 @@ def _write_document(
         stream.write(b"\n" if answers.count == 1 else b",\n")
         stream.write(json_row(layout.json_value(answer), stream).rstrip(b"\n"))
     stream.write(b"\n]" if answers.count else b"]")
+
     if layout.key:
+        # The facts follow the array in the same object, so their opening brace goes.
         more = json_row(dict(facts), stream).strip()[1:] if facts else b"}"
         stream.write((b", " if facts else b"") + more)
     stream.write(b"\n")
@@ -172,8 +178,10 @@ def _write_table(
     has_more: bool,
 ) -> int:
     shown = _first(layout, answers, limit)
+    # The rest is counted only.
     for _ in answers:
         pass
+
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     try:
         left_out: Sequence[str] = ()
@@ -182,6 +190,7 @@ def _write_table(
             left_out = tables.print_fitting(
                 columns, rows, optional=layout.optional, shorten=layout.shorten, wrap=layout.wrap, stream=text
             )
+
         if count:
             text.write(_count(layout, len(shown), total or answers.count, has_more=has_more))
         if count and left_out:
@@ -204,6 +213,7 @@ def _without_verified(
 def _first(layout: Layout[Answer], answers: _Counted[Answer], limit: int | None) -> list[Answer]:
     if layout.order is None:
         return list(islice(answers, limit))
+    # nsmallest keeps no more than `limit` answers at a time.
     return (
         sorted(answers, key=layout.order) if limit is None else heapq.nsmallest(limit, answers, layout.order)
     )
@@ -241,6 +251,7 @@ def print_document(format: Format, value: object, stream: TextIO | None = None) 
     """
     target = stream or sys.stdout
     rows = value if isinstance(value, list) else [value]
+
     if format is Format.JSONL:
         for row in rows:
             terminal.print_json(row, target, is_indented=False)
@@ -250,6 +261,7 @@ def print_document(format: Format, value: object, stream: TextIO | None = None) 
             list(dict.fromkeys(name for row in mappings for name in row)),
             csv_lines(format, target),
         )
+
         heading = [cells.line(columns)] if columns else []
         target.writelines(
             [*heading, *(cells.line([_cell(row.get(name)) for name in columns]) for row in mappings)]

@@ -38,14 +38,16 @@ def outlines(profiles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
-    """Print the figures of the profiles, one per row, and hints; linked pairs if they are not those of candidates."""
+    """Print the figures of the profiles, one per row, and hints; linked pairs only if they differ from candidates."""
     if not profiles:
         return
+    # Profile, documents, pairs and clusters; then the two figures per document.
     counts, ratios = [*_OUTLINE[:1], *_OUTLINE[2:5]], list(_OUTLINE[7:9])
     if any(profile["review_pairs"] for profile in profiles):
         counts.append("review_pairs")
     if all(profile[ratios[0]] == profile[ratios[1]] for profile in profiles):
         del ratios[0]
+
     headings = [name.replace("_", " ") for name in ratios]
     rows = [
         [
@@ -57,6 +59,7 @@ def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
     ]
     shown = [name.replace("_", " ") for name in counts]
     tables.print_table((*shown, BANDING, *headings), rows, decimals=dict.fromkeys(headings, 2))
+
     for profile in profiles:
         print_hints(profile)
 
@@ -134,6 +137,7 @@ def print_curve(description: dict[str, Any]) -> None:
     """Print the probability of becoming a candidate by similarity, distance or, for winnow, equal words in a row."""
     curve, family = description["curve"], description["recipe"]["sketch"]["family"]
     terminal.print_line()
+
     if family == "winnow":
         unit = _unit(description["recipe"]["shingle"]["scheme"])
         terminal.print_line(
@@ -141,6 +145,7 @@ def print_curve(description: dict[str, Any]) -> None:
         )
         tables.print_table((unit, "probability"), [(f"{run:g}", f"{p:.4f}") for run, p in curve])
         return
+
     if family != "projection":
         terminal.print_line("Probability that a pair becomes a candidate, by similarity:")
         tables.print_table(("similarity", "probability"), [(f"{s:.2f}", f"{p:.4f}") for s, p in curve])
@@ -148,6 +153,7 @@ def print_curve(description: dict[str, Any]) -> None:
     terminal.print_line(
         "Probability that a pair becomes a candidate, by distance; similarity is 1 / (1 + distance):"
     )
+    # Similarity 0 is an infinite distance.
     rows = [(f"{1 / s - 1:.4g}" if s else "-", f"{s:.2f}", f"{p:.4f}") for s, p in curve]
     tables.print_table(("distance", "similarity", "probability"), rows)
 
@@ -184,6 +190,7 @@ class Written:
             return
         if self.dry_run:
             terminal.print_line(_DRY_RUN)
+
         facts = values_of(
             summary, "read", "inserted", "updated", "unchanged", "rejected", "replaced_characters"
         )
@@ -194,6 +201,7 @@ class Written:
         if self.on_duplicate is not None:
             facts |= {"duplicates": len(summary.duplicates), "skipped": summary.skipped}
         tables.print_named(facts)
+
         print_rejects(summary, rejects)
         if self.profiles:
             terminal.print_line()
@@ -225,6 +233,7 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
     terminal.print_line(stream=stream)
     for reject in summary.first_rejects:
         terminal.print_line(f"rejected: {place_of(reject)}: {reject.reason}", stream)
+
     more = summary.rejected - len(summary.first_rejects)
     if more:
         terminal.print_line(f"... and {more:,} more", stream)
@@ -238,6 +247,7 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
 def dedupe_document(summary: "DedupeSummary", output: Path | None) -> dict[str, object]:
     """Return the counts for programs."""
     ingest, profile = summary.ingest, summary.profile
+
     return {
         "read": ingest.read,
         **values_of(summary, "unique", "duplicates"),
@@ -265,6 +275,7 @@ def print_dedupe_summary(
     written = "" if output is None else f" written to {place}"
     if output is None:
         terminal.print_line(_DRY_RUN, stream)
+
     ingest, profile = summary.ingest, summary.profile
     tables.print_facts(
         {
@@ -287,6 +298,7 @@ def print_dedupe_summary(
         },
         stream,
     )
+
     print_rejects(ingest, rejects, stream)
 
 
@@ -337,13 +349,16 @@ def print_purge(purged: "Purged") -> None:
             f"{count_of(traces.signatures, 'signature')}, {count_of(traces.bands, 'band')}, "
             f"{count_of(traces.pairs, 'pair')}, {count_of(traces.cluster_rows, 'cluster row')}"
         )
+
     for generation in purged.later:
         facts[named(generation)] = (
             "is still being built, and drops the documents once caught up; to drop it "
             f"now: {generation.advice('reindex abandon')}, then {generation.advice('reindex drop')}"
         )
+
     facts |= values_of(purged, "work", "changes", "probes", "events", "verdicts")
     facts |= {f"rejects in {path}": count_of(lines, "line") for path, lines in purged.rejects}
     facts["caches"] = f"emptied at {purged.caches_emptied_at.isoformat(sep=' ', timespec='seconds')}"
+
     terminal.print_line()
     tables.print_facts(facts)

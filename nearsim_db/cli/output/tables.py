@@ -10,6 +10,7 @@ from typing import TextIO
 from nearsim_db.cli.output.terminal import paint, visible, width_of
 
 GAP, NARROW_GAP, _FACTS_GAP = 3, 2, 2
+# Cells that a shortened column keeps, and cells that count for it when columns are left out.
 _SHORTEST, _READABLE = 12, 20
 # Combining marks and format characters.
 _INVISIBLE_CATEGORIES = ("Mn", "Me", "Cf")
@@ -43,6 +44,7 @@ def print_table(
         [_cell(name, value, places.get(name, 4)) for name, value in zip(columns, row, strict=True)]
         for row in values
     ]
+
     target = stream or sys.stdout
     available = width_of(target)
     gap = GAP if _total(_content_widths(columns, cells), GAP) <= available else NARROW_GAP
@@ -58,6 +60,7 @@ def print_table(
         ]
         if is_heading:
             height = max(map(len, broken))
+            # Shorter headings end on the last line.
             broken = [[""] * (height - len(cell)) + cell for cell in broken]
         return _beside(broken, widths, gap, numeric)
 
@@ -88,6 +91,7 @@ def print_fitting(
         left_out = optional[:amount]
         kept = [at for at, name in enumerate(columns) if name not in left_out]
         names, values = [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
+
         cells = [
             [
                 _cut(visible(value), _READABLE) if name in shorten else _cell(name, value, 4)
@@ -97,6 +101,8 @@ def print_fitting(
         ]
         if _total(_widths(names, cells, (), wrap, width, gap), gap) <= width:
             break
+
+    # Without all optional columns the table may still be too wide.
     print_table(names, values, shorten=shorten, wrap=wrap, stream=stream)
     return left_out
 
@@ -119,9 +125,10 @@ def _widths(
     available: int,
     gap: int,
 ) -> list[int]:
-    """Return the width of each column: that of its content, reduced in columns that may wrap or be shortened."""
+    """Return the width of each column: the width of its content, less in columns that may wrap or be shortened."""
     longest = [max((_cell_width(row[at]) for row in cells), default=0) for at in range(len(columns))]
     widths = _content_widths(columns, cells)
+
     excess = _total(widths, gap) - available
     # Headings longer than their cells wrap first.
     for at in sorted(range(len(columns)), key=lambda at: longest[at] >= _cell_width(columns[at])):
@@ -129,6 +136,8 @@ def _widths(
             excess -= _shorten(widths, [at for at, name in enumerate(columns) if name in shorten], excess)
         elif excess > 0 and columns[at] in wrap:
             heading = [part.rstrip() for part in _PART_ENDS.split(columns[at])]
+
+            # A column that wraps is no narrower than its longest word, so that no word breaks.
             words = [
                 _cell_width(word) for word in (*heading, *(word for row in cells for word in row[at].split()))
             ]
@@ -136,6 +145,7 @@ def _widths(
             reduction = min(excess, widths[at] - least)
             widths[at] -= reduction
             excess -= reduction
+
     return widths
 
 
@@ -198,8 +208,10 @@ def _print_wrapped(
     target = stream or sys.stdout
     widths = [max(map(_cell_width, column)) for column in list(zip(*rows, strict=True))[:-1]]
     rest = max((width or width_of(target)) - sum(widths) - len(widths) * _FACTS_GAP, 1)
+
     for first, *middle, text in rows:
         cells = [[first], *([cell] for cell in middle), wrap_text(text, rest)]
+        # Colours are added to padded cells, as their codes have no width on a terminal.
         line, *more = _beside(cells, (*widths, 0), _FACTS_GAP, (False,) * len(cells))
         _write([paint(first, style_of(first), target) + line[len(first) :], *more], target)
 
@@ -217,6 +229,7 @@ def _cell_width(text: str) -> int:
 def _character_width(character: str) -> int:
     if unicodedata.category(character) in _INVISIBLE_CATEGORIES:
         return 0
+    # W is wide, F is full width.
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
@@ -258,6 +271,7 @@ def _fitting(words: Sequence[str], width: int) -> Iterator[str]:
     for word in words:
         rest = word
         while _cell_width(rest.rstrip()) > width:
+            # A wide character may not fit at all; it is printed nevertheless.
             part = _beginning(rest, width) or rest[0]
             yield part
             rest = rest[len(part) :]

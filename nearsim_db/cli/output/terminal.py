@@ -36,6 +36,7 @@ _SURROGATES = range(0xD800, 0xE000)
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*_C0, *_C1)} | {
     code: f"\\u{code:04x}" for code in (*_SEPARATORS_AND_DIRECTIONS, *_SURROGATES)
 }
+# Within strings JSON escapes C0 controls itself.
 _IN_STRINGS = {code: f"\\u{code:04x}" for code in (*_C1, *_SEPARATORS_AND_DIRECTIONS)}
 
 
@@ -56,6 +57,7 @@ def visible(value: object) -> str:
     match value:
         case None:
             return "-"
+        # A bool is an int too.
         case bool():
             return "yes" if value else "no"
         case int():
@@ -76,7 +78,7 @@ def id_and_title(id: str, title: str | None) -> str:
 
 
 def escaped_strings(document: str) -> str:
-    """Escape control characters within the strings of JSON or TOML, which have none elsewhere but line ends."""
+    """Escape control characters within the strings of JSON or TOML; elsewhere both have line ends only."""
     return document.translate(_IN_STRINGS)
 
 
@@ -120,6 +122,7 @@ def print_info(message: str) -> None:
 def print_json(value: object, stream: TextIO, *, is_indented: bool = True) -> None:
     """Print one JSON document, on one line unless it is indented."""
     document = json_text(value, is_indented=is_indented)
+    # Bytes are UTF-8 whatever the encoding of the stream.
     typer.echo(escaped_strings(document) if stream.isatty() else document.encode(), file=stream)
 
 
@@ -151,8 +154,9 @@ def print_line(text: str = "", stream: TextIO | None = None) -> None:
 
 
 def print_painted(line: str, stream: TextIO) -> None:
-    """Print a line as it is: of `visible` and `paint`."""
+    """Print a line as it is; the caller applies `visible` and `paint`."""
     stream.write(f"{line}\n")
+    # Lines on standard output and standard error stay in order.
     stream.flush()
 
 
@@ -204,6 +208,7 @@ def logged_to(handler: logging.Handler, name: str, least: int = logging.INFO) ->
     logger = logging.getLogger(name)
     level, propagate = logger.level, logger.propagate
     logger.setLevel(least)
+    # Handlers of the root logger would write each record again.
     logger.propagate = False
     logger.addHandler(handler)
     try:

@@ -24,6 +24,7 @@ from nearsim_db.readers.rejects import place_of
 from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.recipe import Recipe, to_mapping
 
+# Characters of the longest bar, and of what is printed beside it.
 _WIDEST_BAR, _BESIDE_BARS = 60, 46
 # If the output is not a terminal.
 _DEFAULT_WIDTH = 80
@@ -57,14 +58,18 @@ def _print_passages(tuning: PassageTuning, output: Path | None, stream: TextIO) 
     match = tuning.recipe.match
     _print_sample(tuning.sample, stream)
     terminal.print_line(stream=stream)
+
     rows = [[">" if length.passage == match.passage else " ", *astuple(length)] for length in tuning.lengths]
     decimals = {"documents": 4, "continued": 3, "fingerprints": 1}
     tables.print_table(("", "passage", *decimals), rows, decimals=decimals, stream=stream)
     terminal.print_line(stream=stream)
+
     gaps = [[">" if gap == match.passage_gap else " ", gap, share] for gap, share in tuning.gaps]
     tables.print_table(("", "gap", "covered"), gaps, decimals={"covered": 3}, stream=stream)
+
     _print_labels(tuning, stream)
     terminal.print_line(stream=stream)
+
     values = {"passage": match.passage, "passage_gap": match.passage_gap, "threshold": match.threshold}
     facts = {f"match.{key}": f"{value}: {tuning.reasons[f'match.{key}']}" for key, value in values.items()}
     tables.print_facts(facts, stream, terminal.width_of(stream) if stream.isatty() else _DEFAULT_WIDTH)
@@ -83,11 +88,14 @@ def show(outcome: Outcome, tuning: Tuning | PassageTuning, output: Path | None) 
         document = _passages_document(tuning) | {"output": None if output is None else str(output)}
         outcome.show(document, lambda: _print_passages(tuning, output, stream), stream)
         return
+
     proposal = tuning.proposed
     if proposal is not None:
         _write(tuning.sample, proposal.profile.recipe, proposal.reasons, output)
     written = None if output is None or proposal is None else str(output)
     outcome.show(_document(tuning) | {"output": written}, lambda: _print(tuning, output, stream), stream)
+
+    # Raised last: the findings are printed without a proposal too.
     tuning.required()
 
 
@@ -103,6 +111,7 @@ def _print(tuning: Tuning, output: Path | None, stream: TextIO) -> None:
     headline(f"Estimated pairs by similarity, shingled by {tuning.shingling.name}; bars are logarithmic")
     for text in _bars(tuning, width):
         terminal.print_line(text, stream)
+
     headline("Checks")
     checks = ((check.verdict, check.name, check.finding, check.advice) for check in tuning.checks)
     tables.print_checks(checks, stream, width)
@@ -110,15 +119,19 @@ def _print(tuning: Tuning, output: Path | None, stream: TextIO) -> None:
         "Shingles: near is the lower quartile of near pairs, random the 99.9th percentile of random pairs"
     )
     _print_shinglings(tuning, stream)
+
     _print_labels(tuning, stream)
     headline("Thresholds: recall of pairs at the threshold, and of all pairs from there on")
     _print_forecasts(tuning.thresholds, tuning, ("at", "pairs"), stream)
+
     if tuning.clusters:
         headline(_clusters_headline(tuning))
         _print_clusters(tuning, stream)
+
     if tuning.alternatives:
         headline(f"Sketch sizes and requested recalls at the threshold {tuning.threshold:g}")
         _print_forecasts(tuning.alternatives, tuning, ("k", "requested"), stream)
+
     if tuning.proposed is not None:
         headline("Proposal")
         tables.print_facts(_proposal(tuning, tuning.proposed), stream, width)
@@ -138,10 +151,12 @@ def _bars(tuning: Tuning, width: int) -> Iterator[str]:
     longest = max(10, min(_WIDEST_BAR, width - _BESIDE_BARS))
     full = math.log1p(max(float(spread.pairs.max()), spread.identical, 1.0))
     sign = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
+
     rows = [(f"{at / 20:.2f} to {(at + 1) / 20:.2f}", float(count)) for at, count in enumerate(spread.pairs)]
     threshold = tuning.threshold
     for at, (name, count) in enumerate([*rows, ("identical", spread.identical)]):
         bar = sign * round(longest * math.log1p(count) / full)
+        # The margin puts a threshold on the border of two bins into the upper one.
         mark = " < threshold" if at < 20 and at / 20 - 1e-9 <= threshold < (at + 1) / 20 - 1e-9 else ""
         yield f"{name:12} {count:>15,.0f}  {bar}{mark}".rstrip()
 
@@ -183,6 +198,7 @@ def _print_labels(tuning: Tuning | PassageTuning, stream: TextIO) -> None:
     if tuning.labels is None or tuning.label_scores is None:
         return
     scores, labelled = tuning.label_scores, tuning.labels
+
     terminal.print_line(stream=stream)
     terminal.print_line(
         f"Labels: {scores.duplicates:,} duplicate and {scores.distinct:,} distinct pairs; "
@@ -191,13 +207,16 @@ def _print_labels(tuning: Tuning | PassageTuning, stream: TextIO) -> None:
     )
     for reason in labelled.reasons:
         terminal.print_line(f"ignored: {reason}", stream)
+
     rows = [
         [">" if point == scores.best else " ", point.threshold, point.precision, point.recall, point.f1]
         for point in thin_out(scores.points, scores.best)
     ]
     places = {"precision": 3, "recall": 3, "F1": 3}
+    # = marks the proposed threshold if it accepts other pairs than the best one.
     if scores.at is not None and scores.at.recall != scores.best.recall:
         rows.append(["=", scores.at.threshold, scores.at.precision, scores.at.recall, scores.at.f1])
+
     tables.print_table(
         ("", "similarity from", "precision", "recall", "F1"), rows, decimals=places, stream=stream
     )
@@ -227,6 +246,7 @@ def _print_forecasts(
             "k": forecast.k,
             "requested": forecast.wanted_recall,
         }
+
         rows.append(
             [
                 ">" if tuning.proposed is not None and forecast == tuning.proposed.forecast else " ",
@@ -238,6 +258,7 @@ def _print_forecasts(
                 forecast.bytes_per_document,
             ]
         )
+
     columns = ("", *varied, "bands", "recall at", "recall", "candidates", "bytes")
     tables.print_table(columns, rows, decimals={"at": 2, "requested": 3, "candidates": 1}, stream=stream)
 
@@ -260,6 +281,7 @@ def _print_clusters(tuning: Tuning, stream: TextIO) -> None:
         ]
         for row in tuning.clusters
     ]
+
     columns = ["", "at", "documents", "removed", "largest", *(["precision", "recall"] if with_labels else [])]
     decimals = {"at": 2, "removed": 4, "largest": 4, "precision": 3, "recall": 3}
     tables.print_table(columns, rows, decimals=decimals, stream=stream)
@@ -267,6 +289,7 @@ def _print_clusters(tuning: Tuning, stream: TextIO) -> None:
 
 def _proposal(tuning: Tuning, proposal: Proposal) -> dict[str, object]:
     forecast, reasons = proposal.forecast, proposal.reasons
+
     return {
         "shingles": reasons["shingle.scheme"],
         "threshold": f"{forecast.threshold:g}: {reasons['match.threshold']}",
@@ -306,6 +329,7 @@ def _next_step(output: Path | None) -> str:
 def _document(tuning: Tuning) -> dict[str, Any]:
     sample, spread = tuning.sample, tuning.histogram
     bins = len(spread.pairs)
+
     return {
         "documents": sample.documents,
         "sampled": len(sample.texts),
@@ -332,6 +356,7 @@ def _proposal_document(tuning: Tuning) -> dict[str, Any] | None:
     proposal = tuning.proposed
     if proposal is None:
         return None
+
     clusters = tuning.clusters_at_threshold
     return asdict(proposal.forecast) | {
         "linkage": proposal.profile.recipe.cluster.linkage,

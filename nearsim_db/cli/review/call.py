@@ -41,6 +41,7 @@ class Call:
         values = [*request.path_params.values(), *request.query_params.values(), *dict(given).values()]
         if any("\0" in value for value in values):
             raise InputError("the request has a NUL character")
+
         in_documents = request.url.path.startswith("/documents/") or ("way", "documents") in given
         return cls(request.path_params, request.query_params, given, request.method == "POST", in_documents)
 
@@ -108,6 +109,7 @@ class Call:
 
 
 def _number(name: str, value: str) -> int:
+    # Any number of 18 digits fits into a bigint.
     if not value.isascii() or not value.isdecimal() or len(value) > 18:
         raise InputError(f"{name} is {value!r}, not the number of a document or cluster")
     return int(value)

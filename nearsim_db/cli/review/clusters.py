@@ -37,10 +37,12 @@ def draw(doc_ids: Sequence[int], ties: ClusterTies) -> Drawing:
     drawn = sorted(doc_ids[:DRAWN])
     spanning = spanning_ties(len(doc_ids), ties)
     weakest = [tie for tie in reversed(spanning) if tie.kind == "pair"][:_WEAKEST]
+
     rows = {doc_id: row for row, doc_id in enumerate(drawn)}
     shown = _chosen(
         [tie for tie in spanning if tie.left_id in rows and tie.right_id in rows], ties.among(drawn)
     )
+
     placed = _placed(len(drawn), [(rows[tie.left_id], rows[tie.right_id]) for tie in shown])
     return Drawing(dict(zip(drawn, placed, strict=True)), weakest, spanning, shown)
 
@@ -59,17 +61,19 @@ def _chosen(spanning: Sequence[Tie], ties: ClusterTies) -> list[Tie]:
 def spanning_ties(documents: int, ties: ClusterTies) -> list[Tie]:
     """Return the ties of a maximum spanning forest of so many documents, the most similar first (Kruskal 1956).
 
-    With a threshold t the cluster has one part more for each of them below t.
+    At a threshold t the cluster falls into one more part for each of these ties below t.
     """
     root: dict[int, int] = {}
 
     def find(doc_id: int) -> int:
         while root.setdefault(doc_id, doc_id) != doc_id:
+            # Halves the path, so that later calls are short.
             root[doc_id] = root[root[doc_id]]
             doc_id = root[doc_id]
         return doc_id
 
     spanning: list[Tie] = []
+    # The strongest ties come first.
     for tie in ties:
         left, right = find(tie.left_id), find(tie.right_id)
         if left != right:
@@ -85,13 +89,16 @@ def _placed(count: int, ends: Sequence[tuple[int, int]]) -> list[tuple[float, fl
     angle = 2 * np.pi * np.arange(count) / max(count, 1)
     place = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     distance = (4.0 / max(count, 1)) ** 0.5
+
     pairs = np.array(ends, np.int64).reshape(-1, 2)
     for turn in range(_ROUNDS):
         force = _repulsion(place, distance)
         along = place[pairs[:, 1]] - place[pairs[:, 0]]
         pull = along * (np.linalg.norm(along, axis=1, keepdims=True) / distance)
+        # += would add once for a document of several pairs.
         np.add.at(force, pairs[:, 0], pull)
         np.add.at(force, pairs[:, 1], -pull)
+        # Steps become shorter from round to round, so that the places settle.
         length = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
         place += force / length * np.minimum(length, 0.2 * (1 - turn / _ROUNDS))
     return _scaled(place)
@@ -99,6 +106,7 @@ def _placed(count: int, ends: Sequence[tuple[int, int]]) -> list[tuple[float, fl
 
 def _repulsion(place: Floats, distance: float) -> Floats:
     apart = place[:, None] - place[None]
+    # A place is at no distance from itself.
     squared = np.maximum((apart**2).sum(axis=2), 1e-4)
     force: Floats = (apart * (distance**2 / squared)[:, :, None]).sum(axis=1)
     return force

@@ -26,6 +26,7 @@ def decide(site: Site, call: Call) -> Response:
 
     answers = {} if answer == "next" else call.answers()
     with site.database.transaction() as connection:
+        # Going on without an answer gives the lease back.
         if answer == "next":
             site.desk.release(connection)
         else:
@@ -55,6 +56,7 @@ def take_out(site: Site, call: Call) -> Response:
             raise NotFoundError(f"document {taken[0]} has no neighbour in this cluster any more")
         answers: dict[Pair, Answer] = {pair_of(taken[0], neighbour): "different" for neighbour in tied}
         site.desk.decide(connection, "cluster", answers, "taken out of its cluster", replaces=True)
+
     site.changed()
     return _see(f"/cluster/{cluster[0]}", urlencode({"of": tied[-1]}), "different", answers)
 
@@ -86,9 +88,11 @@ def undo(site: Site, call: Call) -> Response:
         return _see("/", "", "nothing", {})
     if any(row.verdict_id is not None or row.pin_id is not None for row in rows):
         site.changed()
+
     first, answers = rows[0], {row.pair: str(row.answer) for row in rows}
     if first.queue == "cluster":
         return _see_cluster(site, first, answers)
+
     if len(rows) > 1:
         return _see(f"/documents/{first.queue}" if first.queue in QUEUES else "/", "", "undone", answers)
     return _see(
@@ -98,4 +102,5 @@ def undo(site: Site, call: Call) -> Response:
 
 def _see(path: str, query: str, done: str, answers: Mapping[Pair, str]) -> Response:
     """Redirect to a page of the desk, which says what was done."""
+    # 303 has the browser fetch the page with GET: to reload it sends no form again.
     return RedirectResponse(address(path, query, done, answers), 303)

@@ -28,7 +28,7 @@ _MAX_TITLE = 80
 def address(path: str, query: str, done: str, answers: Mapping[Pair, str]) -> str:
     """Return the address of a page that says what was done, with `query` of an earlier address.
 
-    `answers` are those of a decision; of a document that is kept, the pair is the document twice.
+    `answers` belong to one decision; the pair of a document that is kept names it twice.
     """
     values = [(key, value) for key, value in parse_qsl(query) if key not in ("done", "about", "decided")]
     values.append(("done", done))
@@ -59,6 +59,7 @@ def message(connection: Connection, desk: Desk, call: Call) -> str | None:
         parts.append(f"{names} (marked as {_ANSWERS[answer]})" if is_other else names)
 
     count = call.query.get("decided", "")
+    # The address may be edited: read no number of any length.
     more = int(count) - len(decided) if count.isdecimal() and len(count) < 9 else 0
     rest = f"; {more:,} more" if more > 0 else ""
     return f"{sentence} Collection {desk.collection}: {'; '.join(parts)}{rest}."

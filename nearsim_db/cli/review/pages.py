@@ -115,8 +115,10 @@ def next_document(site: Site, call: Call) -> Response:
             if first:
                 doc_id = first[0].left_id
                 document = doc_id, site.desk.shortlist(*place, doc_id, _MAX_SHORTLIST)
+
         if document is None:
             return _empty(site, connection, call, queue)
+
         doc_id, listed = document
         if len(listed) == 1:
             return _pair(site, connection, call, queue, *pair_of(doc_id, listed[0].doc_id))
@@ -166,6 +168,7 @@ def _document(
 
 def pair(site: Site, call: Call) -> Response:
     """A pair by its documents."""
+    # Pairs are stored with the smaller doc_id on the left.
     left, right = sorted((call.path_number("left"), call.path_number("right")))
     with site.database.transaction() as connection:
         return _pair(site, connection, call, call.query.get("queue"), left, right)
@@ -214,6 +217,8 @@ def _clusters(
             for name, doc_id in (("left", left_id), ("right", right_id))
             if cluster_of.get(doc_id) == cluster_id
         ]
+
+        # Two more, as both documents may be among the first.
         members = read_cluster(
             connection, site.desk.collection_id, generation_id, cluster_id, _MAX_OTHER_MEMBERS + 2
         )
@@ -237,6 +242,7 @@ def cluster(site: Site, call: Call) -> Response:
                 find_clusters(connection, live.generation_id, followed).values(), default=cluster_id
             )
             members = read_cluster(connection, *place, cluster_id, _MAX_MEMBERS)
+
         ties = read_ties(connection, live.generation_id, [member.doc_id for member in members])
         done = message(connection, site.desk, call)
 
@@ -271,12 +277,15 @@ def disagreements(site: Site, call: Call) -> Response:
     ends = [(left, right) for left, right, _ in labelled.pairs]
     all_disagreements = find_disagreements(site.index.look_up_pairs(ends), labelled)
     listed = all_disagreements[:_MAX_DISAGREEMENTS]
+
     doc_ids = [
         doc_id for _, stored in listed for doc_id in (stored.left_id, stored.right_id) if doc_id is not None
     ]
     with site.database.transaction() as connection:
+        # Titles only: no characters of the texts.
         shown = read_documents(connection, site.desk.collection_id, doc_ids, 0)
         done = message(connection, site.desk, call)
+
     return site.render(
         "disagreements.html",
         groups=[(cluster, list(rows)) for cluster, rows in groupby(listed, lambda two: two[0].cluster)],

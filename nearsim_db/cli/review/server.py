@@ -140,8 +140,10 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
+        # The desk has no web sockets.
         if scope["type"] != "http":
             return
+
         request = Request(scope)
         response: Response
         if (refusal := self._refuse(request)) is not None:
@@ -163,9 +165,11 @@ class Guard:
 
     def _refuse(self, request: Request) -> str | None:
         host = request.headers.get("host", "").lower()
+        # A foreign name may resolve to this address (DNS rebinding).
         if host not in self._address.hosts:
             return f"The review desk is not served as {host!r}.\n"
         origin = request.headers.get("origin")
+        # A form on a page of another site is sent with the origin of that site.
         if request.method not in _SAFE and origin != f"http://{host}":
             return "Only pages of the review desk may send decisions to it.\n"
         return None
@@ -223,6 +227,7 @@ def _run(site: Site, page: Page, request: Request, body: bytes) -> Response:
             return _message(site, "Read only", 403, NearsimError(_READ_ONLY))
         return page(site, call)
     except NearsimError as error:
+        # The class of all errors is the last one.
         kinds = (kind for kind in _TITLES if isinstance(error, kind))
         return _message(site, *_TITLES[next(kinds)], error)
 

@@ -52,6 +52,7 @@ class Indexer:
 
     def __exit__(self, *error: object) -> None:
         self._stopped = True
+        # Wakes the thread, which ends.
         self._requested.set()
         if self._may_index:
             self._thread.join()
@@ -63,8 +64,9 @@ class Indexer:
             self._requested.set()
 
     def look(self) -> State:
-        """Return the state; where a worker updates the clusters, that is current once nothing waits for it."""
+        """Return the state; if a worker updates the clusters, it is current once no work waits."""
         if self.state == "waiting":
+            # Cleared first: a decision during the look sets it again, and the state stays.
             self._requested.clear()
             with self._index.database.transaction() as connection:
                 live = find_live(connection, self._index.collection, self._index.profile)
@@ -75,6 +77,7 @@ class Indexer:
 
     def _become_current(self) -> None:
         with self._lock:
+            # A decision during the build needs another build.
             if not self._requested.is_set():
                 self.state = "current"
 
@@ -112,7 +115,7 @@ class Site:
         by: str | None,
         labels: Path | None = None,
     ) -> "Iterator[Self]":
-        """Open the desk of a collection; at the end what is leased and undecided is given back.
+        """Open the desk of a collection; pairs that are leased and undecided are given back at the end.
 
         `by` is the author of the decisions, by default the database user. Raises NotFoundError if nothing is indexed.
         """
@@ -120,6 +123,7 @@ class Site:
             with index.database.transaction() as connection:
                 live = find_live(connection, collection, profile)
                 may, user = may_review(connection, live.collection_id)
+
             desk = Desk(live.collection_id, collection, profile, (by or user).strip() or user)
             with Indexer(index) as indexer:
                 site = cls(index, desk, indexer, may, labels)
