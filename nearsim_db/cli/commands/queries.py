@@ -97,7 +97,7 @@ def clusters(
         str | None,
         typer.Option(
             metavar="ID",
-            help="Show one cluster: that of the document ID or, if no clustered document has that id, of that number.",
+            help="Show the cluster that contains document ID, or the cluster with this number.",
         ),
     ] = None,
     rows: options.Rows,
