@@ -103,14 +103,18 @@ class Ranks:
     def add(self, documents: Sequence[Document], values: Sequence[object] = ()) -> None:
         """Add documents, with their values of the column if there is one."""
         now = self._now
-        dates = [now if (date := one.published_at) is None else _microseconds(date) for one in documents]
+        dates = [
+            now if (date := document.published_at) is None else _microseconds(date) for document in documents
+        ]
         self._dates.extend(dates)
         match self.policy:
             case "source":
                 others = len(self._places)
-                self._keys.extend(self._places.get(one.source or "", others) for one in documents)
+                self._keys.extend(self._places.get(document.source or "", others) for document in documents)
             case "longest":
-                self._keys.extend(-len(one.title or "") - len(one.body or "") for one in documents)
+                self._keys.extend(
+                    -len(document.title or "") - len(document.body or "") for document in documents
+                )
             case "latest":
                 self._keys.extend(-date for date in dates)
             case "highest":
@@ -133,13 +137,13 @@ class Ranks:
         places = -numbers if self.policy == "latest" else numbers
         return numbers[np.lexsort((places, dates, keys))]
 
-    def earlier_first(self, one: int, other: int) -> tuple[int, int]:
+    def earlier_first(self, left: int, right: int) -> tuple[int, int]:
         """Return two documents, the earlier one first if both have dates that differ, otherwise in their order."""
-        first, second = self._dates[one], self._dates[other]
+        first, second = self._dates[left], self._dates[right]
         # A document without a date has the present time.
         if self._now not in (first, second) and first != second:
-            return (one, other) if first < second else (other, one)
-        return (one, other) if one < other else (other, one)
+            return (left, right) if first < second else (right, left)
+        return (left, right) if left < right else (right, left)
 
 
 def _number(value: object) -> float | None:
@@ -247,9 +251,9 @@ class EncodedRecords:
             is_older = self.ranks.are_older(first, self._retained)
             absent = None if self.encoder.takes_vectors else ""
             # An expired document counts as empty, which makes no pairs.
-            contents = [absent if old else one for one, old in zip(contents, is_older, strict=True)]
+            contents = [absent if old else content for content, old in zip(contents, is_older, strict=True)]
         if self.min_words:
-            contents = [one if self._is_long_enough(cast(str, one)) else "" for one in contents]
+            contents = [content if self._is_long_enough(cast(str, content)) else "" for content in contents]
 
         # Every so many documents of all, wherever a batch begins.
         sampled = [
@@ -261,7 +265,7 @@ class EncodedRecords:
 
         encoded = self.pool.submit(self.encoder.encode, contents, keep_features=True)
         written = self._writer.submit(self._write, first, contents, encoded)
-        size = sum([_TEXT_OVERHEAD_BYTES + len(one) for one in contents if one is not None])
+        size = sum([_TEXT_OVERHEAD_BYTES + len(content) for content in contents if content is not None])
         self._waiting.append((size, written))
         self._waiting_bytes += size
         while self._waiting_bytes > _MAX_WAITING_BYTES:
@@ -335,7 +339,7 @@ class EncodedRecords:
         def read() -> Iterator[list[Hashes]]:
             for at in range(0, len(sample), _DOCUMENTS_PER_REREAD):
                 features = self.read_features(sample[at : at + _DOCUMENTS_PER_REREAD])
-                yield [one["id"] if encoder.metric.weighted else one for one in features]
+                yield [ids["id"] if encoder.metric.weighted else ids for ids in features]
 
         if not encoder.has_sketches:
             return False

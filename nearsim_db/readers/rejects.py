@@ -90,7 +90,7 @@ def _is_date(name: str, value: object) -> bool:
 
 
 # Reasons quote values of records: the second limits how many different ones are kept in memory.
-_FEWEST_REJECTS, _MOST_REASONS, _REASONS_SHOWN = 3, 1_000, 3
+_FEWEST_REJECTS, _MAX_REASONS, _REASONS_SHOWN = 3, 1_000, 3
 
 
 class RejectReasons:
@@ -125,7 +125,7 @@ class RejectReasons:
             return
         for reason in [record.reason for record in records if isinstance(record, Reject)]:
             self._rejected += 1
-            if len(self._reasons) < _MOST_REASONS or reason in self._reasons:
+            if len(self._reasons) < _MAX_REASONS or reason in self._reasons:
                 self._reasons[reason] += 1
 
     def frequent(self) -> str:

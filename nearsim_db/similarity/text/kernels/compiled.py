@@ -471,7 +471,7 @@ def distinct(ids, offsets):
 
 @compiled
 def _bucket_sort(ids, begin, end, ends, target, first):
-    """Sort ids[begin:end] into `found` from `first` on, in buckets by their top bits, about one id in each.
+    """Sort ids[begin:end] into `target` from `first` on, in buckets by their top bits, about one id in each.
 
     Returns whether it is sorted: not if the ids are far from uniform.
     """
@@ -520,7 +520,7 @@ def _insertion_sort(ids, begin, end):
 
 @compiled
 def _radix_sort(ids, begin, end, target, first, spare):
-    """Sort ids[begin:end] into `found` from `first` on, whatever their distribution."""
+    """Sort ids[begin:end] into `target` from `first` on, whatever their distribution."""
     starts = np.empty(_DIGIT_VALUES + uintp(1), np.uintp)
     source, destination = target[first : first + end - begin], spare[: end - begin]
 
