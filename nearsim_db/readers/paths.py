@@ -40,7 +40,7 @@ class Found:
 
 def find_paths(paths: Sequence[Path], reading: Reading) -> list[Found]:
     """Return what is read for some paths, in order. Raises InputError for a pattern that no file matches."""
-    return [found for path in paths for found in _find(path, reading)]
+    return [entry for path in paths for entry in _find(path, reading)]
 
 
 def is_text(path: Path, reading: Reading) -> bool:
@@ -144,19 +144,19 @@ def refuse_unreadable(path: Path, mode: int) -> None:
         )
 
 
-def contents_of(found: Found, reading: Reading) -> tuple[list[Path], list[LeftOut]]:
+def contents_of(entry: Found, reading: Reading) -> tuple[list[Path], list[LeftOut]]:
     """Return the files that are read, also those of a folder that is read as a whole, and what is left out of it.
 
     That is what cannot be read, and files that are no records or, if texts are read, neither.
     """
-    if not found.is_folder:
-        return [found.path], list(found.left_out)
+    if not entry.is_folder:
+        return [entry.path], list(entry.left_out)
 
-    listed = list(list_files(found.path, follow_links=reading.follow_links))
+    listed = list(list_files(entry.path, follow_links=reading.follow_links))
     files = [path for path in listed if isinstance(path, Path)]
     tables = [path for path in files if path.suffix.lower() in TABLES]
-    if is_saved_dataset(found.path):
-        named = find_tables(found.path, follow_links=reading.follow_links)
+    if is_saved_dataset(entry.path):
+        named = find_tables(entry.path, follow_links=reading.follow_links)
         return [path for path in named if isinstance(path, Path)], []
     if tables:
         read, known = tables, {*tables, *(path for path in files if path.name in OF_DATASETS)}
@@ -174,20 +174,20 @@ def contents_of(found: Found, reading: Reading) -> tuple[list[Path], list[LeftOu
     ]
 
 
-def names_within_all(found: Sequence[Found]) -> list[Path]:
+def names_within_all(entries: Sequence[Found]) -> list[Path]:
     """Return the path of each file or folder below the folder that has all of them, without links and `..`."""
-    roots = [source.root.resolve() for source in found]
+    roots = [source.root.resolve() for source in entries]
     folder = os.path.commonpath(roots)
     return [
         root.relative_to(folder) / source.path.relative_to(source.root)
-        for root, source in zip(roots, found, strict=True)
+        for root, source in zip(roots, entries, strict=True)
     ]
 
 
-def is_folder_of_all(folder: Path, found: Sequence[Found]) -> bool:
+def is_folder_of_all(folder: Path, entries: Sequence[Found]) -> bool:
     """Whether a folder is the one that has all files and folders, and is named as they are, not by another link."""
     return all(
-        form(folder) == os.path.commonpath([form(source.root) for source in found])
+        form(folder) == os.path.commonpath([form(source.root) for source in entries])
         for form in (os.path.abspath, os.path.realpath)
     )
 

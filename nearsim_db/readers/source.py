@@ -151,8 +151,8 @@ class Source:
 
         # An unreadable file is an error before anything is read.
         sizes = [
-            _checked_size(found, *listed, self.reading)
-            for found, listed in zip(self._found, contents, strict=True)
+            _checked_size(entry, *listed, self.reading)
+            for entry, listed in zip(self._found, contents, strict=True)
         ]
         self.total_bytes: int | None = _sum(sizes)
         self._sizes = sizes
@@ -329,10 +329,10 @@ def _decompressed_size(path: Path, size: int | None) -> int | None:
 
 
 def _checked_size(
-    found: Found, files: Sequence[Path], left_out: Sequence[LeftOut], reading: Reading
+    entry: Found, files: Sequence[Path], left_out: Sequence[LeftOut], reading: Reading
 ) -> int | None:
     """Return the size of a file or folder, None if unknown. Raises InputError if it cannot be read."""
-    path = found.path
+    path = entry.path
     if path == STANDARD_INPUT:
         return None
     try:
@@ -341,7 +341,7 @@ def _checked_size(
         raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
 
     refuse_unreadable(path, os.R_OK)
-    if found.is_folder:
+    if entry.is_folder:
         return _folder_size(path, files, left_out)
     kind = reading.format or file_type(path)
     if kind not in READERS and kind != reading.format:

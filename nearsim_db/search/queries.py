@@ -192,7 +192,7 @@ class Queries(Answers):
         self.warnings.extend(warnings)
         return written
 
-    def why(self, one: str, other: str) -> Explanation:
+    def why(self, left: str, right: str) -> Explanation:
         """Explain why two documents are a pair or are not, with their exact similarity from the present texts.
 
         Raises NotFoundError for a missing document, and InputError if both are the same.
@@ -201,13 +201,13 @@ class Queries(Answers):
         def read(connection: Connection) -> Explanation:
             live = self._live(connection)
             context = self._contexts.make_if_reproducible(live, plain_characters=FIRST_PLAIN_CHARACTERS)
-            return explain(connection, live, None if context is None else context.encoder, one, other)
+            return explain(connection, live, None if context is None else context.encoder, left, right)
 
         return self._ask(read)
 
     explain = why  # the name until version 1.0
 
-    def passages(self, one: str, other: str) -> list[Passage]:
+    def passages(self, left: str, right: str) -> list[Passage]:
         """Return the passages that two documents share, from their present texts, the rarest first.
 
         Under containment, passages that fewer indexed texts have come first, otherwise the longest. Their places count
@@ -215,7 +215,7 @@ class Queries(Answers):
         without tags if it strips HTML. The documents need not be a pair. Raises NotFoundError for a missing document,
         and InputError if both are the same or if the profile compares vectors.
         """
-        return self._passages(lambda connection, live: find_two(connection, live, one, other))
+        return self._passages(lambda connection, live: find_two(connection, live, left, right))
 
     def spread(self, external_id: str) -> list[SpreadPassage]:
         """Return the passages of a document that others have too, in the order of its text, each with its documents.
