@@ -12,7 +12,8 @@ BEGIN
     SELECT concat_ws(E'\n', CASE WHEN recipe -> 'fields' ? 'title' THEN document.title END,
         CASE WHEN recipe -> 'fields' ? 'body' THEN nearsim.body_of(numbers_of.doc_id) END)
     INTO content FROM nearsim.document WHERE document.doc_id = numbers_of.doc_id;
-    IF CAST(recipe #>> '{normalise,html}' AS boolean) THEN
+    -- true, or main: of a page whose article is compared the numbers of all of its text are shown.
+    IF recipe #>> '{normalise,html}' <> 'false' THEN
         -- An unclosed element extends to the end of the text, and "<" after the last ">" is not searched: every match
         -- succeeds, so the time is linear. The first quantifier makes the whole expression non-greedy.
         content := regexp_replace(content, '<{1,1}?(script\y.*?(</script>|$)|style\y.*?(</style>|$)'
