@@ -122,7 +122,7 @@ def warning(profile: Profile, texts: Sequence[str], backend: str | None = None) 
         return None
     texts = _bounded(texts)
 
-    # Some texts have no more units in use than all: if they satisfy the rule by far, the others need not be counted.
+    # A sample uses at most the units that all texts use: one that satisfies the rule by far settles it.
     first_texts = texts[:: max(1, len(texts) // _FIRST_TEXTS)]
     units = count_units(profile.recipe, scheme, first_texts, backend)
     if KRule(units.alphabet, k, units.typical_length).ratio >= _CLEARLY_GREATER:

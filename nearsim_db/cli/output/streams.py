@@ -213,7 +213,7 @@ def _without_verified(
 def _first(layout: Layout[Answer], answers: _Counted[Answer], limit: int | None) -> list[Answer]:
     if layout.order is None:
         return list(islice(answers, limit))
-    # nsmallest keeps no more than `limit` answers at a time.
+    # nsmallest keeps at most `limit` answers in memory.
     return (
         sorted(answers, key=layout.order) if limit is None else heapq.nsmallest(limit, answers, layout.order)
     )

@@ -234,7 +234,7 @@ def _characters(record: ReadDocument | Reject) -> int:
 def measure(records: Iterable[ReadDocument | Reject]) -> tuple[Iterable[ReadDocument | Reject], int | None]:
     """Return the records and the total length of their texts in characters; None if they exceed one batch.
 
-    The records are a list if they are known to be no more.
+    The records are a list if one batch holds them all.
     """
     remaining, head, size = iter(records), list[ReadDocument | Reject](), 0
     try:

@@ -86,7 +86,7 @@ def _search(connection: Connection, context: Context, batch: Batch) -> None:
 
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     work = context.tables(connection).work
-    if not work.finish(batch):  # the lease was lost: whoever has the work now stores the pairs
+    if not work.finish(batch):  # the lease was lost: another worker stores the pairs
         connection.rollback()
         return
     work.add("anchor", search.anchors)

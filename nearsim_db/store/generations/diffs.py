@@ -21,7 +21,7 @@ from nearsim_db.store.driver.driver_errors import is_missing_table, translate_er
 from nearsim_db.store.driver.statements import GenerationStatements, StatementResult, run, statement
 from nearsim_db.store.generations.tables import GenerationTables
 
-# Similarities that differ by no more are the same.
+# Similarities that differ by at most this are equal.
 _SIMILARITY_TOLERANCE = 1e-9
 # Two heads stand for as many pairs of classes as the product of their numbers of classes. If there are more, common
 # pairs are found from the pairs of the other generation.

@@ -73,7 +73,7 @@ WHERE {chosen}
 ORDER BY profile.name, generation.created_at, generation_id
 
 -- name: list_grown
--- Live generations that share tables and have more than `max_documents` signatures; no more are read of each. Relies on
+-- Live generations that share tables and have more than `max_documents` signatures; at most one more is read of each. Relies on
 -- generation_one_live and on the key of the signatures.
 SELECT generation_id FROM nearsim.generation
 WHERE state = 'live' AND EXISTS (

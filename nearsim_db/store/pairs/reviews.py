@@ -151,7 +151,7 @@ class Desk:
         return {queue: (pairs, is_complete and pairs < max_pairs) for queue, pairs, is_complete in rows}
 
     def look_further(self, connection: Connection, queue: str, filters: Filters) -> Filters | None:
-        """Return filters for the part of a long queue after the pairs that were searched; None if there is no more."""
+        """Return filters for the part of a long queue after the pairs that were searched; None if all were."""
         bounds = {"min_similarity": filters.min_similarity, "max_similarity": filters.max_similarity}
         end = self._run(connection, "find_review_end", **self._place, queue=queue, **bounds).value()
         if end is None:
