@@ -156,35 +156,6 @@ class Answers:
         pairs = self._stream(lambda connection, live: live.tables(connection).shown.stream_pairs(chosen))
         return Results(pairs, Pair)
 
-    def most_similar_pairs(
-        self,
-        limit: int,
-        min_similarity: float = 0.0,
-        *,
-        review: bool = False,
-        max_similarity: float | None = None,
-    ) -> PairPage:
-        """Return at least the `limit` most similar of the pairs that `pairs` streams, unordered, and their number.
-
-        All pairs as similar as the last of these are included, up to 100,000 if all have one similarity.
-        """
-        chosen = PairFilter(min_similarity, review, max_similarity)
-        total = 0
-
-        def read(connection: Connection, live: Generation) -> Iterator[Pair]:
-            nonlocal total
-            shown = live.tables(connection).shown
-            bounds = shown.bound_pairs(live.collection_id, chosen, limit)
-            total = bounds.pairs
-            bounded = replace(chosen, min_similarity=bounds.least or min_similarity)
-            max_pairs = max(limit, _MAX_EQUAL_PAIRS) if bounds.least == bounds.highest else None
-            return shown.stream_pairs(bounded, max_pairs)
-
-        pairs = self._stream(read)
-        # Reading the first pair calls `read`, which counts all pairs in the same snapshot.
-        first = list(islice(pairs, 1))
-        return PairPage(Results(_continued(first, pairs), Pair), total)
-
     def look_up_pairs(self, ends: Sequence[tuple[str, str]]) -> list[StoredPair]:
         """Return what the index stores for pairs of documents, by their ids, in the order of `ends`."""
 
@@ -336,6 +307,37 @@ def least_reviewed(answers: Answers) -> tuple[str, float]:
     """Return the profile, and the least similarity of the pairs that it stores to be reviewed, 0 if it has none."""
     profile, recipe = answers._recipe()
     return profile, float(recipe["match"].get("review", 0))
+
+
+def most_similar_pairs(
+    answers: Answers,
+    limit: int,
+    min_similarity: float = 0.0,
+    *,
+    review: bool = False,
+    max_similarity: float | None = None,
+) -> PairPage:
+    """Return at least the `limit` most similar pairs of those that `Answers.pairs` streams, unordered, and the total.
+
+    The page includes every pair that is as similar as its least similar pair. If all pairs are equally similar, it has
+    at most 100,000 of them.
+    """
+    chosen = PairFilter(min_similarity, review, max_similarity)
+    total = 0
+
+    def read(connection: Connection, live: Generation) -> Iterator[Pair]:
+        nonlocal total
+        shown = live.tables(connection).shown
+        bounds = shown.bound_pairs(live.collection_id, chosen, limit)
+        total = bounds.pairs
+        bounded = replace(chosen, min_similarity=bounds.least or min_similarity)
+        max_pairs = max(limit, _MAX_EQUAL_PAIRS) if bounds.least == bounds.highest else None
+        return shown.stream_pairs(bounded, max_pairs)
+
+    pairs = answers._stream(read)
+    # Reading the first pair calls `read`, which counts all pairs in the same snapshot.
+    first = list(islice(pairs, 1))
+    return PairPage(Results(_continued(first, pairs), Pair), total)
 
 
 def _continued(first: Sequence[Answer], rest: Generator[Answer, None, None]) -> Generator[Answer, None, None]:

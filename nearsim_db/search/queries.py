@@ -107,13 +107,6 @@ class Queries(Answers):
         except EmptyIndexError:
             return Matches((), self.metric())
 
-    def incomparable_reason(self, document: Document) -> str | None:
-        """Return why `check` would refuse a document that lacks what the profile compares; None if it would not."""
-        try:
-            return self._lookups.live().incomparable_reason(document)
-        except EmptyIndexError:
-            return None
-
     def check_many(
         self,
         documents: Iterable[Document],
@@ -306,3 +299,11 @@ def passages_in(queries: Queries, document: Document, other: str) -> list[Passag
     query = checked_query(document)
     left = {"title": query.title, "body": query.body}
     return queries._passages(lambda connection, live: (left, find_document(connection, live, other)))
+
+
+def incomparable_reason(queries: Queries, document: Document) -> str | None:
+    """Return why `Queries.check` would refuse a document that lacks what the profile compares; None if it would not."""
+    try:
+        return queries._lookups.live().incomparable_reason(document)
+    except EmptyIndexError:
+        return None

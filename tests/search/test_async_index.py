@@ -30,8 +30,7 @@ def test_every_method_of_an_index_is_there() -> None:
     methods = {
         name for name, one in inspect.getmembers(Index, inspect.isfunction) if not name.startswith("_")
     }
-    for_commands = {"most_similar_pairs", "incomparable_reason"}
-    assert methods - own == {"serving", *for_commands}
+    assert methods - own == {"serving"}
 
 
 @pytest.mark.parametrize("method", [Index.add, Index.ingest, Index.check_many])

@@ -10,6 +10,7 @@ import pytest
 from nearsim_db import Document, Index, Recipe
 from nearsim_db.errors import InputError
 from nearsim_db.records import Matches
+from nearsim_db.search.answers import most_similar_pairs
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import from_mapping
@@ -141,7 +142,7 @@ def test_a_table_reads_the_most_similar_pairs_only(index: Index, within: dict[st
         connection.execute("DELETE FROM nearsim.document WHERE external_id LIKE '%-7'")
     every = sorted(index.pairs(**within), key=lambda one: -one.similarity)
     for limit in (*LIMITS, 400):
-        page = index.most_similar_pairs(limit, **within)
+        page = most_similar_pairs(index, limit, **within)
         read = sorted(page.pairs, key=lambda one: -one.similarity)
         least = every[: min(limit, len(read))][-1:]
         assert sorted(read, key=str) == sorted(

@@ -64,12 +64,14 @@ def pairs(
     union, the numbers of features in both documents and in either, are null for other metrics than Jaccard and
     containment.
     """
+    from nearsim_db.search.answers import most_similar_pairs
+
     with scope.answers() as answers:
         layout = layouts.of_metric(layouts.PAIRS, answers.metric())
         # A short table takes the most similar pairs and a total; filters need all pairs.
         if (limit := rows.table_limit) and not (numbers_differ or unreviewed or sample):
-            page = answers.most_similar_pairs(
-                limit, min_similarity, review=review, max_similarity=max_similarity
+            page = most_similar_pairs(
+                answers, limit, min_similarity, review=review, max_similarity=max_similarity
             )
             rows.write(layout, page.pairs, total=page.total)
         else:
@@ -408,6 +410,7 @@ def _documents(
 ) -> "Iterator[Document]":
     """Yield the documents; records that are rejected, or that the index cannot compare, go to the reject file."""
     from nearsim_db.records import Reject
+    from nearsim_db.search.queries import incomparable_reason
 
     for record in records:
         if isinstance(record, Reject):
@@ -415,7 +418,7 @@ def _documents(
             continue
 
         document = record.document
-        reason = None if index is None else index.incomparable_reason(document)
+        reason = None if index is None else incomparable_reason(index, document)
         if reason is None:
             yield document
         else:
