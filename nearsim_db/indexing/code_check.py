@@ -1,6 +1,6 @@
-"""Refuse source code that takes too long to split into tokens, before it is stored.
+"""Reject source code that takes too long to split into tokens, before it is stored.
 
-A document that an application writes in SQL is stored in any case; an index then treats it as one without features.
+A document that an application writes in SQL is always stored; an index then treats it as a document without features.
 """
 
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ def refuse_slow_code(
     recipes: Iterable[dict[str, Any]],
     planned: Recipe | None = None,
 ) -> Iterable[ReadDocument | Reject]:
-    """Turn records that a recipe cannot split into tokens in time into rejects.
+    """Replace records that a recipe cannot split into tokens in time by rejects.
 
-    `recipes` are the recipes of a collection's generations, as stored; `planned` is one of a profile to be created. The
-    tokens are kept for the encoder that signs the records next.
+    `recipes` are the stored recipes of a collection's generations; `planned` is the recipe of a profile that is yet to
+    be created. The tokens are cached for the encoder that signs the records next.
     """
     parsed = [from_mapping(recipe) for recipe in recipes]
     if planned is not None:

@@ -1,6 +1,7 @@
-"""The context of a generation: its encoder, threads and cache, and what the steps count and find as they work on it.
+"""The context of a generation: its encoder, its threads and its cache, and what the steps count and find.
 
-A `ContextFactory` makes contexts that share one thread pool. A generation that this version cannot reproduce has none.
+A `ContextFactory` makes contexts that share one thread pool. It makes none for a generation whose sketches this version
+cannot reproduce.
 """
 
 from collections import Counter
@@ -34,9 +35,9 @@ _MAX_TEXTS_SAMPLED_PER_BATCH = 100
 
 @dataclass(slots=True)
 class BuildInput:
-    """What a build starts from, beside the documents; threads may share it."""
+    """What a build knows of its documents from before it begins; threads may share it."""
 
-    texts: TextSample = field(default_factory=TextSample)  # of the documents signed, for recipe warnings
+    texts: TextSample = field(default_factory=TextSample)  # texts of signed documents, for recipe warnings
     spool: "FeatureSpool | None" = None  # the features of documents signed in this process
     signed_early: int = 0  # documents signed before the build
     is_signed: bool = False  # every document is signed, or captured as a change
@@ -45,18 +46,18 @@ class BuildInput:
 
     @property
     def is_spooling(self) -> bool:
-        """Whether the features of documents that are signed are kept in the spool."""
+        """Whether the spool keeps the features of documents when they are signed."""
         return self.spool is not None and self.spool.takes_features
 
     def open_spool(self, encoder: Encoder) -> None:
-        """Keep the features of documents that are signed from now on, unless there was a spool before."""
+        """Open a spool for the features of documents that are signed from now on, unless one is open."""
         from nearsim_db.indexing.feature_spool import FeatureSpool
 
         if self.spool is None:
             self.spool = FeatureSpool.create(encoder)
 
     def begin_signing(self, encoder: Encoder, *, was_empty: bool) -> None:
-        """Begin to sign documents while this process adds them; `was_empty` if the collection has none before."""
+        """Begin to sign documents while this process adds them; `was_empty` if the collection had none before."""
         self._was_empty = was_empty
         self.open_spool(encoder)
 
@@ -67,8 +68,8 @@ class BuildInput:
     def end_signing(self, added: int) -> None:
         """Record how many documents this process added.
 
-        If the collection was empty before and all of them are signed, the build need not look for others: what other
-        sessions wrote meanwhile was captured.
+        If the collection was empty before and all added documents are signed, the build need not look for unsigned
+        documents: whatever other sessions wrote in the meantime was captured as changes.
         """
         self.is_signed = self._was_empty and self.signed_early == added
 
@@ -92,7 +93,7 @@ class BuildInput:
 
 @dataclass(slots=True)
 class Findings:
-    """What the steps of a transaction counted and found."""
+    """What the steps counted and found in the current transaction."""
 
     counts: Counter[str] = field(default_factory=Counter)  # pairs linked, candidates, screened
     stale: set[int] = field(default_factory=set)  # doc_ids whose text differs from what was signed
@@ -121,12 +122,12 @@ class Context:
     totals: Counter[str] = field(default_factory=Counter)  # pairs, failed, set aside; since this was created
 
     def adopt(self, generation: Generation) -> None:
-        """Use the generation as it was read again: its build may have chosen shingles to leave out since."""
+        """Use a newly read state of the generation: its build may have chosen shingles to leave out since."""
         self.generation = generation
         _freeze(self.encoder, generation)
 
     def warn_of_profile(self, message: str) -> None:
-        """Send a warning that names the profile and the collection, as a worker may build many."""
+        """Send a warning that names the profile and the collection, because a worker may build many."""
         self.warn(f"profile {self.generation.profile} of collection {self.generation.collection}: {message}")
 
     @property
@@ -135,7 +136,7 @@ class Context:
         return self.generation.leaves
 
     def tables(self, connection: Connection) -> GenerationTables:
-        """Return the generation's tables, as the transaction of a connection reads and writes them."""
+        """Return the generation's tables, read and written in the transaction of this connection."""
         return GenerationTables(connection, self.generation.leaves)
 
     @property
@@ -166,14 +167,14 @@ def make_encoder(generation: Generation, backend: str | None, plain_characters: 
 
 
 def _freeze(encoder: Encoder, generation: Generation) -> None:
-    """Give the encoder what the build counted in the documents: shingles to leave out, document frequencies."""
+    """Give the encoder what the build counted in the documents: shingles to leave out, and document frequencies."""
     encoder.ignore(generation.common)
     encoder.freeze(Frequencies.from_bytes(generation.frequencies))
 
 
 @dataclass(frozen=True, slots=True)
 class ContextFactory:
-    """Makes contexts of generations that share a thread pool; their warnings go to `warn`."""
+    """Makes contexts that share a thread pool and send their warnings to `warn`."""
 
     settings: Settings
     pool: Executor
@@ -188,7 +189,7 @@ class ContextFactory:
         try:
             yield cls(settings, pool, warn)
         except GeneratorExit:
-            # Garbage collection may come while a thread starts; to wait for threads then would be a deadlock.
+            # Garbage collection may run while a thread starts; waiting for threads then would deadlock.
             may_wait = False
             raise
         finally:
@@ -198,8 +199,8 @@ class ContextFactory:
     def make(self, generation: Generation, *, plain_characters: int = 0) -> Context:
         """Make the context of a generation.
 
-        `plain_characters`: how many are encoded by NumPy before numba is started, unless the settings name a backend.
-        Raises FingerprintError and RecipeError as `make_encoder` does.
+        `plain_characters` is the number of characters that NumPy encodes before numba is started; it has no effect if
+        the settings name a backend. Raises FingerprintError and RecipeError as `make_encoder` does.
         """
         settings = self.settings
         if settings.backend is not None:
@@ -208,7 +209,7 @@ class ContextFactory:
         return Context(generation, encoder, self.pool, settings.threads, self.warn, settings.build_megabytes)
 
     def make_if_reproducible(self, generation: Generation, *, plain_characters: int = 0) -> Context | None:
-        """Make the context of a generation, None if this version would make different sketches."""
+        """Make the context of a generation; return None if this version would make different sketches."""
         try:
             return self.make(generation, plain_characters=plain_characters)
         except (FingerprintError, RecipeError):

@@ -1,6 +1,6 @@
-"""Retention: documents older than a profile's retention age leave its index, as deleted ones do.
+"""Retention: documents older than a profile's retention age are removed from its index, as if they had been deleted.
 
-They stay in `document`, unless the recipe deletes them (`retain.delete`).
+They stay in the table `document`, unless the recipe says that they are to be deleted (`retain.delete`).
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ _DOCUMENTS_PER_DELETE = 2_000
 def expire_documents(engine: Engine, context: Context, between: Callable[[], None] = lambda: None) -> int:
     """Queue documents that expired since the last call for removal from a generation's index; return how many.
 
-    If the recipe deletes expired documents (`retain.delete`), they are then deleted from the collection, as an
-    application would delete them, and all its indexes follow. `between` is called after each transaction. Several
+    If the recipe has `retain.delete`, the expired documents are then deleted from the collection, as an application
+    would delete them, and so from all indexes of the collection. `between` is called after each transaction. Several
     processes may do this at once.
     """
     if context.retained_seconds is None:

@@ -1,6 +1,6 @@
-"""Dispatch captured changes: turn them into work for every generation of their collection.
+"""Dispatch captured changes: turn them into work for every generation of the changed documents' collections.
 
-After a build, discard the changes and the work whose documents the build has indexed already.
+After a build, discard the changes and the work of documents that the build has indexed already.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,18 +15,18 @@ from nearsim_db.store.work import queue
 from nearsim_db.store.work.queue import Batch, Dispatched
 
 _CHANGES_PER_BATCH = 20_000
-# A worker that dispatches takes so many documents at once; it leaves the rest to other workers.
+# A worker that dispatches takes this many changes at once, and leaves all others to other workers.
 _MAX_LEASED_CHANGES = 1_000
 _DISCARDED_PER_BATCH = 50_000
-# Fewer are left to autovacuum, which comes within a minute.
+# If fewer changes were discarded, autovacuum removes them within a minute.
 _MIN_VACUUMED_CHANGES = 5_000
 
 
 def dispatch_changes(engine: Engine) -> int:
-    """Turn captured changes into work; return how many.
+    """Turn captured changes into work; return the number of changes.
 
-    Changes of attached tables become changes of their documents first. After a TRUNCATE, every generation gets the work
-    to compare itself with its documents.
+    Changes of attached tables first become changes of documents. After a TRUNCATE, every generation is queued for the
+    stage compare, which compares it with its documents.
     """
     dispatched, taken = attached_table.catch_up(engine), _CHANGES_PER_BATCH
     with engine.connect() as connection:
@@ -41,9 +41,9 @@ def dispatch_changes(engine: Engine) -> int:
 def dispatch_leased(
     engine: Engine, lease_id: int, generation_ids: Sequence[GenerationId]
 ) -> tuple[int, Mapping[GenerationId, Batch]]:
-    """Turn captured changes into work, and put the new work of these generations in the stage sign under a lease.
+    """Turn captured changes into work, and take the new sign work of these generations under a lease.
 
-    Returns the number of changes, and a batch for each generation that has new work.
+    Returns the number of changes, and a batch for each of these generations that has new work.
     """
     compared = attached_table.catch_up(engine)
     with engine.connect() as connection:
@@ -59,7 +59,7 @@ def _dispatch(
     lease_id: int | None = None,
     generation_ids: Sequence[GenerationId] = (),
 ) -> Dispatched:
-    """Dispatch a batch of changes and commit; a change that means every document is queued for each generation."""
+    """Dispatch a batch of changes, and commit; a change of the whole table is queued as compare for each generation."""
     dispatched = retry_conflicts(
         connection, queue.dispatch, connection, max_changes, lease_id, generation_ids
     )
@@ -71,9 +71,9 @@ def _dispatch(
 
 
 def discard_indexed(engine: Engine, generation: Generation) -> None:
-    """Discard, in few statements, captured changes and queued work that a build has just indexed.
+    """Discard the captured changes and the queued work of documents that a build has just indexed.
 
-    What it has not indexed is dispatched and processed as usual.
+    Later changes are dispatched and processed as usual.
     """
     with engine.connect() as connection:
         work = generation.tables(connection).work
@@ -91,15 +91,15 @@ def discard_indexed(engine: Engine, generation: Generation) -> None:
 
 
 def _discard_work(connection: Connection, generation: Generation, after: int) -> int | None:
-    """Discard a batch of work that other processes dispatched during the build; commit.
+    """Discard a batch of work that other processes dispatched during the build, and commit.
 
-    `after` is the last doc_id of the batch before. Returns the last doc_id of this one, None if it is the last batch.
+    `after` is the last doc_id of the previous batch. Returns the last doc_id of this batch, or None if it is the last.
     """
     work = generation.tables(connection).work
     if not work.has_unfinished("sign", queue.server_time(connection)):
         connection.commit()
         return None
-    # From here to the commit no dispatcher may add work.
+    # Keep dispatchers from adding work until the commit.
     queue.await_dispatchers(connection)
     last = work.discard_indexed_work(generation.collection_id, after, _DISCARDED_PER_BATCH)
     connection.commit()

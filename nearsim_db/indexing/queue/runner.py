@@ -1,4 +1,4 @@
-"""Run the work that is queued for a generation: take batches under a lease and do them, in workers and commands."""
+"""The runner of workers and commands: it takes batches of a generation's queued work under a lease, and does them."""
 
 import time
 from datetime import datetime
@@ -29,21 +29,21 @@ _PROGRESS_STEPS: dict[WorkStage, str] = {
     "link": "clusters",
 }
 _POLL_SECONDS = 0.05
-# A look for the end costs more than to take the next batch.
+# Checking for the end costs more than taking the next batch, so after large batches it is done once a second.
 _CHECK_SECONDS = 1.0
 _MIN_LARGE_BATCH_DOCUMENTS = 500
 _DOCUMENTS_BETWEEN_VACUUMS = 50_000
 
 
 class Runner:
-    """Does what is queued for a generation."""
+    """Does the work that is queued for a generation."""
 
     def __init__(self, engine: Engine, context: Context) -> None:
         self._engine = engine
         self._context = context
 
     def take(self, stage: WorkStage, lease_id: int) -> list[Batch]:
-        """Put the next work of a stage under a lease: a batch of new work, and small batches of failed work."""
+        """Take the next work of a stage under a lease: a batch of new work, and small batches of failed work."""
         with self._engine.connect() as connection:
             # The generation may be dropped at the same time.
             for attempt in attempts(connection):
@@ -54,10 +54,10 @@ class Runner:
         return batches
 
     def run(self, batch: Batch) -> Batch | None:
-        """Do a batch; return the batch that follows it, if any: documents that were signed are searched.
+        """Do a batch, and return the batch that follows it, if any: documents that were signed are searched next.
 
-        If it fails, its documents are retried later, apart from the rest, and set aside after a few attempts. Errors
-        that do not come from the documents (a lost connection, a full disk) are raised.
+        If the batch fails, its documents are retried later in batches of their own, and set aside after a few attempts.
+        Errors that are not due to the documents (a lost connection, a full disk) are raised.
         """
         context, following = self._context, None
         with self._engine.connect() as connection:
@@ -77,7 +77,7 @@ class Runner:
         return following
 
     def _record_failure(self, connection: Connection, batch: Batch, error: Exception) -> None:
-        """Record an error, and remove documents that cannot be signed: their stored signature is of an older text."""
+        """Record an error, and remove documents that cannot be signed, as their stored signatures are outdated."""
         context = self._context
         context.findings.clear()
         try:
@@ -98,7 +98,7 @@ class Runner:
             )
 
     def work(self, stage: WorkStage, lease_id: int) -> int:
-        """Take work of a stage and do it, with what follows; return how many documents were taken."""
+        """Take work of a stage, do it and all batches that follow from it; return how many documents were taken."""
         batches = self.take(stage, lease_id)
         for batch in batches:
             following: Batch | None = batch
@@ -107,7 +107,7 @@ class Runner:
         return sum(len(batch.doc_ids) for batch in batches)
 
     def drain(self, lease_id: int, progress: Progress) -> None:
-        """Work until everything queued so far is done, here or by other workers, stage after stage."""
+        """Work, stage after stage, until this or another worker has done everything that is queued now."""
         with self._engine.connect() as connection:
             queue.await_dispatchers(connection)
             connection.commit()
@@ -115,11 +115,11 @@ class Runner:
                 self._finish(connection, stage, lease_id, progress)
 
     def _finish(self, connection: Connection, stage: WorkStage, lease_id: int, progress: Progress) -> None:
-        """Work on a stage until what was queued for it before is done."""
-        # Work queued from now on is not waited for: other clients may write faster than this ends.
+        """Work on a stage until everything that was queued for it before this call is done."""
+        # Do not wait for work that is queued later: other clients may write faster than it can be done.
         before, done, taken, check_at = queue.server_time(connection), 0, 0, 0.0
         while True:
-            # After a large batch more is likely to follow, so a look for the end can wait.
+            # After a large batch another one is likely to follow, so the check for the end can wait.
             if taken < _MIN_LARGE_BATCH_DOCUMENTS or time.monotonic() >= check_at:
                 if not self._has_unfinished_work(connection, stage, before):
                     return

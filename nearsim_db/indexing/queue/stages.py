@@ -1,6 +1,6 @@
-"""The work of each stage of the queue on one batch.
+"""What each stage of the queue does with a batch.
 
-Each stage commits; if its lease was lost, a search rolls back instead.
+Each stage commits. If the lease on the batch was lost, the stages search and anchor roll back instead.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,10 @@ from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.work.queue import WHOLE_GENERATION, Batch
 
 _CANDIDATES_PER_BATCH = 16_384
-# For each anchor.
-_MEMBERS_PER_BATCH = 4_000
+_MEMBERS_PER_BATCH = 4_000  # for each anchor
 _RETRY_SECONDS = 0.2
 
-# Does a batch in one or more transactions, and finishes it in the last; returns the batch that follows it, if any.
+# Does a batch in one or more transactions, the last of which finishes it; returns the batch that follows it, if any.
 StageWork = Callable[[Connection, Context, Batch], Batch | None]
 
 
@@ -40,26 +39,26 @@ def _compare(connection: Connection, context: Context, batch: Batch) -> None:
 
 
 def sign(connection: Connection, context: Context, batch: Batch) -> Batch | None:
-    """Sign documents that changed, and remove those that were deleted or have expired.
+    """Sign documents that changed, and remove documents that were deleted or have expired.
 
-    Returns the batch in the stage search, if there is something to search.
+    Returns the same batch for the stage search, if some of its documents have to be searched.
     """
     collection_id, tables = context.collection_id, context.tables(connection)
 
-    # Read and encode those whose signature is missing or outdated.
+    # Read and encode the documents whose signature is missing or outdated.
     is_signed = tables.signatures.find_retained(collection_id, batch.doc_ids)
     unsigned = [doc_id for doc_id in is_signed if not is_signed[doc_id]]
     with closing(
         documents.stream_documents(connection, collection_id, unsigned, vectors=context.encoder.takes_vectors)
     ) as texts:
-        # This process searches and verifies them next.
+        # Keep the features, because this process verifies candidates of these documents next.
         parts = [steps.sign_documents(context, part, keep_features=True) for part in chain(texts, ([],))]
     rows = SignatureRows.joined(parts)
     unread = np.setdiff1d(unsigned, rows.doc_ids)
     attachments.invalidate_texts(connection, collection_id, unread.tolist())
     connection.commit()
 
-    # Store those that are still under the lease: none if it was lost, and none that was purged.
+    # Store the documents that are still under the lease: none if the lease was lost, and none that were purged.
     changed = [doc_id for doc_id in batch.doc_ids if not is_signed.get(doc_id)]
     leased = np.intersect1d(tables.work.lock(batch), changed)
     if not len(leased):
@@ -69,8 +68,8 @@ def sign(connection: Connection, context: Context, batch: Batch) -> Batch | None
     stored = rows.take(np.isin(rows.doc_ids, leased))
     searching = steps.store_signatures(connection, context, leased.tolist(), stored, batch)
 
-    # Since they were read, work on a later write, or on their expiry, may be done. Under the lock taken by
-    # store_signatures, a document that is unchanged is one that such work has not missed.
+    # The documents may have changed since they were read, and another worker may already have done the work queued for
+    # that change. So queue changed documents again. store_signatures has taken the lock that makes this check safe.
     outdated = documents.find_changed(
         connection, context.leaves, collection_id, stored.doc_ids, stored.revisions
     )
@@ -96,7 +95,7 @@ def _search(connection: Connection, context: Context, batch: Batch) -> None:
 def _search_full_buckets(connection: Connection, context: Context, batch: Batch) -> None:
     """Compare anchors of buckets over the limit with the next members of these buckets."""
     verified: list[VerifiedPairs] = []
-    reached: dict[int, int] = {}  # by anchor that has more members, the last one compared
+    reached: dict[int, int] = {}  # the last compared member of each anchor that has members left to compare
     for anchor in batch.doc_ids:
         candidates = steps.search_full_buckets(connection, context, anchor, batch.reached, _MEMBERS_PER_BATCH)
         verified += _verify(connection, context, candidates)
@@ -114,7 +113,7 @@ def _search_full_buckets(connection: Connection, context: Context, batch: Batch)
 
 
 def _verify(connection: Connection, context: Context, candidates: Ints) -> list[VerifiedPairs]:
-    """Return the pairs among candidates; merge the heads of digests that turn out to have several."""
+    """Return the pairs among candidates; if a digest turns out to have several heads, merge them."""
     verified = [
         steps.verify_candidates(connection, context, candidates[at : at + _CANDIDATES_PER_BATCH])
         for at in range(0, len(candidates), _CANDIDATES_PER_BATCH)
@@ -144,9 +143,9 @@ def _store_pairs(connection: Connection, context: Context, verified: list[Verifi
 
 
 def _requeue_stale(connection: Connection, context: Context) -> None:
-    """Queue documents whose text differs from what was signed: they are searched again once it is signed.
+    """Queue documents whose text differs from what was signed: they are searched again once the new text is signed.
 
-    A signed document that was deleted is queued for removal; one that is no longer signed is already removed.
+    A signed document that was deleted is queued for removal. A document without a signature was removed already.
     """
     tables = context.tables(connection)
     signed = tables.signatures.read_signed(sorted(context.findings.stale))

@@ -1,6 +1,6 @@
-"""The indexing steps: sign, search, cluster.
+"""The steps of indexing: sign, search, cluster.
 
-The build and the work queue compose them. No step commits; the caller does.
+The bulk build and the work queue are composed of these steps. A step never commits; its caller does.
 """
 
 from nearsim_db.indexing.steps.cluster import (

@@ -1,10 +1,10 @@
 """The step "link": from pairs to clusters, by a rebuild of all, by added pairs, or around documents that changed.
 
-A tie is whatever puts two documents into one cluster: a pair, equal features (twins), or a pin. After each operation,
-both ends of a tie are in one cluster unless one of them is queued for "link" (or will be, when a verdict's change is
-dispatched), or a veto divides them; and each lost tie has an end queued. So once the queue is empty the clusters equal
-the result of a rebuild. Near a document that was ever vetoed nothing is inferred from stored clusters: everything
-connected with it is clustered again.
+A tie is whatever puts two documents into one cluster: a pair, equal features (twins), or a pin. After each operation
+both ends of a tie are in one cluster, with two exceptions: a veto divides them, or one of them is queued for "link" (or
+will be queued when the change of a verdict is dispatched). When a tie is lost, one of its ends is queued. So once the
+queue is empty, the clusters equal the result of a rebuild. If a document was ever vetoed, the stored clusters near it
+are not relied on: everything connected with it is clustered again.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 
 _FIRST_BATCH_DOCUMENTS = 64
-# Between two statements of a rebuild with tens of millions of members, and of an update.
+# The longest time between two statements of a rebuild with tens of millions of members, and of an update.
 _MAX_REBUILD_IDLE_MINUTES = 60
 _MAX_UPDATE_IDLE_MINUTES = 5
 
@@ -36,7 +36,7 @@ def rebuild_clusters(connection: Connection, context: Context) -> None:
 
 
 def lock_clusters(connection: Connection, context: Context) -> None:
-    """Lock the clusters before pairs are stored that extend them, so that no other session stores the same pairs."""
+    """Lock the clusters before storing pairs that extend them, so that no other session stores the same pairs."""
     if _are_extended(context):
         take_transaction_lock(connection, Lock.LINK, context.generation.generation_id)
 
@@ -47,9 +47,10 @@ def _are_extended(context: Context) -> bool:
 
 
 def extend_clusters(connection: Connection, context: Context, edges: Ints) -> None:
-    """Extend the locked clusters by pairs that this transaction stored: (m, 2) int64 of heads.
+    """Extend the locked clusters by pairs of heads that this transaction stored: (m, 2) int64.
 
-    If a new pair may split a cluster, or tie only some twins of its heads, its ends are queued for link instead.
+    If a new pair may split a cluster, or tie only some of the twins of its heads, the ends of the pair are queued for
+    link instead.
     """
     if not len(edges):
         return
@@ -72,7 +73,7 @@ def update_clusters(connection: Connection, context: Context, doc_ids: Sequence[
         update.recompute_around(changed)
         return
 
-    # Documents in clusters may have to leave them; the others can only join.
+    # Documents in clusters may have to leave them; documents in no cluster can only join one.
     clustered = clusters.read_members_of(changed).doc_ids
     near_vetoes = update.recompute(clustered)
     joining = update.ties.of(np.setdiff1d(changed, clustered)).edges
@@ -89,14 +90,14 @@ class _ClusterUpdate:
         self._clusters = context.tables(connection).clusters
 
     def add(self, edges: Ints) -> Ints:
-        """Merge the clusters at the ends of edges, and add the ends that were in none, with their twins.
+        """Merge the clusters that edges connect, and add the ends of edges that were in no cluster, with their twins.
 
-        Returns the ends that were not changed because vetoes are near them.
+        Returns the ends that were left as they are because vetoes are near them.
         """
         if not len(edges):
             return np.unique(edges)
 
-        # A document that was in no cluster brings its other ties, as those to its twins.
+        # A document that was in no cluster brings its other ties, such as the ties to its twins.
         members, loose = self._ends(edges)
         if len(loose):
             edges = np.concatenate((edges, self.ties.of(loose).edges))
@@ -111,13 +112,13 @@ class _ClusterUpdate:
         return unchanged
 
     def _ends(self, edges: Ints) -> tuple[Members, Ints]:
-        """Return the ends of edges that are in clusters, and the doc_ids of those that are in none."""
+        """Return the ends of edges that are members of clusters, and the doc_ids of the ends that are in no cluster."""
         ends = np.unique(edges)
         members = self._clusters.read_members_of(ends)
         return members, np.setdiff1d(ends, members.doc_ids)
 
     def _merge(self, edges: Ints, members: Members, loose: Ints) -> None:
-        """Merge clusters that edges connect, with documents that are in none yet."""
+        """Merge the clusters that edges connect, and add the `loose` documents, which are in no cluster yet."""
         # A cluster's number is its smallest doc_id.
         documents, smallest = connected_components(np.concatenate((edges, members.edges)))
         before = np.unique(members.cluster_ids)
@@ -125,7 +126,7 @@ class _ClusterUpdate:
         is_relabelled = before != after
         self._clusters.relabel(before[is_relabelled], after[is_relabelled])
 
-        # The survivor of a merged cluster is one of the survivors before, or a new member.
+        # The survivor of a merged cluster is a survivor of one of its parts, or a new member.
         joined = smallest[np.searchsorted(documents, loose)]
         grown = np.unique(np.concatenate((after[is_relabelled], joined)))
         stored = self._clusters.read_survivors(grown)
@@ -136,9 +137,9 @@ class _ClusterUpdate:
         self._clusters.replace_members(stored, chosen)
 
     def recompute(self, doc_ids: Ints) -> Ints:
-        """Recompute the clusters of documents that are in one, and of those they are tied to.
+        """Recompute the clusters of clustered documents, and of all documents that are tied to them.
 
-        Returns the documents that were not changed because vetoes are near them.
+        Returns the documents that were left as they are because vetoes are near them.
         """
         if not len(doc_ids):
             return doc_ids
@@ -156,11 +157,12 @@ class _ClusterUpdate:
         return unchanged
 
     def _spanning_edges(self, stored: Members, seen: Ints, edges: Ints) -> Ints:
-        """Return edges that connect what is connected among the members `stored` and the ends of `edges`.
+        """Return edges that connect the members `stored` and the ends of `edges` just as all ties among them do.
 
-        `edges` are all edges of the documents in `seen`. Ties are read for documents in no cluster, for the first
-        document of each cluster, and then only for documents outside the largest known part of their cluster, as ties
-        are symmetric. So a cluster that stays connected without the removed documents is never read whole.
+        `edges` are all edges of the documents in `seen`. Ties are read for documents in no cluster and for the first
+        document of each cluster. After that they are read only for documents outside the largest connected part of
+        their cluster, which suffices because ties are symmetric. So a cluster that stays connected without the removed
+        documents is never read whole.
         """
         inside = np.union1d(stored.doc_ids, edges)
         unseen = stored.take(~np.isin(stored.doc_ids, seen))
@@ -180,6 +182,6 @@ class _ClusterUpdate:
         return edges
 
     def recompute_around(self, doc_ids: Ints) -> None:
-        """Recompute the clusters of everything that documents are connected with, by ties or by stored clusters."""
+        """Recompute the clusters of all documents that ties or stored clusters connect with these."""
         ties, stored = self.ties.around(doc_ids)
         self._clusters.replace_members(stored, self.ties.clusters(ties))

@@ -1,7 +1,7 @@
 """The step "search": find the candidates of documents in their buckets, and verify them by their features.
 
-Candidates share enough bands, and their sketches do not rule the pair out. They are pairs if the similarity of their
-features is at least the threshold.
+Two documents are candidates if they share enough bands. Candidates whose sketches do not rule them out are verified:
+they are a pair if the similarity of their features is at least the threshold.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,10 @@ from nearsim_db.store.signatures.neighbours import BucketNeighbours
 
 
 def search_committed(connection: Connection, context: Context, doc_ids: Sequence[int]) -> BucketNeighbours:
-    """Return the result of `search_candidates`, once all band rows of the documents are visible on a Citus cluster.
+    """Return the result of `search_candidates`, provided that all band rows of the documents are visible.
 
-    Raises DatabaseError if some are not committed on their node yet: a document that is searched meanwhile does not see
-    them either, and the pair of the two would be missed.
+    On a Citus cluster a node may not have committed some of them yet. Then another document that is searched now does
+    not see them either, and the pair of the two would be missed. Raises DatabaseError in this case.
     """
     for _ in range(2):  # a document that was signed again in between has other keys
         neighbours = search_candidates(connection, context, doc_ids)
@@ -43,10 +43,11 @@ def search_committed(connection: Connection, context: Context, doc_ids: Sequence
 
 
 def search_candidates(connection: Connection, context: Context, doc_ids: Sequence[int]) -> BucketNeighbours:
-    """Return the candidates of documents as `linked`: (m, 2) int64, the smaller doc_id first, sorted and distinct.
+    """Look up the buckets of documents.
 
-    `anchors` of the result are those documents that are anchors of a bucket over the limit: among its first documents.
-    `search_full_buckets` compares them with its other members.
+    `linked` of the result has the pairs to screen: (m, 2) int64, the smaller doc_id first, sorted and distinct.
+    `anchors` are the documents that are anchors of a bucket over the limit, that is, among its first members.
+    `search_full_buckets` compares anchors with the other members.
     """
     tables = context.tables(connection)
     heads = tables.signatures.read_sketches(doc_ids, context.encoder.family)
@@ -54,7 +55,7 @@ def search_candidates(connection: Connection, context: Context, doc_ids: Sequenc
         empty = np.zeros(0, np.int64)
         return BucketNeighbours(empty.reshape(0, 2), empty, empty)
 
-    # Twins that became heads concurrently need not be candidates: a full bucket may not link them.
+    # Twins that became heads at the same time are looked up by their digests: a full bucket may not link them.
     context.findings.duplicate_digests.update(tables.signatures.find_duplicate_heads(heads))
     keys = context.encoder.band_keys(heads.sketches)
     neighbours = tables.buckets.look_up_candidates(context.bucket_limit, heads.doc_ids, keys)
@@ -62,7 +63,7 @@ def search_candidates(connection: Connection, context: Context, doc_ids: Sequenc
 
 
 def _distinct(rows: Ints) -> Ints:
-    """Return the distinct rows of (m, 2), sorted; several times faster than `np.unique` on an axis."""
+    """Return the distinct rows of an array (m, 2), sorted; several times faster than `np.unique` on an axis."""
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     distinct: Ints = rows[are_fresh(*rows.T)]
     return distinct
@@ -71,9 +72,10 @@ def _distinct(rows: Ints) -> Ints:
 def search_full_buckets(
     connection: Connection, context: Context, anchor: int, after: int, limit: int
 ) -> Ints:
-    """Return the candidates of an anchor in its buckets over the limit, with doc_ids above `after`: (m, 2) int64.
+    """Return the pairs to screen of an anchor and the other members of its buckets over the limit: (m, 2) int64.
 
-    At most `limit`; if there are fewer, they are the last.
+    Only members with doc_ids above `after` are returned, at most `limit` of them, in the order of their doc_ids. If
+    there are fewer than `limit`, no others follow.
     """
     tables = context.tables(connection)
     head = tables.signatures.read_sketches([anchor], context.encoder.family)
@@ -88,18 +90,18 @@ Features = dict[int, NDArray[Any]]  # features by row of the signatures
 
 
 def verify_candidates(connection: Connection, context: Context, candidates: Ints) -> VerifiedPairs:
-    """Return the pairs among candidates, with those that are only similar enough to be reviewed.
+    """Return the pairs among candidates, and the candidates that are just similar enough to be reviewed.
 
-    `candidates` are (m, 2) int64, doc_ids of heads, the smaller first. Documents that are no longer heads are left out.
+    `candidates` are doc_ids of heads, (m, 2) int64, the smaller first. Documents that are no longer heads are left out.
     """
     encoder = context.encoder
     context.findings.counts["linked"] += len(candidates)
     signed, rows = _signatures_of(connection, context, candidates)
     if not len(signed.doc_ids):
-        none, no_scores = np.zeros(0, np.int64), Scores(np.zeros(0))
-        return VerifiedPairs(none, none, none, no_scores, 0, no_scores, np.zeros(0, bool), [], [])
+        no_ids, no_scores = np.zeros(0, np.int64), Scores(np.zeros(0))
+        return VerifiedPairs(no_ids, no_ids, no_ids, no_scores, 0, no_scores, np.zeros(0, bool), [], [])
 
-    # Leave out what can be no pair by its digests.
+    # Leave out candidates that cannot be pairs: twins, and documents whose labels break the rules about fields.
     rows = _without_duplicates(context, signed, rows[(rows >= 0).all(axis=1)])
     if (rules := encoder.field_rules) is not None:
         labels = rules.labels_of(signed.digests)
@@ -112,7 +114,7 @@ def verify_candidates(connection: Connection, context: Context, candidates: Ints
 
     def read(used_rows: Sequence[int]) -> Features:
         features = read_features(connection, context, signed, used_rows)
-        # A document whose text differs from what was signed is being changed; it is searched again after that.
+        # A document whose text differs from what was signed has changed; it is searched again once it is signed again.
         context.findings.stale.update(int(signed.doc_ids[row]) for row in used_rows if row not in features)
         return features
 
@@ -137,10 +139,10 @@ def read_features(
     features: Features = {}
     missing = dict(zip(signed.doc_ids[rows].tolist(), rows, strict=True))
 
-    # From what this process kept when it signed them.
-    for kept in (context.build.spool, context.cache):
-        if kept is not None:
-            arrays = kept.get_all(list(missing), signed.digests_at(list(missing.values())))
+    # Take the features that this process kept when it signed the documents.
+    for storage in (context.build.spool, context.cache):
+        if storage is not None:
+            arrays = storage.get_all(list(missing), signed.digests_at(list(missing.values())))
             features |= {
                 row: array for row, array in zip(missing.values(), arrays, strict=True) if array is not None
             }
@@ -148,7 +150,7 @@ def read_features(
     if not missing:
         return features
 
-    # From their texts.
+    # Compute all others from the texts.
     with closing(
         documents.stream_documents(
             connection, context.collection_id, list(missing), vectors=context.encoder.takes_vectors
@@ -162,9 +164,9 @@ def read_features(
 def current_features(
     context: Context, signed: Signatures, rows: Mapping[int, int], batch: Sequence[StoredDocument]
 ) -> Features:
-    """Return the features of documents that still have the digest of their row of `signed`, and cache them.
+    """Return the features of the documents that still have the digest that was signed, and cache them.
 
-    `rows` has the row of each doc_id.
+    `rows` maps each doc_id to its row of `signed`.
     """
     current: Features = {}
     if not batch:
@@ -182,7 +184,7 @@ def current_features(
 
 
 def _signatures_of(connection: Connection, context: Context, candidates: Ints) -> tuple[Signatures, Ints]:
-    """Return signatures, and the rows of candidates in them: (m, 2) int64, -1 for a document that is no head now."""
+    """Return signatures, and the rows of candidates in them: (m, 2) int64, -1 if a document is no longer a head."""
     doc_ids, places = np.unique(candidates, return_inverse=True)
     if (spool := context.build.spool) is not None and spool.has_heads:
         return spool.read_signatures(doc_ids), places.reshape(candidates.shape)
@@ -196,7 +198,7 @@ def _signatures_of(connection: Connection, context: Context, candidates: Ints) -
 
 
 def _without_duplicates(context: Context, signed: Signatures, rows: Ints) -> Ints:
-    """Leave out candidates of one digest: they are twins that became heads in a race, not pairs."""
+    """Leave out candidates with equal digests: these are twins that both became heads in a race."""
     if signed.distinct:
         return rows
 

@@ -1,4 +1,4 @@
-"""The step "sign": encode documents, and store their signatures and band rows in place of earlier ones.
+"""The step "sign": encode documents, and replace their stored signatures and band rows.
 
 Documents with equal features (equal digests) are twins. The one with the smallest doc_id is their head; only heads have
 band rows and pairs. So a document that is added, changed or removed may also change the head of its twins.
@@ -30,10 +30,10 @@ Encoding = Sequence[Future[Encoded]]  # of runs of documents, in their order
 def begin_encoding(
     context: Context, batch: Sequence[StoredDocument | Document], *, keep_features: bool = False
 ) -> Encoding:
-    """Have the threads of the pool encode documents.
+    """Begin to encode documents in the threads of the pool.
 
-    Features are kept with `keep_features`, if there is a spool for them, and for HTML pages always: to parse a page
-    again would take longer than everything else.
+    Features are kept if `keep_features` is true or if there is a spool for them. Features of HTML pages are always
+    kept, because parsing a page again would take longer than all other steps.
     """
     encoder, build = context.encoder, context.build
     keep = keep_features or build.is_spooling or encoder.profile.recipe.normalise.html is not False
@@ -48,9 +48,9 @@ def begin_encoding(
 
 
 def finish_encoding(context: Context, doc_ids: Ints, revisions: Ints, encoding: Encoding) -> SignatureRows:
-    """Return the signatures of documents, once they are encoded.
+    """Wait until documents are encoded, and return their signatures.
 
-    Features that were kept go to the spool, if there is one, else to the cache, for the verification that follows.
+    Features that were kept go to the spool if there is one, otherwise to the cache, for the verification that follows.
     """
     parts = [run.result() for run in encoding] or [context.encoder.encode([])]
     rows = SignatureRows(
@@ -76,10 +76,10 @@ def sign_documents(
 
 
 def labelled(connection: Connection, context: Context, rows: SignatureRows) -> SignatureRows:
-    """Return signatures as they are stored.
+    """Add the labels of documents to their signatures, if the recipe has rules about fields.
 
-    Where fields decide which pairs count, digests contain the documents' labels, and sketches are altered by them. The
-    values are read now: if they are newer than the texts, the documents are signed again later.
+    The label of a document packs the values of these fields. It becomes part of the document's digest and changes its
+    sketch. The values are read now: if they are newer than the texts, the documents are signed again later.
     """
     if (rules := context.encoder.field_rules) is None or not len(rows.doc_ids):
         return rows
@@ -91,7 +91,7 @@ def labelled(connection: Connection, context: Context, rows: SignatureRows) -> S
 
 
 def _keep(context: Context, rows: SignatureRows, features: FeatureSets) -> None:
-    if context.encoder.field_rules is not None:  # their digests are not known yet
+    if context.encoder.field_rules is not None:  # the labels are not part of the digests yet
         return
     if context.build.spool is not None and context.build.spool.add(rows, features):
         return
@@ -104,9 +104,9 @@ def _keep(context: Context, rows: SignatureRows, features: FeatureSets) -> None:
 class _Plan:
     """What happens to a batch of documents."""
 
-    kept: SignatureRows  # with unchanged features: only their revision is updated
-    fresh: SignatureRows  # new, or with other features than before
-    heads: Ints  # the head of each of `fresh`: int64
+    kept: SignatureRows  # documents with unchanged features: only their revision is updated
+    fresh: SignatureRows  # new documents, and documents whose features changed
+    heads: Ints  # the head of each document in `fresh`: int64
     removed: list[int]  # doc_ids whose signature is deleted
     changing: list[UUID]  # digests that get another head
     # A document was deleted, and inserted again with an older revision than the signed one.
@@ -114,7 +114,7 @@ class _Plan:
 
     @property
     def needs_exclusive_lock(self) -> bool:
-        """Whether no other process may add heads meanwhile."""
+        """Whether the plan is valid only if no other process adds heads at the same time."""
         return bool(self.changing) or self.replaces_newer
 
 
@@ -125,21 +125,21 @@ def store_signatures(
     rows: SignatureRows,
     batch: Batch | None = None,
 ) -> Batch | None:
-    """Make the index agree with documents: write those in `rows`, remove the rest of `doc_ids`.
+    """Make the index agree with documents: store the signatures in `rows`, and remove all other documents of `doc_ids`.
 
-    A document's old rows are removed exactly: its band rows are found by the keys of its old sketch, its pairs are
-    deleted with its signature, and its twins get a new head. New heads, and documents that became anchors of a bucket
+    All old rows of a document are removed: its band rows are found by the keys of its old sketch, its pairs are deleted
+    together with its signature, and its twins get a new head. New heads, and documents that became anchors of a bucket
     over the limit, are queued for search; documents whose clusters may have changed are queued for link. Other
-    processes may add heads to the generation meanwhile, but not remove any.
+    processes may add heads to the generation at the same time, but cannot remove any.
 
-    With a batch, which must be locked, nothing is queued for search: the batch continues with these documents, and is
-    returned.
+    If a batch is passed, nothing is queued for search. Instead the batch, which must be locked, continues with the
+    documents to search, and is returned.
     """
     generation_id = context.generation.generation_id
     rows = labelled(connection, context, rows)
 
-    # Plan under the shared lock, which writers of other documents hold at the same time; plan again under the exclusive
-    # lock if heads change. Another worker may be about to store a document that is removed here.
+    # Plan under the shared lock, which writers of other documents may hold at the same time. If heads change, or if
+    # documents are removed, which another worker may be about to store, plan again under the exclusive lock.
     savepoint = connection.begin_nested()
     take_transaction_lock(connection, Lock.STORE, generation_id, shared=True)
     plan = _plan(connection, context, doc_ids, rows)
@@ -154,7 +154,7 @@ def store_signatures(
 
 
 def merge_heads(connection: Connection, context: Context, digests: Sequence[UUID]) -> None:
-    """Keep the first of several heads that a digest got in a race; the others become its twins."""
+    """Reduce digests that got several heads in a race to their first head; the others become its twins."""
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     heads = _read_heads(connection, context, digests)
     lost, _ = _choose_heads(connection, context, digests, heads)
@@ -170,7 +170,8 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
     tables = context.tables(connection)
     signed = tables.signatures.read_signed(doc_ids)
 
-    # Compare with what is signed. Rows that another process read later, and stored already, are left alone.
+    # Compare with the stored signatures. Where another process read a later revision and has stored it already, its
+    # row stays.
     same, is_older = np.zeros((2, len(rows.doc_ids)), bool)
     for row, (doc_id, revision) in enumerate(
         zip(rows.doc_ids.tolist(), rows.revisions.tolist(), strict=True)
@@ -181,13 +182,13 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
     outdated = _are_outdated(connection, context, rows, is_older)
     fresh = rows.take(~same & ~outdated)
 
-    # Remove the old signature of everything else that is signed.
+    # Remove the old signatures of all other documents.
     settled = set(rows.doc_ids[same | outdated].tolist())
     removed = [doc_id for doc_id in doc_ids if doc_id in signed and doc_id not in settled]
     orphaned = {signed[doc_id].digest for doc_id in removed if signed[doc_id].head_id == doc_id}
 
-    # Remove twins of these that are deleted, too: if many were deleted, each batch would otherwise make one of the next
-    # batch the head.
+    # If twins of removed documents were deleted from the collection too, remove these as well. If many twins were
+    # deleted, each batch would otherwise choose a head that the next batch removes.
     deleted = tables.signatures.list_deleted([digest for digest in orphaned if digest is not None])
     removed = list({*removed, *deleted})
 
@@ -198,10 +199,11 @@ def _plan(connection: Connection, context: Context, doc_ids: Sequence[int], rows
 
 
 def _are_outdated(connection: Connection, context: Context, rows: SignatureRows, is_older: Mask) -> Mask:
-    """Return a mask of the documents that another process read later, and stored already.
+    """Return a mask of the documents of which another process read a later revision, and stored it already.
 
-    Their signature is newer (`is_older`), and they have changed since this process read them. A document that has not
-    changed was deleted and inserted again with an older revision.
+    `is_older` is the mask of the documents whose stored signature has a later revision. If such a document has changed
+    since this process read it, the stored signature is right. If it has not changed, it was deleted and inserted again
+    with an older revision, and the stored signature is wrong.
     """
     if not is_older.any():
         return is_older
@@ -214,9 +216,9 @@ def _are_outdated(connection: Connection, context: Context, rows: SignatureRows,
 def _find_heads(
     connection: Connection, context: Context, fresh: SignatureRows, orphaned: Collection[UUID | None]
 ) -> tuple[Ints, set[UUID]]:
-    """Return the head of each of these documents, and the digests that one of them precedes as head.
+    """Return the head of each fresh document, and the digests whose present head a fresh document precedes.
 
-    Where a digest gets another head, every document is its own head until heads are chosen.
+    The documents of a digest that gets another head count as their own heads until `_choose_heads` chooses.
     """
     # The first document of each digest, among the stored documents and this batch.
     digests = [fresh.digest(row) for row in range(len(fresh.doc_ids))]
@@ -248,7 +250,7 @@ def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch |
     tables.signatures.write(fresh, plan.heads)
     lost, gained = _choose_heads(connection, context, plan.changing, heads_before)
 
-    # Fresh documents of all other digests are heads if the plan says so. Without features a document has no bands.
+    # The plan decides which fresh documents of all other digests are heads. A document without features has no bands.
     is_settled = np.array([fresh.digest(row) not in changing for row in range(len(fresh.doc_ids))], bool)
     is_head = is_settled & (plan.heads == fresh.doc_ids) & (fresh.counts > 0)
     added = Signatures(fresh.doc_ids[is_head], fresh.sketches[is_head], ())
@@ -258,7 +260,7 @@ def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch |
     else:
         batch = tables.work.continue_with_search(batch, searching)
 
-    # Queue documents whose cluster may have changed. A pin becomes a tie once both of its documents are signed.
+    # Queue documents whose cluster may have changed. A pin ties two documents once both of them are signed.
     twins = fresh.doc_ids[~is_settled | (plan.heads != fresh.doc_ids)]
     removed = np.array(plan.removed, np.int64)
     pinned = tables.clusters.find_pinned(context.collection_id, fresh.doc_ids)
@@ -270,7 +272,7 @@ def _apply(connection: Connection, context: Context, plan: _Plan, batch: Batch |
 def _choose_heads(
     connection: Connection, context: Context, digests: Sequence[UUID], heads_before: Signatures
 ) -> tuple[Signatures, Signatures]:
-    """Make the smallest doc_id of each digest its head; return the heads that are none now, and the new ones."""
+    """Make the smallest doc_id of each digest its head; return the heads that lost this place, and the new heads."""
     context.tables(connection).signatures.reassign_digests(digests)
     heads = _read_heads(connection, context, digests)
 
@@ -291,7 +293,7 @@ def _exchange_bands(
     lost: Signatures,
     gained: Signatures,
 ) -> set[int]:
-    """Delete the band rows and pairs of lost heads, and write the band rows of new ones.
+    """Delete the band rows and pairs of `lost` heads, and write the band rows of `gained` heads.
 
     Returns the documents to search: the new heads, and those that became anchors of buckets over the limit.
     """

@@ -1,4 +1,4 @@
-"""Ties between the documents of a generation: pairs, twins and pins; and the clusters they form."""
+"""Ties between the documents of a generation (pairs, twins and pins), and the clusters that they form."""
 
 import numpy as np
 
@@ -40,11 +40,11 @@ class GenerationTies:
 
     @property
     def same_numbers(self) -> bool:
-        """Whether texts with different numbers are kept apart."""
+        """Whether the recipe keeps texts with different numbers in different clusters."""
         return self.rules.numbers_differ == "keep-apart"
 
     def all(self) -> Ties:
-        """All ties of the generation, or some that connect the same documents if no others are needed."""
+        """Return all ties of the generation, or a few edges that connect the same documents if these suffice."""
         read = self._clusters.stream_ties(self._collection_id, same_numbers=self.same_numbers)
         if self.rules.needs_all_ties or self._has_vetoes:
             return Ties.joined([NO_TIES, *read])
@@ -54,11 +54,11 @@ class GenerationTies:
         return Ties(forest, NO_EDGES, NO_EDGES)
 
     def of(self, doc_ids: Ints) -> Ties:
-        """The ties of some documents."""
+        """Return the ties of these documents."""
         return self._clusters.read_ties_of(self._collection_id, doc_ids, same_numbers=self.same_numbers)
 
     def around(self, doc_ids: Ints) -> tuple[Ties, Members]:
-        """Return the ties and stored clusters of everything that documents are connected with by either."""
+        """Return the ties and stored clusters of all documents that ties or clusters connect with these."""
         seen = frontier = doc_ids
         ties, stored = NO_TIES, NO_MEMBERS
         while len(frontier):
@@ -70,10 +70,10 @@ class GenerationTies:
         return ties, stored
 
     def near_vetoes(self, edges: Ints, members: Members) -> Ints:
-        """Return the ends of edges and members of clusters that are connected with a document of a veto.
+        """Return the ends of edges and the members of clusters that are connected with a vetoed document.
 
-        Every other cluster contains everything it is tied to: a tie leaves a cluster only where a veto divides it.
-        Undone vetoes count too, as their change may not be dispatched yet.
+        Every other cluster contains all documents that its members are tied to: a tie leads out of a cluster only where
+        a veto divides them. Vetoes that were undone count as well, because the change may not be dispatched yet.
         """
         if not self._has_vetoes:
             return np.zeros(0, np.int64)
@@ -83,14 +83,14 @@ class GenerationTies:
         return documents[np.isin(smallest, smallest[np.searchsorted(documents, vetoed)])]
 
     def clusters(self, ties: Ties) -> Members:
-        """Return the clusters that ties form by the recipe's linkage, with their survivors."""
+        """Return the clusters that ties form under the recipe's linkage, with their survivors."""
         vetoes = self._clusters.read_vetoes(self._collection_id) if self._has_vetoes else NO_EDGES
         if self.rules.linkage == "connected":
             documents, cluster_ids = self._connected(ties, vetoes)
         else:
             documents, cluster_ids = self._by_similarity(ties, vetoes)
 
-        # A document alone is no cluster.
+        # A single document is not a cluster.
         _, cluster, sizes = np.unique(cluster_ids, return_inverse=True, return_counts=True)
         is_shared = sizes[cluster] > 1
         documents, cluster_ids = documents[is_shared], cluster_ids[is_shared]
@@ -100,12 +100,12 @@ class GenerationTies:
         return self.with_survivors(documents, cluster_ids, scores)
 
     def with_survivors(self, doc_ids: Ints, cluster_ids: Ints, scores: Floats = NO_SCORES) -> Members:
-        """Return the members of clusters, sorted by doc_id, with the survivor of each by the keep policy."""
+        """Return the members of clusters, sorted by doc_id; the keep policy chooses the survivor of each cluster."""
         ranked = self._rank(doc_ids, scores)
         return Members(doc_ids, cluster_ids, choose_survivors(doc_ids, cluster_ids, ranked))
 
     def _connected(self, ties: Ties, vetoes: Ints) -> tuple[Ints, Ints]:
-        """Cluster by connected components; only components with both ends of a veto are processed tie by tie."""
+        """Cluster by connected components; only components that contain both ends of a veto are built tie by tie."""
         documents, smallest = connected_components(ties.edges)
         conflicting = find_vetoed_components(documents, smallest, vetoes)
         if len(conflicting):
@@ -120,12 +120,12 @@ class GenerationTies:
         return documents, smallest
 
     def _by_similarity(self, ties: Ties, vetoes: Ints) -> tuple[Ints, Ints]:
-        """Cluster by representatives or averages; pinned documents are one node, as twins are."""
+        """Cluster by representatives or averages; pinned documents count as one node, as twins do."""
         ties = ties.among(np.unique(ties.edges))
         pairs, bonds = ties.pairs, np.concatenate((ties.pins, ties.twins))
         similarities = self._clusters.read_similarities(pairs)
 
-        # A verdict is about one document, not its twins: twins with a verdict get pairs of their own.
+        # A verdict applies to one document, not to its twins: twins with a verdict get pairs of their own.
         if len(vetoes):
             judged = np.union1d(ties.pins, vetoes)
             pairs, rows = expand_twins(pairs, _judged_twins(ties, judged))
@@ -137,9 +137,9 @@ class GenerationTies:
         return star_clusters(pairs, similarities, bonds, self._rank(np.unique(ties.edges)), vetoes)
 
     def _total_similarities(self, ties: Ties, documents: Ints, cluster_ids: Ints) -> Floats:
-        """Return, for each member of a cluster, the sum of its similarities to members that it is a pair with."""
+        """Return for each document the sum of the similarities of its pairs with members of its own cluster."""
         ties = ties.among(np.unique(ties.edges))
-        # Pairs are stored for heads only.
+        # Only heads have stored pairs, so replace each twin by its head.
         heads, twins = documents.copy(), ties.twins[np.isin(ties.twins[:, 1], documents)]
         heads[np.searchsorted(documents, twins[:, 1])] = twins[:, 0]
         similarities = self._clusters.read_similarities(ties.pairs)
