@@ -77,6 +77,7 @@ class ReadDocument:
     replaced: int = 0  # characters replaced by U+FFFD: not UTF-8, or none that PostgreSQL can store
     unreadable_date: str | None = None  # why the document has no date though its record has one
     is_numbered: bool = False  # its id is its place, since the record has none
+    absent: tuple[str, ...] = ()  # of several keys that the text joins, those that the record lacks
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from nearsim_db.readers import Fields, RejectWriter
 from nearsim_db.readers.contract import ID
 from nearsim_db.readers.labels import label_of
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.rejects import RejectReasons, stopped, with_refusals
+from nearsim_db.readers.rejects import AbsentKeys, RejectReasons, stopped, with_refusals
 from nearsim_db.readers.values import column_of
 from nearsim_db.readers.vector_files import VectorFile
 from nearsim_db.readers.vectors import VectorLengths
@@ -109,6 +109,7 @@ class RecordReader:
         self._origins: list[_Origin] = []  # of the records that were read last
         self._vectors = VectorLengths()
         self._has_field_value = False
+        self._absent = AbsentKeys()
 
     def read(
         self,
@@ -179,6 +180,7 @@ class RecordReader:
             self.against_rejected += rejected
             return
 
+        self._absent.note(documents)
         summary = self.summary
         summary.read += len(batch)
         summary.rejected += rejected
@@ -271,7 +273,7 @@ class RecordReader:
         return {"source": fields.has_source, "latest": fields.has_date, "highest": ranks.has_numbers}[policy]
 
     def refuse_unusable(self) -> None:
-        """Raise InputError if there are records, but none is usable or has the field that was named for the id."""
+        """Raise InputError if there are records, but none is usable, or none has a key that names the id or text."""
         summary = self.summary
         if summary.read and summary.rejected == summary.read:
             raise InputError(f"{none_usable(summary.read)} ({self.reasons.frequent()})")
@@ -280,6 +282,9 @@ class RecordReader:
             raise InputError(
                 f"no record has the id '{names.id}'; name another field with {names.arguments.id}"
             )
+        argument = self._source.fields.arguments.body
+        if (absent := self._absent.refusal(argument)) is not None:
+            raise InputError(f"{absent}; leave it out of {argument}, or correct it")
 
     @property
     def rejected(self) -> int:

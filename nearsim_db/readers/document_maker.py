@@ -118,6 +118,8 @@ class DocumentMaker:
         except InputError as error:
             return Reject(self._file, line, str(error), external_id)
         made.is_numbered = is_numbered
+        if self._fields.body in self.joined and self._fields.body not in record:
+            made.absent = tuple(key for key in self.joined[self._fields.body] if key not in record)
         return made
 
     def _id(self, record: Mapping[str, object], line: int) -> tuple[str, bool]:

@@ -89,6 +89,26 @@ def _is_date(name: str, value: object) -> bool:
     return _FIRST_YEAR <= instant.year <= _LAST_YEAR
 
 
+class AbsentKeys:
+    """Counts the keys that texts join (`--body-field a,b`) and records lack."""
+
+    def __init__(self) -> None:
+        self._documents = 0
+        self._counts: Counter[str] = Counter()
+
+    def note(self, records: Iterable[ReadDocument | Reject]) -> None:
+        """Note the keys that each document lacks."""
+        for record in records:
+            if isinstance(record, ReadDocument):
+                self._documents += 1
+                self._counts.update(record.absent)
+
+    def refusal(self, argument: str) -> str | None:
+        """Return what is wrong if no document has one of the keys; `argument` names the option for the text."""
+        names = [f"'{name}'" for name, count in self._counts.items() if count == self._documents]
+        return f"no record has {' or '.join(names)}, which {argument} names" if names else None
+
+
 # Reasons quote values of records: the second limits how many different ones are kept in memory.
 _FEWEST_REJECTS, _MAX_REASONS, _REASONS_SHOWN = 3, 1_000, 3
 
@@ -96,7 +116,7 @@ _FEWEST_REJECTS, _MAX_REASONS, _REASONS_SHOWN = 3, 1_000, 3
 class RejectReasons:
     """Counts the records that pass through `counted`, the rejects among them, and those with unreadable dates.
 
-    `fields` says which optional fields they have.
+    `fields` says which optional fields they have, `absent` which keys of their texts they lack.
     """
 
     def __init__(self) -> None:
@@ -104,6 +124,7 @@ class RejectReasons:
         self._reasons: Counter[str] = Counter()
         self._first_date = ""
         self.fields: FieldUse = FieldUse()
+        self.absent: AbsentKeys = AbsentKeys()
 
     def counted(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
         """Yield records, counting them."""
@@ -115,6 +136,7 @@ class RejectReasons:
         """Count some records."""
         documents = [record for record in records if isinstance(record, ReadDocument)]
         self._read += len(records)
+        self.absent.note(documents)
         self.fields.note([record.document for record in documents])
         self._numbered += sum([record.is_numbered for record in documents])
         for undated in [record for record in documents if record.unreadable_date is not None]:
@@ -144,6 +166,8 @@ class RejectReasons:
     def warnings(self) -> list[str]:
         """Return warnings if most of several records were rejected or numbered, and if dates could not be read."""
         rejected, warnings = self.rejected(), self.of_dates()
+        if (absent := self.absent.refusal("--body-field")) is not None:
+            warnings = [f"{absent}: texts are without it", *warnings]
         if self._numbered:
             warnings = [
                 f"{count_of(self._numbered, 'record')} without an id: their ids are file and line, so that lines added "

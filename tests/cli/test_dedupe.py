@@ -447,6 +447,20 @@ def test_passages_are_cut_out_of_the_fields_that_a_text_joins(
     assert [left[1][name].strip() for name in ("lead", "rest")] == ["Here.", "There."]
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_a_joined_key_that_no_record_has_is_refused(
+    nearsim: CommandLine, tmp_path: Path, suffix: str
+) -> None:
+    source, output, old = tmp_path / f"in{suffix}", tmp_path / "out.jsonl", tmp_path / "old.jsonl"
+    source.write_text({".jsonl": '{"id": "a", "lead": "x y z"}\n', ".csv": "id,lead\na,x y z\n"}[suffix])
+    old.write_text('{"id": "b", "rest": "x y z"}\n')
+    for other in ([], ["--against", old]):
+        message = nearsim.fail("dedupe", source, "-o", output, "--body-field", "lead,rest", *other)
+        assert "no record has 'rest', which --body-field names" in message
+    assert not output.exists()
+    nearsim.succeed("dedupe", source, old, "-o", output, "--body-field", "lead,rest")
+
+
 def test_cuts_go_to_a_folder_and_are_not_combined_with_pairs(nearsim: CommandLine, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()

@@ -144,6 +144,10 @@ def test_rows_of_a_stream_come_back_as_a_table() -> None:
         ({"title": "head"}, "no 'head' and no 'text' or 'body'; name one with title= or text="),
         ({"text": "words", "id": "key"}, "no record has the id 'key'; name another field with id="),
         ({"text": "words", "across": "lang"}, "name another field with across="),
+        (
+            {"text": "words,typo"},
+            "no record has 'typo', which text= names; leave it out of text=, or correct it",
+        ),
     ],
 )
 def test_messages_name_the_parameters(arguments: dict[str, str], reason: str) -> None:
