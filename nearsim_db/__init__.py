@@ -145,7 +145,7 @@ logging.getLogger("nearsim").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs other libraries on first access; `__version__` is that of the installed package."""
+    """Import a public name on first access if its module needs other libraries; look up `__version__` the same way."""
     from importlib import import_module
 
     if name in _LAZY:
@@ -160,5 +160,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the names that applications use, also of what is not imported yet."""
+    """Return all public names, also those that are not imported yet."""
     return sorted({*globals(), *__all__})

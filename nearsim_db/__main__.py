@@ -1,4 +1,4 @@
-"""`python -m nearsim_db` is the command line."""
+"""Run the command line with `python -m nearsim_db`."""
 
 from nearsim_db.cli import main
 

@@ -1,4 +1,4 @@
-"""An index for asyncio: its methods as coroutines, which run in a thread, and its streams as asynchronous iterators."""
+"""The Python API for asyncio: the methods of `Index` as coroutines, and its streams as asynchronous iterators."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
@@ -22,20 +22,20 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Row = TypeVar("Row")
 
-# Each batch is a call in the thread of the stream.
+# A stream reads one batch with one call in its thread.
 _ROWS_PER_BATCH = 100
 
 
 class Thread:
-    """A thread in which calls run one after the other."""
+    """A thread that runs calls one after the other."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nearsim-async")
 
     async def run(self, action: Callable[[], Result]) -> Result:
-        """Return the result of an action, which goes on if the task is cancelled.
+        """Run an action in the thread and return its result. A cancelled task does not stop the action.
 
-        Raises ConflictError once the thread has ended.
+        Raises ConflictError after `end`.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -46,25 +46,28 @@ class Thread:
         return await future
 
     def end(self) -> None:
-        """End once what was begun is done."""
+        """Accept no more calls; the thread ends when the accepted calls are done."""
         self._pool.shutdown(wait=False)
 
 
 class AsyncResults(AsyncIterator[Row], Generic[Row]):
-    """Records that are read in a thread of their own as they are used; call `aclose` when leaving them early."""
+    """A stream of records that are read as they are used, in the stream's own thread.
+
+    Call `aclose` if you stop before the last record.
+    """
 
     def __init__(self, open_records: Callable[[], Generator[Row, None, None]], rows_per_batch: int) -> None:
         self._open_records, self._rows_per_batch = open_records, rows_per_batch
         self._records: Generator[Row, None, None] | None = None
         self._thread: Thread | None = None
         self._reading: asyncio.Future[list[Row]] | None = None
-        self._read: list[Row] = []  # the next one is the last
+        self._read: list[Row] = []  # in reverse order: the next record to return is at the end
         self._is_closing = False
 
     async def __anext__(self) -> Row:
         while not self._read:
             reading = self._reading = self._reading or asyncio.ensure_future(self._run(self._next_rows))
-            # If this is cancelled, the next call returns what was read. Several tasks may wait for it.
+            # If this task is cancelled, the next call returns the batch. Several tasks may wait for one batch.
             await asyncio.wait([reading])
             if self._reading is reading:
                 self._reading = None
@@ -77,7 +80,7 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
     async def aclose(self) -> None:
         """Stop reading, and release the connection."""
         self._is_closing = True
-        # A stream that waits for events occupies the thread that has to close it.
+        # While a stream waits for events, its thread is busy and cannot close it.
         if isinstance(self._records, Following):
             self._records.stop()
         await self._run(lambda: self._opened().close())
@@ -119,7 +122,7 @@ class AsyncResults(AsyncIterator[Row], Generic[Row]):
 def awaited(
     method: Callable[Concatenate[Any, Parameters], Result],
 ) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]]:
-    """Return a method as a coroutine method of an object that has the original object as `sync`, and a `thread`."""
+    """Turn a method of `Index` into a coroutine method of `AsyncIndex`."""
 
     @wraps(method)
     async def run(self: Any, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
@@ -132,7 +135,7 @@ def streamed(
     method: Callable[Concatenate[Any, Parameters], Generator[Row, None, None]],
     rows_per_batch: int = _ROWS_PER_BATCH,
 ) -> Callable[Concatenate[Any, Parameters], AsyncResults[Row]]:
-    """Return a streaming method as one that streams asynchronously."""
+    """Turn a method of `Index` that returns a generator into a method of `AsyncIndex` that returns `AsyncResults`."""
 
     @wraps(method)
     def stream(self: Any, /, *args: Parameters.args, **named: Parameters.kwargs) -> AsyncResults[Row]:
@@ -142,11 +145,12 @@ def streamed(
 
 
 class AsyncIndex:
-    """The methods of an `Index` for asyncio: coroutines, and asynchronous iterators where an `Index` streams.
+    """An `Index` for asyncio: its methods are coroutines, and methods that stream return asynchronous iterators.
 
-    `await AsyncIndex.connect()` opens it; use it in an `async with` block, or call `close()`. Calls run in a thread of
-    the index, one after the other, and each stream runs in a thread of its own; for concurrent calls open several. A
-    call whose task is cancelled runs to its end. `sync` is the `Index`, with its `warnings`.
+    Open it with `await AsyncIndex.connect()`, and use it in an `async with` block or call `close()` at the end. Calls
+    run one after the other in a single thread, and each stream has its own thread; for concurrent calls, open several
+    indexes. If a task is cancelled, its call still runs to the end. The attribute `sync` is the `Index`, whose
+    `warnings` list the warnings.
     """
 
     def __init__(self, index: Index) -> None:
@@ -163,9 +167,10 @@ class AsyncIndex:
         profile: str | None = None,
         progress: Progress = silent,
     ) -> Self:
-        """Open the index of a collection as `Index.connect` does; `progress` is called in the index's thread.
+        """Open the index of a collection, with the parameters of `Index.connect`.
 
-        A `connection` must be one for threads, not for asyncio, and must not be used while a call runs.
+        `progress` is called in the thread of the index. `connection` must be an ordinary connection, not one for
+        asyncio, and you must not use it while a call runs.
         """
         opening = partial(
             Index.connect,
@@ -184,8 +189,8 @@ class AsyncIndex:
         await self.close()
 
     async def close(self) -> None:
-        """Release threads and connections; streams that follow events end."""
-        with suppress(ConflictError):  # closed before
+        """Release the threads and connections, and end the streams that follow events."""
+        with suppress(ConflictError):  # already closed
             await self.thread.run(self.sync.close)
         self.thread.end()
 
@@ -225,6 +230,6 @@ class AsyncIndex:
     cluster: Final = streamed(Index.cluster)
     nearest: Final = streamed(Index.nearest)
     verdicts: Final = streamed(Index.verdicts)
-    # Each row may take long, so it is passed on at once.
+    # The next row may take long, so each row is passed on at once.
     check_many: Final = streamed(Index.check_many, rows_per_batch=1)
     events: Final = streamed(Index.events, rows_per_batch=1)

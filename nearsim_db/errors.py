@@ -6,18 +6,18 @@ NearsimError
 ├── NotFoundError           a collection, profile or document that does not exist
 │   ├── EmptyIndexError     a collection without documents; queries of a whole index return nothing instead
 │   └── MissingCollectionError  a collection that does not exist
-├── ConflictError           a name that exists already, or a lock that another process has
+├── ConflictError           a name that is taken, a lock of another process, or a call that is impossible now
 │   └── RecipeConflictError a profile that exists with another recipe
-├── DuplicateError          a document that has near-duplicates, if these are refused
+├── DuplicateError          a document that was not added because it has near-duplicates
 ├── BuildStoppedError       a generation that was paused or abandoned during its build
-├── LimitsExceededError     a generation that differs from the live one by more than is allowed
+├── LimitsExceededError     a generation that differs too much from the live generation to be promoted
 ├── MissedEventsError       events that were removed before they were read
 ├── FingerprintError        sketches or a generation made by another recipe or scheme version
-├── DatabaseError           the database refused, is full, or the connection was lost
+├── DatabaseError           a statement that failed, a full disk, or a lost connection
 │   ├── UnreachableError    no server answers at the address
 │   └── SchemaError         the schema is missing, or newer than this code
-├── PoolError               a connection pool that gives no sessions
-└── ServerError             the embedded server cannot be started or stopped
+├── PoolError               a connection pool whose clients do not keep their sessions
+└── ServerError             an embedded server that cannot be started or stopped
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class NearsimError(Exception):
-    """The base class; `exit_code` is the exit code of the command line."""
+    """The base class of all exceptions of nearsim."""
 
-    exit_code = 1
+    exit_code = 1  # of the command line
 
 
 class RecipeError(NearsimError):
@@ -42,16 +42,13 @@ class RecipeError(NearsimError):
 
 
 class InputError(NearsimError):
-    """A file or a record cannot be read, or a value of a call is out of range.
+    """A file or a record cannot be read, or an argument of a call is out of range."""
 
-    If this ended an ingest, `summary` covers the records before.
-    """
-
-    summary: "IngestSummary | None" = None
+    summary: "IngestSummary | None" = None  # counts of the records before the error, if it ended an ingest
 
 
 class NotFoundError(NearsimError):
-    """What a call names does not exist, such as a collection or a document; or a profile has no live index."""
+    """A collection, profile or document that a call names does not exist, or a profile has no live index."""
 
 
 class EmptyIndexError(NotFoundError):
@@ -59,23 +56,23 @@ class EmptyIndexError(NotFoundError):
 
 
 class MissingCollectionError(NotFoundError):
-    """The collection does not exist; the message names the server and the collections that it has."""
+    """The collection does not exist; the message names the server, and the collections that exist there."""
 
 
 class ConflictError(NearsimError):
-    """The name exists already, or another process has the lock."""
+    """A name is taken, another process has a lock, or the call is impossible in the present state."""
 
 
 _MAX_DIFFERENCES_SHOWN = 3
 
 
 class RecipeConflictError(ConflictError):
-    """A profile exists with another recipe than the requested one.
-
-    `differs` has the keys whose values differ, each with the existing and the requested value.
-    """
+    """A profile exists, but its recipe is not the requested recipe."""
 
     exit_code = 2
+    differs: Mapping[
+        str, tuple[object, object]
+    ]  # the existing and the requested value of each key that differs
 
     def __init__(self, collection: str, profile: str, differs: Mapping[str, tuple[object, object]]) -> None:
         shown = [
@@ -97,12 +94,11 @@ def _written(value: object) -> object:
 
 
 class DuplicateError(NearsimError):
-    """A document was not added because it has near-duplicates: `matches`, the most similar first.
+    """A document was not added because it has near-duplicates."""
 
-    `summary` covers the ingest that this ended.
-    """
-
-    summary: "IngestSummary | None" = None
+    external_id: str  # of the document
+    matches: "tuple[Match, ...]"  # the near-duplicates, the most similar first
+    summary: "IngestSummary | None" = None  # counts of the ingest that this error ended
 
     def __init__(self, external_id: str, matches: "Sequence[Match]") -> None:
         first, remaining = matches[0], len(matches) - 1
@@ -112,14 +108,13 @@ class DuplicateError(NearsimError):
             f"(similarity {first.similarity:.4f}){more}; earlier documents are kept"
         )
         self.external_id = external_id
-        self.matches: tuple[Match, ...] = tuple(matches)
+        self.matches = tuple(matches)
 
 
 class BuildStoppedError(NearsimError):
-    """The generation being built was paused, abandoned or dropped.
+    """The generation that a call was building was paused, abandoned or dropped."""
 
-    `state` is its present state, None if it was dropped. `to_resume` is the command that resumes it.
-    """
+    state: str | None  # the generation's present state, None if it was dropped
 
     def __init__(self, generation_id: int, state: str | None, to_resume: str) -> None:
         remedy = f"; to resume: {to_resume}" if state == "paused" else ""
@@ -130,12 +125,10 @@ class BuildStoppedError(NearsimError):
 
 
 class LimitsExceededError(NearsimError):
-    """A generation was not promoted because it differs from the live one by more than is allowed.
-
-    `limits` are the limits that were checked, each with the difference.
-    """
+    """A generation was not promoted because it differs from the live generation by more than the limits allow."""
 
     exit_code = 3
+    limits: Sequence[object]  # the limits that were checked, each with the measured difference
 
     def __init__(self, message: str, profile: str, limits: Sequence[object]) -> None:
         super().__init__(message)
@@ -144,7 +137,9 @@ class LimitsExceededError(NearsimError):
 
 
 class MissedEventsError(NearsimError):
-    """Events were removed before they were read; `through` is the number of the last of them."""
+    """Events were removed before they were read."""
+
+    through: int  # number of the last removed event
 
     def __init__(self, after: int, through: int) -> None:
         super().__init__(
@@ -159,7 +154,7 @@ class FingerprintError(NearsimError):
 
 
 class DatabaseError(NearsimError):
-    """The database refused, is full, or the connection was lost."""
+    """A statement failed in the database, its disk is full, or the connection was lost."""
 
 
 class UnreachableError(DatabaseError):
@@ -171,7 +166,7 @@ class SchemaError(DatabaseError):
 
 
 class PoolError(NearsimError):
-    """The address is of a connection pool whose clients do not keep their sessions, as locks and notifications need."""
+    """The URL leads to a connection pool whose clients do not keep the sessions that locks and notifications need."""
 
 
 class ServerError(NearsimError):

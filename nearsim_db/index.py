@@ -1,9 +1,9 @@
-"""The index of one collection, as the command line and applications use it.
+"""The Python API: the index of one collection, for applications and for the command line.
 
-The road from text to cluster is `Index.ingest`: it writes documents, in a first index signs them meanwhile (text to
-sketch), and calls `_index`, which does the rest: load their band rows, find candidates in shared buckets, verify them
-by their features, and cluster the pairs. `Index.pairs`, `similar` and `clusters` read the result; `check` looks a
-document up without adding it.
+`Index.ingest` is the whole way from a text to a cluster. It writes the documents, and for a first index it computes
+their sketches at the same time. Then it calls `_index`, which stores band rows, finds candidates in shared buckets,
+verifies the candidates by their features, and clusters the pairs. `Index.pairs`, `similar` and `clusters` read the
+result; `check` looks up a document without adding it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -64,11 +64,11 @@ _NO_COLLECTION = CollectionId(0)
 
 
 class Index(Queries):
-    """Near-duplicates of one collection, in PostgreSQL.
+    """The near-duplicates of one collection, in PostgreSQL.
 
-    `Index.connect()` opens it; use it in a `with` block, or call `close()`. If a collection has several profiles and
-    none is named default, name the profile to query. Methods raise the errors of `nearsim_db.errors` and append
-    warnings to `warnings`.
+    Open an index with `Index.connect()`, and use it in a `with` block or call `close()` at the end. If the collection
+    has several profiles and none of them is named default, give the name of the profile to query. Methods raise the
+    exceptions of `nearsim_db.errors`, and append their warnings to the list `warnings`.
     """
 
     _lookups: LockedLookups
@@ -93,12 +93,12 @@ class Index(Queries):
     ) -> Self:
         """Open the index of a collection at `url`, else at NEARSIM_DATABASE_URL, else on the embedded server.
 
-        The collection is created when it is first written to.
+        The first write creates the collection.
 
-        Instead of a URL, `connection` may be a connection of the application: of psycopg, SQLAlchemy or Django, or a
-        session of SQLAlchemy. Calls then take part in its transaction and never end it; a worker indexes documents once
-        they are committed. Methods that need transactions of their own, such as `build`, raise ConflictError. With an
-        engine of SQLAlchemy the index opens connections of its own, as the engine does.
+        Instead of a URL, you can pass the application's own `connection`: a connection of psycopg, SQLAlchemy or
+        Django, or a session of SQLAlchemy. Calls then run in the application's transaction and never end it, and a
+        worker indexes the documents after the commit. Methods that need their own transactions, such as `build`, raise
+        ConflictError. If `connection` is an engine of SQLAlchemy, the index opens its own connections through it.
         """
         if connection is None:
             return cls(Database.connect(url), collection, profile, progress)
@@ -110,11 +110,13 @@ class Index(Queries):
         """Insert or replace documents by external_id, and bring every profile up to date.
 
         `documents` are `Document` objects, or rows with an id: mappings, tuples of id and text or of id, title and
-        text, or a data frame (pandas, polars, pyarrow), whose columns are named as in files: id, title, text, source
-        and so on. With `on_duplicate` each document is looked up and then added, one after the other; a document that
-        has near-duplicates is added and listed ("flag"), left out ("skip"), or raises DuplicateError ("raise").
-        Documents that cannot be stored, for example because a body is bytes or NaN, are counted in the summary, with
-        the first reasons.
+        text, or a data frame (pandas, polars, pyarrow). Keys and columns have the names that files use: id, title,
+        text, source and so on.
+
+        With `on_duplicate`, documents are added one after the other, and each is looked up first. If it has
+        near-duplicates, it is added and listed in the summary ("flag"), it is left out ("skip"), or the call raises
+        DuplicateError ("raise"). The summary counts the documents that cannot be stored, for example because a body is
+        bytes or NaN, and has the reasons for the first of them.
         """
         return self.ingest(from_documents(documents), on_duplicate=on_duplicate)
 
@@ -129,11 +131,13 @@ class Index(Queries):
     ) -> IngestSummary:
         """Write documents as readers yield them, then build or update the index of every profile.
 
-        A collection without a profile gets one with the default recipe. Rejects are written to the file `rejects`; with
-        `strict` the first reject raises InputError; with `dry_run` nothing is written or looked up. `on_duplicate` is
-        as for `add`. If an error or an interruption ends this, the documents before are indexed, too. So are changes
-        that other applications made in plain SQL. Raises InputError, when this is done, if documents are kept by source
-        (`cluster.keep`) and none has a source.
+        A collection without a profile gets one with the default recipe. `rejects` is a file for the rejected records;
+        with `strict`, the first reject raises InputError. With `dry_run` nothing is written or looked up.
+        `on_duplicate` works as in `add`.
+
+        The call also indexes the changes that other applications made in plain SQL. If an error or an interruption ends
+        the call, the documents that were written before it are still indexed. Raises InputError after everything is
+        written and indexed if the recipe keeps documents by source (`cluster.keep`) but no document has a source.
         """
         return self._ingest(
             documents, rejects=rejects, strict=strict, dry_run=dry_run, on_duplicate=on_duplicate
@@ -151,11 +155,11 @@ class Index(Queries):
         resumable: bool = False,
         planned: Recipe | None = None,
     ) -> IngestSummary:
-        """Write and index documents for `ingest`, and for commands, which know more of them.
+        """Write and index documents, for `ingest` and for commands, which pass more details.
 
-        expected_bytes: about the size of the texts; compiled code does not pay for its start if they are few.
-        resumable: leave indexing to the next call after an interruption. planned: the recipe of a profile that would be
-        created, for a dry run.
+        expected_bytes: the approximate size of the texts; for little text, starting compiled code takes longer than it
+        saves. resumable: after an interruption, leave the indexing to the next call. planned: the recipe of the profile
+        that a dry run would create.
         """
         if on_duplicate not in (None, *get_args(OnDuplicate)):
             raise InputError(f"on_duplicate is {on_duplicate!r}; choose {', '.join(get_args(OnDuplicate))}")
@@ -176,7 +180,7 @@ class Index(Queries):
         *,
         strict: bool,
     ) -> IngestSummary:
-        """Count what `_add_in_bulk` would write."""
+        """Count what `_add_in_bulk` would write, without writing it."""
         self.database.refuse_borrowed("a dry run")
         collection_id = self._open_for_writing("write", create=False)
         existing = self._catch_up.generations(collection_id)
@@ -200,13 +204,13 @@ class Index(Queries):
         strict: bool,
         resumable: bool,
     ) -> IngestSummary:
-        """Look each document up and add it, then index all; in an application's transaction, only write them."""
+        """Look up and add the documents one by one, then index them; in an application's transaction, only add them."""
         may_index = self.database.may_index
         if on_duplicate is not None and (self.database.engine.is_borrowed or not may_index):
             self._require_lookups()
         collection_id = self._open_for_writing("write", create=True)
         if may_index:
-            self._index(collection_id)  # for the lookups
+            self._index(collection_id)  # the lookups need an up-to-date index
         existing = self._catch_up.generations(collection_id)
         recipes = [generation.recipe for generation in existing]
 
@@ -218,7 +222,7 @@ class Index(Queries):
                 try:
                     run.write(checked, self._progress)
                 except BaseException as error:
-                    # What was added before the error stays, so it is indexed too.
+                    # The documents added before the error stay in the collection, so they are indexed too.
                     if isinstance(error, Exception) or not resumable:
                         self._index_after_error(collection_id)
                     raise
@@ -236,12 +240,12 @@ class Index(Queries):
         strict: bool,
         resumable: bool,
     ) -> IngestSummary:
-        """Write documents in batches, sign them meanwhile for first indexes, and build or update every index."""
+        """Write documents in batches, sign them at the same time for first indexes; then build or update each index."""
         collection_id = self._open_for_writing("write", create=True)
         existing = self._catch_up.generations(collection_id)
         recipes = [generation.recipe for generation in existing]
 
-        # A few documents that are all at hand are built in one transaction.
+        # The index of a few documents, all of them in memory, is built in one transaction.
         if expected_bytes is None:
             documents, expected_bytes = measure(documents)
         is_few = isinstance(documents, list) and len(documents) <= MAX_SMALL_BUILD_DOCUMENTS
@@ -257,7 +261,7 @@ class Index(Queries):
                     ) as signed:
                         run.write(checked, self._progress, signed)
                 except BaseException as error:
-                    # Records before a damaged or refused one are kept, so they are indexed too.
+                    # Records before a damaged or refused record are kept, so they are indexed too.
                     if isinstance(error, Exception) or not resumable:
                         self._index_after_error(collection_id, signed)
                     raise
@@ -269,7 +273,7 @@ class Index(Queries):
     def _warn_of_records(
         self, run: IngestAccount, checked: VectorLengthCheck, existing: Sequence[Generation]
     ) -> None:
-        """Warn of vectors of several lengths, and of HTML in live indexes; a build warns of HTML by itself."""
+        """Warn of vectors of different lengths, and of HTML in live indexes; a build warns of HTML itself."""
         self.warnings.extend(checked.warnings())
         live = [generation for generation in existing if generation.state == "live"]
         self.warnings.extend(run.markup_warnings(live))
@@ -282,12 +286,13 @@ class Index(Queries):
         may_leave: bool = True,
         is_attached: bool = True,
     ) -> list[Generation] | None:
-        """Index what was written, here and by others; return all generations of the collection, None if left undone.
+        """Index what this call and other applications wrote; return all generations of the collection.
 
-        signed: contexts of first indexes in which documents were signed as they were written. may_leave: a user who may
-        not index leaves it to a worker. is_attached: the collection may have an attached table.
+        Returns None if the documents are left to a worker: in an application's transaction, which is not committed yet,
+        and with `may_leave` if the user may not index. A reindex is left to the process that began it.
 
-        Documents that are not committed yet are left to a worker, and a reindex to the process that began it.
+        signed: contexts of the first indexes in which documents were signed while they were written. is_attached: the
+        collection may have an attached table.
         """
         if self.database.engine.is_borrowed:
             return None
@@ -296,28 +301,28 @@ class Index(Queries):
 
         engine, indexes = self.database.engine, self._catch_up
         with translate_errors():
-            # Add what an attached table has and the documents lack.
+            # Bring the documents in step with the rows of an attached table.
             if is_attached and (
-                trouble := attached_table.catch_up_collection(engine, collection_id, self._progress)
+                obstacle := attached_table.catch_up_collection(engine, collection_id, self._progress)
             ):
-                self._contexts.warn(trouble)
+                self._contexts.warn(obstacle)
 
-            # Build a first index whole: sign, load bands, find pairs, cluster. It has the changes until then.
+            # Build first indexes from all documents: sign, store bands, find pairs, cluster.
             existing = indexes.ensure_built(collection_id, signed)
 
-            # Update an index in use by the queue of changes: sign and load bands, find pairs, cluster.
+            # Update indexes in use from the queue of changes, in the same stages.
             dispatch_changes(engine)
             self._work_off(existing)
             return existing
 
     def _leaves_to_worker(self) -> bool:
-        """Whether the user may not index what was written; a warning says so."""
+        """Whether the user may not index, so that a worker has to; then add a warning."""
         if not self.database.may_index:
             self._contexts.warn("what was written waits for a worker: this user may not index it")
         return not self.database.may_index
 
     def _work_off(self, generations: Sequence[Generation]) -> None:
-        """Do the work that is queued for generations."""
+        """Do the queued work of those generations that are in use or about to be."""
         for generation in generations:
             if generation.state == "live":
                 self._catch_up.catch_up(generation)
@@ -328,7 +333,7 @@ class Index(Queries):
             partitions.analyze_refilled(connection)
 
     def _index_after_error(self, collection_id: CollectionId, signed: Sequence[Context] = ()) -> None:
-        """Index what was written before an error; an error of this becomes a warning."""
+        """Index what was written before an error; if indexing fails as well, add a warning."""
         try:
             self._index(collection_id, signed)
         except Exception as error:
@@ -336,10 +341,10 @@ class Index(Queries):
             self._contexts.warn(f"what was written is not indexed yet ({error}); to index it: {command}")
 
     def create_collection(self) -> None:
-        """Create the collection if it does not exist, and build its index, so that it answers while it is empty.
+        """Create the collection if it does not exist, and build its index, which can be queried while it is empty.
 
-        It gets a profile with the default recipe, unless `create_profile` made one before. `on_duplicate` in an
-        application's transaction needs this before there are documents.
+        The collection gets a profile with the default recipe, unless `create_profile` created one before. Call this
+        before the first document is added with `on_duplicate` in an application's transaction.
         """
         self.database.refuse_borrowed("create_collection")
         with self.database.transaction() as connection:
@@ -349,7 +354,7 @@ class Index(Queries):
     def build(self) -> None:
         """Finish interrupted builds, and index what other applications wrote.
 
-        Raises InputError if a new profile keeps documents by source (`cluster.keep`) and none has a source.
+        Raises InputError if a new profile keeps documents by source (`cluster.keep`) but no document has a source.
         """
         self.database.refuse_borrowed("a build")
         collection_id = self._collection_id()
@@ -359,8 +364,9 @@ class Index(Queries):
     def sweep(self) -> SweepResult:
         """Compare the whole attached table with its documents, and bring every profile up to date.
 
-        The collections of values of its collection field are swept as well. Raises NotFoundError if the collection is
-        not attached, or its table cannot be read now, InputError as `build`.
+        If the table has one collection for each value of a field, these collections are swept as well. Raises
+        NotFoundError if the collection is not attached, or if its table cannot be read now; raises InputError in the
+        cases in which `build` does.
         """
         self.database.refuse_borrowed("a sweep")
         collection_id = self._collection_id()
@@ -375,7 +381,7 @@ class Index(Queries):
 
         collection_ids = [collection_id, *(value.collection_id for value in of_values)]
         with translate_errors():
-            # Before the builds, each of which finds its changes by an index once they are work.
+            # Dispatch before the builds: each build finds its changes by an index only after they are queued as work.
             dispatch_changes(self.database.engine)
             self._work_off(self._catch_up.ensure_all_built(collection_ids))
         return swept
@@ -383,9 +389,9 @@ class Index(Queries):
     def delete(
         self, external_ids: Iterable[str], *, purge: bool = False, rejects: Sequence[Path] = ()
     ) -> list[str]:
-        """Delete documents from the collection and every index of it; return the ids that existed.
+        """Delete documents from the collection and from all of its indexes; return the ids that existed.
 
-        With `purge` they are deleted as by the method `purge`, also from the files `rejects`.
+        `purge` deletes them as the method `purge` does, also from the reject files `rejects`.
         """
         if purge:
             return self.purge(external_ids, rejects).deleted
@@ -401,8 +407,9 @@ class Index(Queries):
     def purge(self, external_ids: Iterable[str], rejects: Sequence[Path] = ()) -> Purged:
         """Delete documents at once from every generation, queue and cache, and from the reject files `rejects`.
 
-        Waits for indexes that are being built. Raises InputError, before anything is done, for a file that is not a
-        reject file.
+        If a first index is being built, the call waits until it is finished and purges it too. A reindex in another
+        process drops the documents before it goes live. If one of the files is not a reject file, raises InputError
+        before anything is deleted.
         """
         self.database.refuse_borrowed("a purge")
         ids, collection_id = checked_ids(external_ids), self._collection_id()
@@ -421,7 +428,7 @@ class Index(Queries):
         return purged
 
     def create_profile(self, name: str, recipe: Recipe) -> Profile:
-        """Create a profile, and index the collection's documents. Raises ConflictError when the name is taken."""
+        """Create a profile, and index the collection's documents. Raises ConflictError if the name is taken."""
         self.database.refuse_borrowed("create_profile")
         if not name.strip():
             raise ConflictError("a profile needs a name")
@@ -434,7 +441,7 @@ class Index(Queries):
         with self.database.transaction() as connection:
             profiles.create(connection, collection_id, name, profile)
             has_documents = query_rows.has_documents(connection, collection_id)
-            # A build in this process warns by itself, except of HTML.
+            # A build in this process adds its own warnings, except of HTML.
             if has_documents and (recipe.normalise.html or not self.database.may_index):
                 warning = profiles.warn_of_collection(connection, collection_id, profile)
                 self.warnings.extend([warning] if warning is not None else [])
@@ -443,7 +450,7 @@ class Index(Queries):
         return profile
 
     def has_profile(self, name: str, recipe: Recipe | None) -> bool:
-        """Whether the profile exists. Raises RecipeConflictError if it exists with another recipe than `recipe`."""
+        """Whether the profile exists. Raises RecipeConflictError if its recipe differs from `recipe`."""
         newest = list_newest(self.database, self.collection) if self.has_collection() else []
         generations = {generation.profile: generation for generation in newest}
         if name in generations and recipe is not None:
@@ -451,34 +458,35 @@ class Index(Queries):
         return name in generations
 
     def delete_profile(self, name: str) -> None:
-        """Drop a profile and its index; the documents stay. Raises NotFoundError."""
+        """Drop a profile and its index, but not the documents. Raises NotFoundError if the profile does not exist."""
         self.database.refuse_borrowed("delete_profile")
         profiles.drop(self.database, self._get_collection(), name)
 
     def pin(self, left: str, right: str, why: str, by: str | None = None) -> Verdict:
-        """Decide that two documents belong together: they share a cluster from now on, however similar they are.
+        """Decide that two documents belong together: from now on they share a cluster, however similar they are.
 
-        Replaces an earlier verdict on the pair. `by` names who decides, by default the database user. Returns the
-        verdict. Raises NotFoundError, and NearsimError for a verdict that is not possible, such as one without a
-        reason.
+        Returns the verdict, which replaces an earlier verdict on the pair. `why` is the reason. `by` is the person who
+        decides, by default the database user. Raises NotFoundError for a document that does not exist, and NearsimError
+        for an impossible verdict, such as a verdict without a reason.
         """
         return self._judge("pin", left, right, why, by)
 
     def veto(self, left: str, right: str, why: str, by: str | None = None) -> Verdict:
-        """Decide, as `pin` does, that two documents do not belong together: they never share a cluster."""
+        """Decide that two documents never share a cluster. Parameters, result and exceptions are as in `pin`."""
         return self._judge("veto", left, right, why, by)
 
     def undo(self, left: str, right: str, why: str, by: str | None = None) -> Verdict:
-        """Undo the verdict on two documents, and return it. Raises NotFoundError if there is none."""
+        """Undo the verdict on two documents, and return it. Raises NotFoundError if there is no verdict on them."""
         return self._judge("undo", left, right, why, by)
 
     def keep(
         self, external_id: str, why: str, by: str | None = None, *, undo: bool = False
     ) -> SurvivorChoice:
-        """Choose a document as the survivor of its cluster, before the keep policy; the newest choice counts.
+        """Choose a document as the survivor of its cluster; the choice overrides the keep policy.
 
-        With `undo` the document's newest choice is undone. It has no effect while the document is in no cluster.
-        Returns the choice. Raises as `pin` does, and NotFoundError if there is nothing to undo.
+        If several documents of a cluster were chosen, the newest choice counts. A choice has no effect while the
+        document is in no cluster. `undo` takes back the newest choice of the document. Returns the choice. Raises the
+        exceptions of `pin`, and NotFoundError if there is nothing to undo.
         """
         collection = self._get_collection()
         with self.database.transaction() as connection:
@@ -494,9 +502,9 @@ class Index(Queries):
         *,
         dry_run: bool = False,
     ) -> ImportedLabels:
-        """Pin each labelled pair that is the same (True), and veto the others; return what changed.
+        """Pin each pair that is labelled True, veto each pair that is labelled False, and return the counts.
 
-        Pairs of unknown documents are counted and left out. With `dry_run` nothing is written.
+        Pairs with a document that does not exist are counted and left out. With `dry_run` nothing is written.
         """
         collection_id = self._collection_id()
         with self.database.transaction() as connection:
@@ -513,7 +521,7 @@ class Index(Queries):
         return verdict
 
     def _require_lookups(self) -> None:
-        """Raise ConflictError if there is no index yet, or the application's transaction cannot see new documents."""
+        """Raise ConflictError if no index exists yet, or if the application's transaction cannot see new documents."""
         self.database.refuse_snapshot("on_duplicate")
         try:
             self._lookups.live()
@@ -527,7 +535,7 @@ class Index(Queries):
             ) from error
 
     def _open_for_writing(self, doing: str, *, create: bool) -> CollectionId:
-        """Return the collection's id, `_NO_COLLECTION` if it does not exist. Raises ConflictError if it is attached."""
+        """Return the collection's id, or `_NO_COLLECTION`. Raises ConflictError if a table is attached to it."""
         with self.database.transaction() as connection:
             find = collection_rows.ensure_collection if create else collection_rows.find_collection
             collection = find(connection, self.collection)

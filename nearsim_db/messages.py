@@ -1,4 +1,4 @@
-"""Parts of messages: commands to run next, and numbers of things."""
+"""Parts of messages that several packages use: suggested commands, and counts such as "2 documents"."""
 
 import shlex
 
@@ -6,10 +6,10 @@ from nearsim_db.records import DEFAULT
 
 
 def suggested_command(command: str, collection: str, profile: str = DEFAULT, *more: str) -> str:
-    """Return a command for a collection and one of its profiles, such as "nearsim reindex diff -p body -c news".
+    """Return the command line for a collection and a profile, such as "nearsim reindex diff -p body -c news".
 
-    Default names are omitted. The commands of `nearsim profile` always take the profile, as an argument. `more` are
-    words at the end.
+    Default names are omitted, except after `nearsim profile`, whose commands need the profile as an argument. The words
+    of `more` come last.
     """
     words = ["nearsim", *command.split()]
     if command.startswith("profile "):
@@ -27,5 +27,5 @@ def none_usable(records: int) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """Return a number of things, such as "1 document" or "2,000 documents"."""
+    """Return a number with its noun, such as "1 document" or "2,000 documents"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

