@@ -60,5 +60,5 @@ def test_why_not_names_the_numbers(index: Index, connection: Connection) -> None
 )
 def test_it_requires_texts_that_are_verified(other: dict[str, dict[str, str]]) -> None:
     match = {**other.get("match", {}), "length_ratio": 0.5}
-    with pytest.raises(RecipeError, match="it is decided on the features of texts"):
+    with pytest.raises(RecipeError, match="the ratio is decided on the features of texts"):
         from_mapping({**other, "match": match})

@@ -1,4 +1,4 @@
-"""Recipes: all parameters of a profile as plain data, read from TOML and validated."""
+"""Recipes: all parameters of a profile as plain data, which is read from TOML and validated."""
 
 from nearsim_db.similarity.recipe.conversion import (
     from_mapping,

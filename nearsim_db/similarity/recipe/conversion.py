@@ -1,6 +1,6 @@
-"""Recipes from and to TOML and nested dictionaries, changes of single keys, and messages about errors.
+"""Conversion of recipes from and to TOML and nested dictionaries, and changes of single keys.
 
-A message has the key first, then the value or the choices, and the remedy.
+An error message names the key first, then the value or the choices, and the remedy.
 """
 
 import difflib
@@ -23,7 +23,7 @@ from nearsim_db.similarity.recipe.sections import (
 )
 from nearsim_db.similarity.recipe.validation import FAMILY_DEFAULTS, FAMILY_OPTIONS, OPTIONS, WINNOW_KEYS
 
-# The keys that a setting replaces.
+# For each key, the keys that are dropped from a recipe when the key is set.
 _REPLACED = {
     "bands.recall": "bands.count bands.rows bands.rule match.amplification",
     "bands.count": "bands.recall bands.recall_at bands.rule match.amplification",
@@ -34,18 +34,19 @@ _REPLACED = {
 }
 _MAX_CHARACTERS = 200_000
 _SHOWN_CHARACTERS = 100
-# A number such as .5, which is no TOML.
+# The point of a number such as .5, which TOML does not allow.
 _POINT_FIRST = re.compile(r"^\.(?=[0-9]+$)")
 
-# A key of n parts takes tomllib time quadratic in n.
+# tomllib takes a time quadratic in n for a key of n parts.
 _PART = r"(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+"
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:\.[ \t]*+{_PART}){{32}}")
 
 
 def parse(text: str, *, origin: str = "the recipe") -> Recipe:
-    """Parse a TOML document; missing keys have their defaults.
+    """Parse a TOML document; missing keys get their defaults.
 
-    Raises RecipeError for invalid TOML, an unknown key or a value out of range, naming the key and the remedy.
+    Raises RecipeError for invalid TOML, an unknown key or a value out of range. The message names the key and the
+    remedy, and `origin` as the place of the error.
     """
     try:
         return from_mapping(_parse_toml(text))
@@ -56,7 +57,7 @@ def parse(text: str, *, origin: str = "the recipe") -> Recipe:
 
 
 def _parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML; raises ValueError for all that is not valid, too long or nested too deeply."""
+    """Parse TOML. Raises ValueError if the text is not valid, too long or nested too deeply."""
     text.encode()
     if len(text) > _MAX_CHARACTERS:
         raise ValueError(f"it has {len(text):,} characters, more than {_MAX_CHARACTERS:,}")
@@ -69,7 +70,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
 
 def load(path: Path) -> Recipe:
-    """Read a recipe from a TOML file."""
+    """Read a recipe from a TOML file. Raises RecipeError as `parse` does, and for an unreadable file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -78,7 +79,7 @@ def load(path: Path) -> Recipe:
 
 
 def from_mapping(data: dict[str, Any]) -> Recipe:
-    """Convert nested dictionaries (TOML, or the JSON stored with a generation) to a recipe."""
+    """Convert nested dictionaries, from TOML or from the JSON stored with a generation, to a recipe."""
     refuse_unknown_keys(data, Recipe, "")
     data = _with_defaults(data)
     try:
@@ -88,22 +89,23 @@ def from_mapping(data: dict[str, Any]) -> Recipe:
 
 
 def _with_defaults(data: dict[str, Any]) -> dict[str, Any]:
-    """Add the defaults that a family has of its own."""
+    """Add the defaults that apply only to the family of a recipe."""
     family = data.get("sketch", {}).get("family")
-    own = FAMILY_DEFAULTS.get(family, {}) if isinstance(family, str) else {}
-    return {**data, **{section: {**keys, **data.get(section, {})} for section, keys in own.items()}}
+    defaults = FAMILY_DEFAULTS.get(family, {}) if isinstance(family, str) else {}
+    return {**data, **{section: {**keys, **data.get(section, {})} for section, keys in defaults.items()}}
 
 
 def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
-    """Apply `key.path=value` settings, as given on the command line.
+    """Apply settings `key.path=value`, as given on the command line.
 
-    A value is parsed as TOML (`5`, `0.8` or `.8`, `true`, `["a", "b"]`), or else taken as a string. A setting replaces
-    the keys that it excludes: bands.count and bands.rows, bands.recall and bands.rule replace each other,
-    match.amplification replaces bands, and vice versa; another family drops the options of the previous one. A
-    default that depends on others is chosen anew.
+    A value is parsed as TOML (`5`, `0.8` or `.8`, `true`, `["a", "b"]`); if that fails, it is taken as a string.
+
+    A setting drops the keys that it excludes. bands.recall, bands.rule, and bands.count with bands.rows exclude each
+    other; match.amplification excludes all of them. A change of the family drops the options of the previous family.
+    Defaults that depend on other keys are chosen again.
     """
     data = to_mapping(recipe)
-    # Defaults that depend on other keys are left open, to be chosen anew.
+    # Remove defaults that depend on other keys, so that `from_mapping` chooses them again.
     if recipe.match.review == default_review(recipe):
         del data["match"]["review"]
     if recipe.match.min_fingerprints == default_fingerprints(recipe.match):
@@ -126,38 +128,45 @@ def override(recipe: Recipe, settings: Iterable[str]) -> Recipe:
 
 
 def within_fields(recipe: Recipe, names: str | Sequence[str]) -> Recipe:
-    """Return a recipe of which only pairs with equal values of some fields count."""
+    """Return a recipe with `match.within` set: only documents with equal values of these fields are a pair."""
     return override(recipe, [f"match.within={toml_value(names)}"])
 
 
 def _excluded(changes: dict[str, Any], data: dict[str, Any]) -> list[str]:
-    """Return the keys of a recipe that settings replace."""
+    """Return the keys of a recipe that are dropped when settings change it."""
     family = data["sketch"]["family"]
     excluded = [key for change in changes for key in _REPLACED.get(change, "").split()]
-    chosen = changes.get("sketch.family", family)
-    kept = FAMILY_OPTIONS.get(chosen, {}) if isinstance(chosen, str) else {}
-    excluded += [f"sketch.{option}" for option in OPTIONS if option not in kept]
-    if chosen != family:
-        excluded += _family_keys(data, family, chosen)
+    new_family = changes.get("sketch.family", family)
+    kept_options = FAMILY_OPTIONS.get(new_family, {}) if isinstance(new_family, str) else {}
+    excluded += [f"sketch.{option}" for option in OPTIONS if option not in kept_options]
+    if new_family != family:
+        excluded += _family_keys(data, family, new_family)
     if changes.get("sketch.input") == "vector":
         excluded += ["sketch.weights"]
     return excluded
 
 
+# Keys that do not apply both to winnow or rare and to the other families.
 _NOT_OF_BOTH = (
     *("bands.recall", "bands.count", "bands.rows", "bands.rule"),
     *(f"match.{key}" for key in WINNOW_KEYS),
 )
 
 
-def _family_keys(data: dict[str, Any], family: str, chosen: Any) -> list[str]:
-    """Return the keys that are not for another family, and those that have the default of the previous one."""
-    usual, has_own_bands = to_mapping(Recipe()), {"winnow", "rare"} & {family, chosen}
+def _family_keys(data: dict[str, Any], family: str, new_family: Any) -> list[str]:
+    """Return the keys to drop when the family changes.
+
+    These are the keys that do not apply to both families, and keys that still have the default of the previous family
+    where the two families have different defaults.
+    """
+    defaults, has_own_bands = to_mapping(Recipe()), {"winnow", "rare"} & {family, new_family}
     excluded = list(_NOT_OF_BOTH) if has_own_bands else []
-    for keys in (FAMILY_DEFAULTS.get(name, {}) for name in (family, chosen) if isinstance(name, str)):
+    for keys in (FAMILY_DEFAULTS.get(name, {}) for name in (family, new_family) if isinstance(name, str)):
         for section, name in ((section, name) for section, names in keys.items() for name in names):
-            before = FAMILY_DEFAULTS.get(family, {}).get(section, {}).get(name, usual[section][name])
-            if data[section].get(name) == before:
+            previous_default = (
+                FAMILY_DEFAULTS.get(family, {}).get(section, {}).get(name, defaults[section][name])
+            )
+            if data[section].get(name) == previous_default:
                 excluded.append(f"{section}.{name}")
     return excluded
 
@@ -179,14 +188,14 @@ def _split_setting(setting: str) -> tuple[str, Any]:
 
 
 def refuse_unknown_keys(data: dict[str, Any], struct: type[Struct], prefix: str) -> None:
-    """Raise RecipeError for an unknown key, suggesting the closest known one."""
-    known = {field.name: field for field in msgspec.structs.fields(struct)}
+    """Raise RecipeError for an unknown key. The message suggests the key with the closest name."""
+    fields = {field.name: field for field in msgspec.structs.fields(struct)}
     for key, value in data.items():
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"choose one of {', '.join(known)}"
+        if key not in fields:
+            close = difflib.get_close_matches(key, fields, n=1)
+            hint = f"did you mean {prefix}{close[0]}?" if close else f"choose one of {', '.join(fields)}"
             raise RecipeError(f"unknown key {prefix}{key} in this version; {hint}")
-        section = known[key].type
+        section = fields[key].type
         if isinstance(section, type) and issubclass(section, Struct):
             if not isinstance(value, dict):
                 raise RecipeError(f"{key} is a section; write [{key}] and its keys below it")
@@ -194,8 +203,11 @@ def refuse_unknown_keys(data: dict[str, Any], struct: type[Struct], prefix: str)
 
 
 def readable(message: str, data: dict[str, Any], recipe: type[Struct]) -> str:
-    """Convert msgspec's 'Expected `int` >= 1 - at `$.shingle.k`' to a message with the key and the value first."""
-    match = re.fullmatch(r"(?P<what>.*?) - at `\$\.?(?P<key>[^`]*)`", message, re.DOTALL)
+    """Rewrite a message of msgspec, so that it begins with the key and the value.
+
+    msgspec's messages look like 'Expected `int` >= 1 - at `$.shingle.k`'.
+    """
+    match = re.fullmatch(r"(?P<problem>.*?) - at `\$\.?(?P<key>[^`]*)`", message, re.DOTALL)
     if match is None:
         return message
     value: Any = data
@@ -204,11 +216,11 @@ def readable(message: str, data: dict[str, Any], recipe: type[Struct]) -> str:
     for name in path.split("."):
         value = value[name]
         kind = next(field.type for field in msgspec.structs.fields(kind) if field.name == name)
-    if match["what"].startswith("Invalid enum value"):
+    if match["problem"].startswith("Invalid enum value"):
         choices = " or ".join(_choices(kind))
         value = value[int(place.removesuffix("]"))] if place else value
         return f"{path} is {value!r}, which is unknown to this version; choose {choices}"
-    return f"{match['key']} is {value!r}; it must be {_in_words(match['what'])}"
+    return f"{match['key']} is {value!r}; it must be {_in_words(match['problem'])}"
 
 
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
@@ -222,7 +234,7 @@ _KINDS = {
 
 
 def _in_words(expected: str) -> str:
-    """Describe what msgspec expects, as in 'Expected `int` >= 1' or 'Expected `str | array`, got `int`'."""
+    """Return in words what msgspec expects in 'Expected `int` >= 1' or 'Expected `str | array`, got `int`'."""
     bound = re.fullmatch(r"Expected `[^`]*` (?P<relation>[<>]=?) (?P<number>\S+)", expected)
     if bound is not None:
         return f"{_BOUNDS[bound['relation']]} {bound['number'].removesuffix('.0')}"
@@ -242,7 +254,7 @@ def _choices(kind: Any) -> list[str]:
 
 
 def to_mapping(recipe: Recipe) -> dict[str, Any]:
-    """Return the whole recipe as nested dictionaries, including defaults, with lists as they are stored."""
+    """Return the whole recipe as nested dictionaries, including defaults, with lists instead of tuples, as in JSON."""
     mapping = msgspec.json.decode(msgspec.json.encode(recipe))
     assert isinstance(mapping, dict)
     return {
@@ -264,16 +276,18 @@ def to_toml(recipe: Recipe) -> str:
 
 
 def toml_value(value: object) -> str:
-    """Encode as JSON, whose numbers, booleans, arrays and strings are valid TOML except for DEL, which TOML
-    escapes.
+    """Encode a value as TOML.
+
+    The encoder is msgspec's for JSON: JSON numbers, booleans, arrays and strings are valid TOML, except that TOML
+    requires an escape for DEL.
     """
     return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
 
 
 def differing_keys(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the keys that differ, as section.key, each with its (live, new) value; None where a recipe has none.
+    """Return the keys that differ, as section.key, with their (live, new) values; None where a recipe lacks a key.
 
-    Keys that a recipe of an earlier version lacks get the values that match the behaviour of that version.
+    Recipes of earlier versions lack some keys. These keys get the values that behave as the earlier version did.
     """
     before, after = (flatten(with_earlier_values(recipe)) for recipe in (live, new))
     names = [*before, *(name for name in after if name not in before)]
@@ -283,7 +297,7 @@ def differing_keys(live: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str,
 
 
 def flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a recipe by section.key, arrays as lists, as they are stored."""
+    """Return the values of a recipe by section.key, with lists instead of tuples, as in JSON."""
     flat: dict[str, Any] = {}
     for name, value in recipe.items():
         if isinstance(value, Mapping):
@@ -293,8 +307,8 @@ def flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-# Keys that recipes of earlier versions lack, each with the value that acts as its absence did: such a recipe keeps
-# its fingerprint, so existing indexes can be written to.
+# Keys that recipes of earlier versions lack. Each has the value that behaves as if the key did not exist, so such a
+# recipe keeps its fingerprint, and existing indexes stay writable.
 _EARLIER: Mapping[str, Mapping[str, Any]] = {
     "normalise": {"invisible": "keep", "mask": [], "confusables": "keep"},
     "shingle": {"order": "kept"},
@@ -312,12 +326,12 @@ _EARLIER: Mapping[str, Mapping[str, Any]] = {
 
 
 def with_earlier_values(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stored recipe of a generation with the keys that it lacks."""
+    """Return the stored recipe of a generation, with the keys that it lacks added."""
     return {**stored, **{name: {**keys, **stored.get(name, {})} for name, keys in _EARLIER.items()}}
 
 
 def without_later_keys(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a whole recipe without the keys that earlier versions lack, where they act as if absent."""
+    """Return a whole recipe without the keys of `_EARLIER` whose values behave as if the keys did not exist."""
     return {
         name: {
             key: value for key, value in values.items() if _EARLIER.get(name, {}).get(key, _ABSENT) != value

@@ -1,4 +1,4 @@
-"""Checks of a recipe as a whole."""
+"""Validation of a recipe as a whole: values that exclude each other, and values that types cannot check."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +9,7 @@ from nearsim_db.errors import InputError, RecipeError
 if TYPE_CHECKING:
     from nearsim_db.similarity.recipe.sections import Bands, MatchRules, Recipe, Shingle, Sketch
 
-# The options of families besides k and seed, with their defaults.
+# The options of each family besides k and seed, with their defaults.
 FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float | None]] = {
     "minhash": {"functions": "prime32", "coefficients": None},
     "hyperplane": {"input": "terms", "weights": "count", "vectors": "gaussian"},
@@ -17,7 +17,7 @@ FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float | None]] = {
     "dart_minhash": {"input": "terms", "weights": "count"},
     "rare": {"weights": "idf"},
 }
-# Other defaults of sections that a family has.
+# Defaults of keys that differ for a family, by section and key.
 FAMILY_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, str | float]]] = {
     "winnow": {
         "shingle": {"k": 5},
@@ -28,6 +28,7 @@ FAMILY_DEFAULTS: Mapping[str, Mapping[str, Mapping[str, str | float]]] = {
 }
 DEFAULT_PASSAGE = 20
 DEFAULT_GAP_WORDS = 30
+# Keys of the section match.
 WINNOW_KEYS = (
     "passage",
     "min_fingerprints",
@@ -35,34 +36,36 @@ WINNOW_KEYS = (
     "passage_words",
     "ignore_common",
     "ignore",
-)  # of match
-# Every generation stores them.
+)
+# Limited because every generation stores the ignored texts with its recipe.
 _MAX_IGNORED_CHARACTERS = 100_000
 _DEFAULT_K = 128
 OPTIONS = ("functions", "coefficients", "input", "weights", "vectors", "width")
 
-# Families whose bands are single ids, and which.
+# Families whose bands are single ids, with a description of these ids for messages.
 _SINGLE_IDS = {"bottom_k": "one of the smallest ids", "rare": "one of the rarest ids"}
 
 # Families whose bands may use the compatibility hashes.
 _COMPATIBLE = ("fast_similarity", "minhash")
 
-# With other hashes than poly64 each shingle is hashed anew; at this length a megabyte takes less than a second.
+# Only poly64 is a rolling hash. The other hashes read all of each shingle: up to this length, a megabyte of text takes
+# less than a second.
 _LONGEST_UNROLLED_SHINGLE = 128
 
-# The words are sorted in memory, for all shingles of a batch.
+# The words of all shingles of a batch are sorted in memory, so k limits the memory.
 _MAX_FREE_SHINGLE_WORDS = 32
 
+# Estimated distances must be between this number and its reciprocal; see `_check_estimate`.
 _ESTIMATED_DISTANCES = 1e6
 
 _UNIT_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
-# PostgreSQL's calendar goes back some 2.4 million days.
+# Far less than the 2.4 million days that PostgreSQL's calendar goes back.
 _MAX_AGE_DAYS = 100_000
 _LONGEST_AGE_SECONDS = _MAX_AGE_DAYS * 86_400
 
 
 def check(recipe: "Recipe") -> None:
-    """Raise RecipeError for values that are invalid, or that exclude each other."""
+    """Raise RecipeError if values are invalid or exclude each other."""
     _check_fields(recipe.fields)
     _check_options(recipe.sketch)
     _check_threshold(recipe.match.threshold, recipe.sketch)
@@ -77,7 +80,7 @@ def check(recipe: "Recipe") -> None:
     _check_code(recipe)
     _check_length_ratio(recipe)
 
-    # Values that exclude each other.
+    # Keys of different sections that exclude each other.
     if recipe.normalise.confusables == "fold" and recipe.normalise.unicode != "nfkc":
         raise RecipeError(
             f"normalise.confusables is fold, but normalise.unicode is {recipe.normalise.unicode}, so fullwidth and "
@@ -106,15 +109,19 @@ def check(recipe: "Recipe") -> None:
 
 
 def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:
-    """Return the keep policy's name and, for `source:A,B,C`, the sources in order; the column of `highest:COLUMN`."""
+    """Return the name of a keep policy and its arguments.
+
+    The arguments of `source:A,B,C` are the sources in their order, that of `highest:COLUMN` is the column. Other
+    policies have none. Raises RecipeError for an unknown policy.
+    """
     if keep in ("earliest", "latest", "longest", "central"):
         return keep, ()
-    name, colon, rest = keep.partition(":")
-    sources = tuple(part.strip() for part in rest.split(",") if part.strip())
+    name, colon, arguments = keep.partition(":")
+    sources = tuple(source.strip() for source in arguments.split(",") if source.strip())
     if name == "source" and colon and sources:
         return name, sources
-    if name == "highest" and rest.strip():
-        return name, (rest.strip(),)
+    if name == "highest" and (column := arguments.strip()):
+        return name, (column,)
     raise RecipeError(
         f"cluster.keep is {keep!r}; choose earliest, latest, longest, central, source:A,B,C or highest:COLUMN"
     )
@@ -128,9 +135,10 @@ _LACKING = {
 
 
 def refuse_unusable_keep(keep: str, has_field: Callable[[str], bool], remedies: Mapping[str, str]) -> None:
-    """Raise InputError for a keep policy by a field that no document has.
+    """Raise InputError if the keep policy decides by a field that no document has.
 
-    `has_field` is called with the policy's name. `remedies` say, for each policy, what gives documents the field.
+    `has_field` takes the name of a policy. `remedies` gives for each policy the advice how to add its field to
+    documents.
     """
     policy = keep_policy(keep)[0]
     if policy in _LACKING and not has_field(policy):
@@ -140,7 +148,7 @@ def refuse_unusable_keep(keep: str, has_field: Callable[[str], bool], remedies: 
 
 
 def retained_seconds(age: str) -> int | None:
-    """Return the seconds of an age such as "30 days", None for "none". Raises RecipeError for an invalid age."""
+    """Convert an age such as "30 days" to seconds, and "none" to None. Raises RecipeError for an invalid age."""
     if age == "none":
         return None
     match = re.fullmatch(r"(?P<number>[0-9]{1,9}) (?P<unit>minute|hour|day|week)s?", age)
@@ -163,7 +171,7 @@ def _check_fields(fields: tuple[str, ...]) -> None:
 
 
 def _check_pair_fields(match: "MatchRules") -> None:
-    """Check the fields that decide which pairs count."""
+    """Check match.within, match.within_days and match.across."""
     within = match.fields_within
     _check_characters((match.across, *within))
     if not match.across.strip():
@@ -181,22 +189,22 @@ def _check_pair_fields(match: "MatchRules") -> None:
 
 
 def _check_length_ratio(recipe: "Recipe") -> None:
-    """Refuse a ratio of lengths where pairs are decided without features, or features are not of a text."""
+    """Raise RecipeError for a ratio of lengths if features are not compared, or are dimensions of a vector."""
     match = recipe.match
     if not match.length_ratio:
         return
     if match.verify != "exact" or recipe.sketch.input == "vector":
         cause = "match.verify is " + match.verify if match.verify != "exact" else "sketch.input is vector"
         raise RecipeError(
-            f"match.length_ratio is {match.length_ratio:g}, but {cause}; it is decided on the features of texts: "
-            "set it to 0"
+            f"match.length_ratio is {match.length_ratio:g}, but {cause}; the ratio is decided on the features of "
+            "texts: set match.length_ratio to 0"
         )
 
 
 def _check_options(sketch: "Sketch") -> None:
-    own = FAMILY_OPTIONS.get(sketch.family, {})
+    options_of_family = FAMILY_OPTIONS.get(sketch.family, {})
     for option in OPTIONS:
-        if getattr(sketch, option) is not None and option not in own:
+        if getattr(sketch, option) is not None and option not in options_of_family:
             families = [family for family, options in FAMILY_OPTIONS.items() if option in options]
             kind = "family" if len(families) == 1 else "families"
             raise RecipeError(
@@ -205,8 +213,8 @@ def _check_options(sketch: "Sketch") -> None:
 
     if sketch.coefficients is not None and len(sketch.coefficients) != sketch.k:
         raise RecipeError(
-            f"sketch.coefficients has {len(sketch.coefficients)} pairs of a and b, but sketch.k is {sketch.k}; give as "
-            "many"
+            f"sketch.coefficients has {len(sketch.coefficients)} pairs of a and b, but sketch.k is {sketch.k}; give "
+            "exactly k pairs"
         )
     if sketch.input == "vector" and sketch.weights is not None:
         raise RecipeError("sketch.weights requires sketch.input = terms; remove sketch.weights")
@@ -220,7 +228,10 @@ def _check_threshold(threshold: float, sketch: "Sketch") -> None:
 
 
 def _check_estimate(match: "MatchRules", sketch: "Sketch") -> None:
-    """Refuse large distances: estimates are stored as similarities, with 12 decimal places."""
+    """Raise RecipeError for distances that estimates cannot resolve.
+
+    An estimate is stored as a similarity with 12 decimal places, from which the distance is computed.
+    """
     if sketch.family != "projection" or match.verify == "exact":
         return
     if not 1 / _ESTIMATED_DISTANCES <= match.threshold <= _ESTIMATED_DISTANCES:
@@ -236,8 +247,8 @@ def _check_review(recipe: "Recipe") -> None:
     are_chosen = (bands.recall is not None or bands.is_open) and match.amplification is None
     if bands.recall_at == "review" and not (match.review and are_chosen):
         raise RecipeError(
-            "bands.recall_at is review, but bands are not chosen for a recall, or match.review is 0; set it to "
-            "threshold"
+            "bands.recall_at is review, but bands are not chosen for a recall, or match.review is 0; set "
+            "bands.recall_at to threshold"
         )
 
     if not match.review:
@@ -245,7 +256,7 @@ def _check_review(recipe: "Recipe") -> None:
     if sketch.family == "projection" or match.verify == "bands":
         cause = "sketch.family is projection" if sketch.family == "projection" else "match.verify is bands"
         raise RecipeError(
-            f"match.review is {match.review:g}, but {cause}, under which there is none; set it to 0"
+            f"match.review is {match.review:g}, but {cause}, for which no pairs can be reviewed; set match.review to 0"
         )
 
     if match.review >= match.threshold:
@@ -256,7 +267,7 @@ def _check_review(recipe: "Recipe") -> None:
 
 
 def _check_average(recipe: "Recipe") -> None:
-    """Refuse averages of similarities where pairs may have any."""
+    """Raise RecipeError for average linkage if pairs may have any similarity."""
     match = recipe.match
     if recipe.cluster.linkage == "average" and (match.verify == "bands" or match.certain_shared_bands):
         cause = "match.verify is bands" if match.verify == "bands" else "match.certain_shared_bands is set"
@@ -267,7 +278,7 @@ def _check_average(recipe: "Recipe") -> None:
 
 
 def _check_passage(recipe: "Recipe") -> None:
-    """Check the keys that winnow has, or does not have: it keeps as many values as a text requires."""
+    """Check the keys of winnow, and that no other family has them and winnow no keys of other families."""
     if recipe.sketch.family != "winnow":
         for key in WINNOW_KEYS:
             if getattr(recipe.match, key) is not None:
@@ -291,7 +302,7 @@ def _check_passage(recipe: "Recipe") -> None:
             "that few documents have"
         )
 
-    # Keys of other families.
+    # Winnow keeps as many values as a text requires, so keys about the number of values and bands do not apply.
     if not recipe.bands.is_open or recipe.bands.hash != "mix64" or recipe.match.amplification is not None:
         raise RecipeError(
             "winnow keeps as many values as a text requires, each of which is a band; leave bands and "
@@ -310,7 +321,7 @@ def _check_passage(recipe: "Recipe") -> None:
 
 
 def _check_rare(recipe: "Recipe") -> None:
-    """Refuse similarities of the family rare that are not exact."""
+    """Raise RecipeError if the family is rare and similarities are not exact."""
     if recipe.sketch.family == "rare" and recipe.match.verify != "exact":
         raise RecipeError(
             f"match.verify is {recipe.match.verify}, but the rarest shingles alone do not estimate a similarity; set "
@@ -324,8 +335,8 @@ def _check_passage_words(recipe: "Recipe") -> None:
         return
     if match.verify != "exact" or match.certain_shared_bands:
         raise RecipeError(
-            f"match.passage_words is {match.passage_words}, which is decided on texts; set match.verify to exact and "
-            "match.certain_shared_bands to 0"
+            f"match.passage_words is {match.passage_words}, which is checked on the texts; set match.verify to exact "
+            "and match.certain_shared_bands to 0"
         )
     if match.passage_words < (recipe.never_missed or 0):
         raise RecipeError(
