@@ -9,6 +9,9 @@ BEGIN
         FROM (VALUES
             ('nearsim.stored_pairs', 'nearsim.pairs'),
             ('nearsim.review_pairs', 'nearsim.pairs'),
+            ('nearsim.default_pairs', 'nearsim.pairs'),
+            ('nearsim.default_clusters', 'nearsim.clusters'),
+            ('nearsim.default_duplicates', 'nearsim.duplicates'),
             ('nearsim.verdicts', 'nearsim.verdict'),
             ('nearsim.pair_verdict', 'nearsim.verdict'),
             ('nearsim.survivor_choice', 'nearsim.survivor_pin'),

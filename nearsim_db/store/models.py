@@ -722,6 +722,73 @@ class CombinedPairs(View):
     )
 
 
+class DefaultClusters(OfGeneration, View):
+    """Clusters under the default profile of each collection, with the columns of clusters: the profile named default, or the only one. A collection with several profiles and none named default has no rows."""
+
+    __tablename__ = "default_clusters"
+    cluster_id: Mapped[int] = mapped_column(
+        primary_key=True, comment="Number of the cluster: its smallest doc_id"
+    )
+    documents: Mapped[int] = mapped_column(comment="Number of documents")
+    survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
+    survivor_external_id: Mapped[str] = mapped_column(
+        Text(collation="C"), comment="external_id of the document to keep"
+    )
+    survivor_title: Mapped[str | None] = mapped_column(
+        comment="Title of the document to keep; NULL if it has none"
+    )
+    survivor_source: Mapped[str | None] = mapped_column(
+        comment="Source of the document to keep; NULL if it has none"
+    )
+    first_published_at: Mapped[datetime | None] = mapped_column(
+        comment="When the first of its documents was published; NULL if no date is known"
+    )
+    last_published_at: Mapped[datetime | None] = mapped_column(
+        comment="When the last of its documents was published; NULL if no date is known"
+    )
+    sources: Mapped[int] = mapped_column(comment="Number of distinct sources")
+    members: Mapped[list[str]] = mapped_column(
+        ARRAY(Text(collation="C")), comment="external_ids of its documents, in the order of their doc_ids"
+    )
+
+
+class DefaultDuplicates(OfGeneration, View):
+    """Duplicates under the default profile of each collection, with the columns of duplicates: the profile named default, or the only one. A collection with several profiles and none named default has no rows."""
+
+    __tablename__ = "default_duplicates"
+    cluster_id: Mapped[int] = mapped_column(comment="The cluster of both")
+    doc_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the duplicate")
+    external_id: Mapped[str] = mapped_column(Text(collation="C"), comment="external_id of the duplicate")
+    title: Mapped[str | None] = mapped_column(comment="Title of the duplicate; NULL if it has none")
+    source: Mapped[str | None] = mapped_column(comment="Source of the duplicate; NULL if it has none")
+    url: Mapped[str | None] = mapped_column(comment="URL of the duplicate; NULL if it has none")
+    published_at: Mapped[datetime | None] = mapped_column(
+        comment="When the duplicate was published; NULL if it has none"
+    )
+    survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
+    survivor_external_id: Mapped[str] = mapped_column(
+        Text(collation="C"), comment="external_id of the document to keep"
+    )
+    survivor_title: Mapped[str | None] = mapped_column(
+        comment="Title of the document to keep; NULL if it has none"
+    )
+    survivor_source: Mapped[str | None] = mapped_column(
+        comment="Source of the document to keep; NULL if it has none"
+    )
+    survivor_published_at: Mapped[datetime | None] = mapped_column(
+        comment="When the document to keep was published; NULL if it has none"
+    )
+    copy_of: Mapped[str] = mapped_column(
+        Text(collation="C"), comment="external_id of the document to keep, as survivor_external_id"
+    )
+
+
+class DefaultPairs(PairColumns, View):
+    """Pairs under the default profile of each collection, with the columns of pairs: the profile named default, or the only one. A collection with several profiles and none named default has no rows."""
+
+    __tablename__ = "default_pairs"
+
+
 class Documents(View):
     """Every document once per live profile of its collection, with its state in the index."""
 
@@ -787,6 +854,9 @@ class Duplicates(OfGeneration, View):
     )
     survivor_published_at: Mapped[datetime | None] = mapped_column(
         comment="When the document to keep was published; NULL if it has none"
+    )
+    copy_of: Mapped[str] = mapped_column(
+        Text(collation="C"), comment="external_id of the document to keep, as survivor_external_id"
     )
 
 
@@ -1102,6 +1172,9 @@ __all__ = [
     "Clusters",
     "Collection",
     "CombinedPairs",
+    "DefaultClusters",
+    "DefaultDuplicates",
+    "DefaultPairs",
     "Document",
     "Documents",
     "Duplicates",

@@ -313,6 +313,28 @@ def test_documents_have_a_row_per_profile_or_one_without(whole: World) -> None:
     assert len(shown[None, True]) == 1
 
 
+def test_views_of_the_default_profile_count_once(whole: World) -> None:
+    counted = {view: whole.ask(f"SELECT count(*) FROM nearsim.{view}") for view in ("pairs", "clusters")}  # noqa: S608
+    duplicates = whole.ask("SELECT * FROM nearsim.duplicates ORDER BY doc_id")
+    whole.index.create_profile("second", whole.profile.recipe)
+
+    for view, count in counted.items():
+        assert whole.ask(f"SELECT count(*) FROM nearsim.{view}") > count  # noqa: S608
+        assert whole.ask(f"SELECT count(*) FROM nearsim.default_{view}") == count  # noqa: S608
+    assert whole.ask("SELECT * FROM nearsim.default_duplicates ORDER BY doc_id") == duplicates
+    assert whole.ask("SELECT bool_and(copy_of = survivor_external_id) FROM nearsim.duplicates") == [(True,)]
+
+    # Functions choose no profile either, if several exist and none is called default.
+    whole.ask("UPDATE nearsim.profile SET name = 'first' WHERE name = 'default'")
+    assert whole.ask("SELECT FROM nearsim.default_duplicates") == []
+
+
+def test_the_only_profile_is_the_default_whatever_its_name(whole: World) -> None:
+    duplicates = whole.ask("SELECT doc_id, copy_of FROM nearsim.duplicates ORDER BY doc_id")
+    whole.ask("UPDATE nearsim.profile SET name = 'only'")
+    assert whole.ask("SELECT doc_id, copy_of FROM nearsim.default_duplicates ORDER BY doc_id") == duplicates
+
+
 def test_documents_outside_the_retention_window_say_so(database_url: str) -> None:
     with Index.connect(database_url) as index:
         documents = [Document(name, body=f"{name} some words", published_at=date) for name, date in _dated()]

@@ -6,7 +6,8 @@ CREATE VIEW nearsim.duplicates WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, member.cluster_id, document.doc_id,
     document.external_id, document.title, document.source, document.url, document.published_at,
     survivor.doc_id AS survivor_id, survivor.external_id AS survivor_external_id, survivor.title AS survivor_title,
-    survivor.source AS survivor_source, survivor.published_at AS survivor_published_at
+    survivor.source AS survivor_source, survivor.published_at AS survivor_published_at,
+    survivor.external_id AS copy_of
 FROM nearsim.live_generations AS live
 JOIN nearsim.document ON document.collection_id = live.collection_id
 LEFT JOIN (
@@ -52,3 +53,4 @@ COMMENT ON COLUMN nearsim.duplicates.source IS 'Source of the duplicate; NULL if
 COMMENT ON COLUMN nearsim.duplicates.url IS 'URL of the duplicate; NULL if it has none';
 COMMENT ON COLUMN nearsim.duplicates.published_at IS 'When the duplicate was published; NULL if it has none';
 COMMENT ON COLUMN nearsim.duplicates.survivor_published_at IS 'When the document to keep was published; NULL if it has none';
+COMMENT ON COLUMN nearsim.duplicates.copy_of IS 'external_id of the document to keep, as survivor_external_id';
