@@ -1,9 +1,10 @@
-"""Sweep attached tables: compare all rows with the documents, to find what the triggers missed.
+"""Sweep attached tables: compare all rows with the documents, to find changes that the triggers missed.
 
-A table may have a collection for each value of a field, created as the values appear in its rows. The table is attached
-to one collection, the parent of the others, which has the triggers, and the rows without a value. The collection of a
-value is attached to the rows with this value, and has no triggers: captured changes carry the values before and after.
-A sweep of the parent writes the documents of all of them; the collection of a value can also be swept by itself.
+A table may have a collection for each value of a field. Such collections are created as the values appear in the rows.
+The table itself is attached to one collection, their parent. The parent has the triggers, and the documents of the rows
+without a value. The collection of a value is attached to the rows with this value. It needs no triggers, because each
+captured change contains the value before and the value after. A sweep of the parent writes the documents of all these
+collections; the collection of a value can also be swept alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,12 +38,12 @@ _FIRST: Place = (CollectionId(0), 0)
 class SweepResult:
     """What a sweep found, in all collections that it swept."""
 
-    new: int = 0  # rows without a document before
-    changed: int = 0  # rows
-    gone: int = 0  # documents whose rows were deleted; they were deleted too
-    unusable: int = 0  # rows that were left out because their id cannot be an external id
-    trouble: str | None = None  # why later changes will not be captured, if so
-    collections: int = 1  # the parent, and the collections of its values
+    new: int = 0  # rows that had no document yet
+    changed: int = 0  # rows that differed from their document
+    gone: int = 0  # documents that were deleted, because their rows had been deleted
+    unusable: int = 0  # rows that were left out, because their id cannot be an external id
+    trouble: str | None = None  # why later changes will not be captured; None if they will be
+    collections: int = 1  # the swept collections: of a parent, with those of its values
 
 
 def sweep(
@@ -54,11 +55,11 @@ def sweep(
     meanwhile: Callable[[], None] = lambda: None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> SweepResult | None:
-    """Compare a whole table with the documents of its collection, in slices; of a parent, with all its collections.
+    """Compare a whole table with the documents of its collection, in slices; a parent includes its values' collections.
 
-    Without `wait`, return None if another process is sweeping; also None if `stopping` ended the sweep. An interrupted
-    sweep starts again from the beginning, and has little left to write. `meanwhile` is called after each slice. Raises
-    NotFoundError if the table cannot be read.
+    If `wait` is false and another process is sweeping, the result is None. It is also None if `stopping` ended the
+    sweep. An interrupted sweep starts again from the beginning, but then has little left to write. `meanwhile` is
+    called after each slice. Raises NotFoundError if the table cannot be read.
     """
     with engine.connect() as connection:
         lock_id = table_lock_id(connection, collection_id)
@@ -127,7 +128,7 @@ def _sweep(
 
 
 def _create_collections(connection: Connection, collection_id: CollectionId) -> None:
-    """Create the collections of values that have none, if the values of a field have collections of their own."""
+    """If the values of a field have collections of their own, create the missing collections."""
     attachment = attachments.find_attachment(connection, collection_id)
     values = list[str]()
     if attachment is not None and has_values(attachment):
@@ -146,10 +147,10 @@ def _create_collections(connection: Connection, collection_id: CollectionId) -> 
 def _compare_rows(
     connection: Connection, collection_id: CollectionId, start: str | None
 ) -> tuple[str | None, int, int, int]:
-    """Apply a slice of rows, from an id or from the first, in one transaction.
+    """Apply a slice of rows in one transaction, beginning at the id `start`, or at the first row.
 
-    Returns the id at which the next slice starts, None after the last, how many documents were new and changed, and the
-    number of rows.
+    Returns the id at which the next slice starts (None after the last slice), the numbers of new and of changed
+    documents, and the number of rows.
     """
     source = source_rows.with_values(connection, lock_source(connection, collection_id))
     following = source_rows.find_slice(connection, source, start, _ROWS_PER_SLICE)
@@ -161,9 +162,9 @@ def _compare_rows(
 def _compare_documents(
     connection: Connection, collection_id: CollectionId, after: Place
 ) -> tuple[Place | None, int]:
-    """Delete the documents of a slice that have no row, in one transaction.
+    """Delete, in one transaction, the documents of a slice that have no row.
 
-    Returns the place of the slice's last document, None at the end, and how many documents were deleted.
+    Returns the place of the last document of the slice (None at the end), and the number of deleted documents.
     """
     source = source_rows.with_values(connection, lock_source(connection, collection_id))
     last, documents, gone = source_rows.delete_orphans(connection, source, after, _DOCUMENTS_PER_SLICE)
@@ -183,27 +184,27 @@ def lock_updates(connection: Connection, collection_id: CollectionId) -> None:
 
 
 def is_being_swept(connection: Connection, collection_id: CollectionId) -> bool:
-    """Whether a process sweeps the collection's table now, so that documents are still to come."""
+    """Whether a process is sweeping the collection's table now, so that documents may be added soon."""
     return is_lock_taken(connection, Lock.SWEEP, table_lock_id(connection, collection_id))
 
 
 def table_lock_id(connection: Connection, collection_id: CollectionId) -> CollectionId:
-    """Return the id under which a collection's table is locked: the parent's if there is one, or its own."""
+    """Return the id under which a collection's table is locked: the id of its parent, or its own if it has none."""
     attachment = attachments.find_attachment(connection, collection_id)
     return collection_id if attachment is None else attachment.parent or collection_id
 
 
 def has_values(attachment: Attachment) -> bool:
-    """Whether this is the parent of collections of values."""
+    """Whether this is the attachment of a parent, whose values have collections of their own."""
     return attachment.columns.collection_field is not None and attachment.parent is None
 
 
 def create_missing(
     connection: Connection, parent: Attachment, source: AttachedSource, values: Sequence[str]
 ) -> list[CollectionId]:
-    """Create the collections of values that have none, with the parent's profiles, and return them.
+    """Create the missing collections among those of `values`, with the parent's profiles; return the new collections.
 
-    The caller holds the lock under which rows of the parent are applied.
+    The caller has taken the lock under which rows of the parent are applied.
     """
     existing = attachments.list_of_values(connection, parent.collection_id, values)
     existing_values = {of_value.value for of_value in existing}
@@ -211,7 +212,7 @@ def create_missing(
     if not missing:
         return []
 
-    # The parent's profiles, as its live generations have them, or the ones that replace these.
+    # A profile's recipe is that of its live generation, or of the first one still in use if none is live.
     generation_by_profile: dict[str, Generation] = {}
     for generation in generation_rows.list_generations(connection, parent.collection_id):
         is_used = generation.state not in ("retired", "abandoned")
@@ -237,7 +238,7 @@ def create_missing(
 
 
 def _create_named(connection: Connection, parent: str, value: str) -> Collection:
-    """Create a collection named after its parent and its value, or after the value's digest if that is no free name."""
+    """Create a collection named after its parent and its value, or the value's digest if that name cannot be used."""
     try:
         return collection_rows.create_collection(connection, f"{parent}:{value}")
     except ConflictError:

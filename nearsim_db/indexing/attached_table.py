@@ -1,7 +1,7 @@
-"""Keep the documents of an attached table as its rows are.
+"""Keep documents in step with the rows of an attached table.
 
-Triggers capture the ids of changed rows. A process that applies these changes reads the rows as they are then, under a
-lock of the collection, so the later of two processes also sees the later rows. Sweeps find what the triggers missed.
+Triggers capture the ids of changed rows. A process that applies these changes locks the collection and then reads the
+current rows, so the later of two processes also sees the later rows. Sweeps find changes that the triggers missed.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,9 +31,9 @@ Result = TypeVar("Result")
 
 
 def catch_up(engine: Engine) -> int:
-    """Apply the captured changes of all attached tables to their documents; return how many there were.
+    """Apply the captured changes of all attached tables to their documents; return the number of changes.
 
-    The error of a table that cannot be read is recorded, and the table is swept once it can be read again.
+    If a table cannot be read, the error is recorded, and the table is swept once it can be read again.
     """
     applied = 0
     with engine.connect() as connection:
@@ -66,13 +66,13 @@ def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
     try:
         if has_values(attachment):
             _create_collections(connection, attachment, rows)
-        with _recording_trouble(connection, collection_id):
+        with _recording_error(connection, collection_id):
             source = source_rows.get_source(connection, collection_id)
             source_rows.update_ids(connection, source_rows.with_values(connection, source), rows)
     except Exception as error:
         if not is_lock_timeout(error):
             raise
-        connection.rollback()  # the table is being altered, and the changes can wait
+        connection.rollback()  # another session is altering the table, and the changes can wait
         return 0
     connection.commit()
     return len(changes)
@@ -81,16 +81,16 @@ def _apply_changes(connection: Connection, collection_id: CollectionId) -> int:
 def _create_collections(
     connection: Connection, attachment: Attachment, rows: list[tuple[str, str | None]]
 ) -> None:
-    """Create the collections of values that rows have now; an error is recorded as trouble."""
-    with _recording_trouble(connection, attachment.collection_id):
+    """Create the collections of the values that these rows have now; an error is recorded in the attachment."""
+    with _recording_error(connection, attachment.collection_id):
         source = source_rows.get_source(connection, attachment.collection_id)
         values = source_rows.find_values(connection, source, [external_id for external_id, _ in rows])
         create_missing(connection, attachment, source, values)
 
 
 @contextmanager
-def _recording_trouble(connection: Connection, collection_id: CollectionId) -> Iterator[None]:
-    """Undo the block after an error and record the error as trouble; raise lock timeouts and errors of the server."""
+def _recording_error(connection: Connection, collection_id: CollectionId) -> Iterator[None]:
+    """Undo the block after an error, and record the error; lock timeouts and transient errors are raised instead."""
     try:
         with connection.begin_nested():
             yield
@@ -101,10 +101,10 @@ def _recording_trouble(connection: Connection, collection_id: CollectionId) -> I
 
 
 def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: Progress) -> str | None:
-    """Apply captured changes; sweep the collection's table if it was not swept yet, or changes were not captured.
+    """Apply captured changes, and sweep the collection's table if it was never swept or if changes were not captured.
 
-    Returns why later changes will not be captured, unless a sweep found this in the last minute. Raises NotFoundError
-    if the table cannot be read.
+    Returns the reason why later changes will not be captured, or None if they will, or if a sweep reported the reason
+    within the last minute. Raises NotFoundError if the table cannot be read.
     """
     catch_up(engine)
     with engine.connect() as connection:
@@ -124,9 +124,9 @@ def catch_up_collection(engine: Engine, collection_id: CollectionId, progress: P
 
 
 def drop_triggers(engine: Engine, collection_id: CollectionId) -> list[OfValue]:
-    """Drop the triggers from the collection's table, if it is attached to one that exists, and start detaching it.
+    """Drop the triggers of the table that a collection is attached to, and mark the attachment as being detached.
 
-    Returns the collections of the table's values.
+    Returns the collections of the table's values; none if the collection is not attached.
     """
     with engine.connect() as connection:
         attachment = attachments.find_attachment(connection, collection_id)
@@ -141,7 +141,7 @@ def drop_triggers(engine: Engine, collection_id: CollectionId) -> list[OfValue]:
 
         with_exclusive_lock(connection, attachment.table or "", drop)
 
-        # A process that applied changes meanwhile may have created a collection; wait for it.
+        # Wait for processes that are still applying changes, because they may create a collection.
         lock_updates(connection, collection_id)
         return attachments.list_of_values(connection, collection_id)
 
@@ -149,8 +149,8 @@ def drop_triggers(engine: Engine, collection_id: CollectionId) -> list[OfValue]:
 def with_exclusive_lock(connection: Connection, table: str, action: Callable[[], Result]) -> Result:
     """Run a transaction that locks an application's table exclusively.
 
-    All writers queue behind a waiting exclusive lock, so its timeout is short and the transaction is retried. Raises
-    ConflictError if the lock is not granted in 60 attempts.
+    All writers queue behind a waiting exclusive lock, so the lock has a short timeout and the transaction is retried.
+    Raises ConflictError if the lock is not granted in 60 attempts.
     """
     attempts = Retrying(
         retry=retry_if_exception(is_lock_timeout),
@@ -174,7 +174,7 @@ def with_exclusive_lock(connection: Connection, table: str, action: Callable[[],
 
 
 def copy_texts(engine: Engine, collection_id: CollectionId, progress: Progress = silent) -> None:
-    """Copy the texts of a detached table to the documents, and delete the attachment; can be run again if killed."""
+    """Copy the texts of a detached table to the documents, and delete the attachment; safe to rerun if interrupted."""
     with engine.connect() as connection:
         after: int | None = 0
         done = 0
@@ -187,7 +187,7 @@ def copy_texts(engine: Engine, collection_id: CollectionId, progress: Progress =
 
 
 def _copy_batch(connection: Connection, collection_id: CollectionId, after: int) -> tuple[int | None, int]:
-    """Copy a batch of texts; return the last doc_id, None at the end, and how many were copied."""
+    """Copy a batch of texts; return the last doc_id, or None at the end, and the number of texts."""
     source = lock_source(connection, collection_id)
     last, copied = source_rows.copy_texts(connection, source, after, _TEXTS_PER_BATCH)
     connection.commit()
@@ -195,7 +195,7 @@ def _copy_batch(connection: Connection, collection_id: CollectionId, after: int)
 
 
 def refuse_attached_rows(engine: Engine, collection_id: CollectionId, external_ids: list[str]) -> None:
-    """Raise ConflictError for documents whose rows still exist in the attached table."""
+    """Raise ConflictError if the attached table still has rows of these documents."""
     with engine.connect() as connection:
         source = None
         try:

@@ -1,7 +1,7 @@
 """Band keys of all heads of a generation, in memory or in a temporary file.
 
-Heads that share several buckets are linked several times; by their keys, a slice of a build knows which link is the
-first of its pair, and verifies only that one.
+Two heads that share several buckets are linked several times. From their band keys a slice of a build can see whether a
+link is the first of its pair, and it verifies the pair only then.
 """
 
 import mmap
@@ -23,19 +23,19 @@ from nearsim_db.store.driver.codec import from_bigint, to_bigint
 from nearsim_db.store.signatures.bands import LastAnchors, Links
 
 _SKETCHES_PER_BATCH = 20_000
-# 24 bytes each.
-_HEADS_PER_BATCH = 1_000_000
-# The top byte of a bucket hash is its band's number, so the hashes of these bands are not negative as bigint.
+_HEADS_PER_BATCH = 1_000_000  # 24 bytes each
+# The top byte of a bucket hash is the number of its band, so the hashes of the first 128 bands, stored as bigint, are
+# not negative.
 _MAX_NON_NEGATIVE_BANDS = 128
-# Up to here, an array indexed by doc_id is worth its memory.
+# Up to this ratio, an array that is indexed by doc_id is worth its memory.
 _MAX_DOC_IDS_PER_HEAD = 8
 
 
 class BandKeys:
-    """Band keys of the heads of a generation, sorted by doc_id.
+    """Band keys of the heads of a generation, sorted by doc_id. Threads may share them.
 
-    doc_ids: (n,) int64. keys: as they are stored, (n, bands) int64, or `Ragged`. A matrix is in memory up to
-    `Context.build_megabytes`, else in a temporary file without a name. Threads may share it.
+    doc_ids: (n,) int64. keys: the stored bucket hashes, (n, bands) int64, or `Ragged` if heads have different numbers
+    of keys. A matrix larger than `Context.build_megabytes` is in a temporary file without a name.
     """
 
     def __init__(self, doc_ids: Ints, keys: Ints | Ragged) -> None:
@@ -46,7 +46,7 @@ class BandKeys:
 
     @classmethod
     def load(cls, connection: Connection, context: Context) -> Self:
-        """Compute the keys from the sketches of all heads, from the spool if it has all, else the database."""
+        """Compute the keys from the sketches of all heads, which the spool has, or else the database."""
         table, spool = context.tables(connection).signatures, context.build.spool
         if spool is not None and spool.match_heads(table.stream_head_digests(_HEADS_PER_BATCH)):
             sketches = spool.stream_head_sketches()
@@ -62,7 +62,7 @@ class BandKeys:
 
     @property
     def ascends_by_band(self) -> bool:
-        """Whether all buckets of a column, as bigint, are below all buckets of the next column."""
+        """Whether all keys of a column, as bigint, are less than all keys of the next column."""
         return (
             not isinstance(self._keys, Ragged)
             and self._is_by_band
@@ -72,7 +72,7 @@ class BandKeys:
     def runs(self, rows: int) -> Iterator[tuple[Ints, Keys]]:
         """Yield doc_ids and keys in runs of about `rows` band rows.
 
-        A run has some bands of all heads if buckets ascend by band, else all bands of some heads.
+        If keys ascend by band, a run has some bands of all heads; otherwise it has all bands of some heads.
         """
         if not len(self):
             return
@@ -91,7 +91,7 @@ class BandKeys:
                 yield self._doc_ids[at : at + step], from_bigint(self._keys[at : at + step])
 
     def first_links(self, context: Context, links: Links, full: LastAnchors) -> Links:
-        """Return the links that are the first of their pair; `full` are all buckets over the limit.
+        """Return the links that are the first link of their pair; `full` has all buckets over the limit.
 
         Links of documents that are no longer heads are left out.
         """
@@ -131,7 +131,7 @@ def _matrix_keys(
         doc_ids[rows] = batch_ids
         computed = context.encoder.matrix_keys(batch)
         keys[rows] = to_bigint(computed)
-        # Kernels that look for the first bucket in common expect each row in order.
+        # The kernels that look for the first common bucket expect the keys of each head in order.
         if not are_by_band(computed[:1]):
             keys[rows].sort(axis=1)
         count = rows.stop
@@ -139,7 +139,7 @@ def _matrix_keys(
 
 
 def _allocate(heads: int, bands: int, max_memory_bytes: int) -> Ints:
-    """Return an array (heads, bands), in a temporary file if it is too large for memory and the disk has room."""
+    """Return an array (heads, bands), in a temporary file if it is too large for memory and fits on the disk."""
     size = heads * bands * np.dtype(np.int64).itemsize
     if size > max_memory_bytes:
         try:
@@ -161,7 +161,10 @@ def _ragged_keys(context: Context, sketches: Iterable[tuple[Ints, Sketches]]) ->
 
 
 def _table_of(doc_ids: Ints) -> Ints | None:
-    """Return the row of each doc_id from the first to the last, -1 for other ids between; None if most are others."""
+    """Return an array that maps `doc_id - doc_ids[0]` to a row, -1 if the document is not a head.
+
+    Returns None if heads are so few among these ids that the array would waste memory.
+    """
     if not len(doc_ids) or doc_ids[-1] - doc_ids[0] >= _MAX_DOC_IDS_PER_HEAD * len(doc_ids):
         return None
     table = np.full(int(doc_ids[-1] - doc_ids[0]) + 1, -1, np.int64)

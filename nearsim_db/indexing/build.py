@@ -1,12 +1,14 @@
-"""The bulk build of a generation, in stages. A build that was killed continues at its stage when run again.
+"""The bulk build of a generation, in stages. A build that was killed continues at its stage when it is run again.
 
-sign: sign the documents that have no signature. bands: compute the band keys of all heads, load and index their rows.
-pairs: find the links between heads that share buckets, and verify candidates by their features. clusters: connect the
-pairs; the index answers from then on. A small build takes all stages in one transaction.
+- sign: sign the documents that have no signature.
+- bands: compute the band keys of all heads, and load and index their band rows.
+- pairs: find the links between heads that share buckets, and verify candidates by their features.
+- clusters: form clusters from the pairs. From then on the index answers queries.
 
-One process leads a build; all of its threads, and any other processes, take slices of the stages sign and pairs, and of
-bands on a Citus cluster (`slice_taker.py`). Pausing or abandoning the generation stops all of them: each of their
-transactions checks the state before it commits.
+A small build goes through all stages in one transaction. Otherwise one process leads the build. The stages sign and
+pairs, and bands on a Citus cluster, are divided into slices, which all threads of this process and any other processes
+take (`slice_taker.py`). Pausing or abandoning the generation stops all of them, because each of their transactions
+checks the generation's state before it commits.
 """
 
 import time
@@ -32,10 +34,10 @@ from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.work import build_slices, queue
 from nearsim_db.store.work.build_slices import SlicedStage
 
-# Up to here, slices and their progress would cost more than the build.
+# Up to this number of documents, slices and their progress would cost more than the build itself.
 MAX_SMALL_BUILD_DOCUMENTS = 8
-# The lengths of attached texts are known before they are read, so a small build may have as many as fit in memory. A
-# table may have thousands of collections, which are worth building in one transaction each.
+# The lengths of attached texts are known before they are read, so a small build may have as many as fit in memory. An
+# attached table may have thousands of collections, each of which is worth building in one transaction.
 MAX_SMALL_BUILD_ATTACHED_DOCUMENTS = 4_000
 _MAX_SMALL_BUILD_ATTACHED_CHARACTERS = 4_000_000
 _POLL_SECONDS = 0.05
@@ -43,10 +45,10 @@ _PROGRESS_STEPS: dict[SlicedStage, str] = {"sign": "sign", "bands": "bands", "pa
 
 
 def build(engine: Engine, context: Context, progress: Progress) -> None:
-    """Build a generation from all documents of its collection, together with the processes that take slices of it.
+    """Build a generation from all documents of its collection; other processes may take slices of the build.
 
-    The first generation of a profile is live then, any other catches up. Raises BuildStoppedError if it was paused or
-    abandoned.
+    Afterwards the first generation of a profile is live, and any other generation catches up. Raises BuildStoppedError
+    if the generation was paused or abandoned.
     """
     try:
         with engine.connect() as connection:
@@ -61,12 +63,12 @@ def build(engine: Engine, context: Context, progress: Progress) -> None:
     finally:
         context.build.close_spool()
 
-    # The documents were written, and captured as changes, before they were signed here.
+    # Writing the documents captured them as changes, and the build has indexed them since.
     discard_indexed(engine, context.generation)
 
 
 def _build_by_stages(engine: Engine, context: Context, progress: Progress) -> None:
-    """Build a generation from the stage at which it stopped, in a transaction for each slice."""
+    """Build a generation from the stage at which it stopped, with a transaction for each slice."""
     with engine.connect() as connection:
         generation = generation_rows.reread(connection, context.generation)
     context.adopt(generation)
@@ -89,7 +91,7 @@ def _build_by_stages(engine: Engine, context: Context, progress: Progress) -> No
 
 
 def join(engine: Engine, context: Context, between: Callable[[], None]) -> int:
-    """Take slices of a build that another process leads, until none is left in this stage; return how many.
+    """Take slices of a build that another process leads, until none is left in its stage; return how many were done.
 
     `between` is called after each batch. Raises BuildStoppedError if the build was paused or abandoned.
     """
@@ -148,9 +150,9 @@ class _Leader:
             build_plan.commit(connection, self._context.generation)
 
     def cluster(self) -> None:
-        """Cluster the pairs; the generation answers from then on, or catches up."""
+        """Form clusters from the pairs; from then on the generation is live, or catches up."""
         generation = self._context.generation
-        # Neither memory nor disk is needed for keys and features from here on.
+        # Free the memory and the disk space of keys and features, which are not needed any more.
         self._keys = None
         self._context.build.close_spool()
 
@@ -163,7 +165,7 @@ class _Leader:
             _finish(connection, generation, {})
 
     def _report_whole(self, step: str) -> None:
-        """Report a step that handles all documents at once."""
+        """Report that a step begins which handles all documents at once."""
         self._progress(step, 0, self._documents)
 
     @cached_property
@@ -172,10 +174,10 @@ class _Leader:
             return collection_rows.count_documents(connection, self._context.generation.collection_id)
 
     def _complete(self, stage: SlicedStage, connection: Connection) -> None:
-        """Take slices until all are done, here or by others."""
+        """Take slices until this and other processes have done all of them."""
         while self._count_unfinished(stage):
             if not take_slices(self._engine, self._context, stage, lambda: self._report(stage), self._keys):
-                # Other processes still work on the last slices.
+                # Other processes are still working on the last slices.
                 build_plan.check_not_stopped(connection, self._context.generation)
                 connection.rollback()
                 time.sleep(_POLL_SECONDS)
@@ -192,9 +194,9 @@ class _Leader:
 
 
 def fits_one_transaction(connection: Connection, context: Context) -> bool:
-    """Whether a build has not begun, and is small enough for one transaction.
+    """Whether a build has not begun yet, and is small enough for one transaction.
 
-    Takes the lock under which such a build excludes a purge of the generation.
+    Takes the lock that keeps a purge out of the generation during such a build.
     """
     collection_id, generation_id = context.collection_id, context.generation.generation_id
     take_transaction_lock(connection, Lock.STORE, generation_id, shared=True, idle_minutes=5)
@@ -205,7 +207,7 @@ def fits_one_transaction(connection: Connection, context: Context) -> bool:
     if generation.leaves.distributed or not generation.leaves.are_shared:
         return False
 
-    # With a retention age, or frozen weights, the whole collection has to be counted first.
+    # A retention age and frozen weights require a count over the whole collection before documents are signed.
     if context.retained_seconds is not None or context.encoder.freezes:
         return False
     if attachments.find_attachment(connection, collection_id) is not None:
@@ -232,7 +234,7 @@ def _build_at_once(connection: Connection, context: Context) -> int:
     unsigned = documents.stream_unsigned(
         connection, context.collection_id, context.leaves, whole, vectors=context.encoder.takes_vectors
     )
-    # One session reads and writes: it has to read all before it writes a signature.
+    # The same session reads and writes, so it has to read all documents before it writes a signature.
     batches = list(unsigned)
     for batch in batches:
         taker.sign_documents(batch, keep_features=True)
@@ -247,10 +249,10 @@ def _build_at_once(connection: Connection, context: Context) -> int:
     count = collection_rows.count_documents(connection, context.collection_id)
     is_attached = attachments.find_attachment(connection, context.collection_id) is not None
     if is_attached and sum(map(len, batches)) < count:
-        # Texts that differ from the recorded revision were left out; compare them again.
+        # Texts that differ from their recorded revision were left out; a worker compares them again.
         tables.work.add("compare", [queue.WHOLE_GENERATION])
 
-    # Find the pairs, and cluster.
+    # Find the pairs, and form clusters.
     if count > 1:
         taker.find_pairs(build_slices.WHOLE_RANGE, full)
         steps.rebuild_clusters(connection, context)
@@ -264,7 +266,7 @@ def _build_at_once(connection: Connection, context: Context) -> int:
 
 def _finish(connection: Connection, generation: Generation, figures: dict[str, Any]) -> None:
     """End a build, add figures to its generation, and commit."""
-    # A build that was paused may be resumed between the two statements.
+    # `finish_build` does nothing if the build is paused. The build may be resumed before the check, so try again then.
     while not generation_states.finish_build(connection, generation, figures):
         build_plan.check_not_stopped(connection, generation)
     connection.commit()
@@ -281,9 +283,9 @@ def _timed(engine: Engine, context: Context, stage: str) -> Iterator[None]:
 
 
 def _vacuum(engine: Engine, context: Context, stage: str) -> None:
-    """Vacuum and analyze what a stage has loaded, for the planner and index-only scans."""
+    """Vacuum and analyze the table that a stage has loaded, for the planner and for index-only scans."""
     loaded = {"sign": "signature", "pairs": "similar_pair", "clusters": "cluster_member"}
-    # In a table of its own, bands were loaded frozen, and analyzed.
+    # If the generation has its own band table, its rows were loaded frozen, and the table was analyzed.
     if context.leaves.are_shared:
         loaded["bands"] = "band"
     with engine.connect(autocommit=True) as connection:

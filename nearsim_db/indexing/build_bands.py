@@ -1,4 +1,4 @@
-"""The stage of a build that loads the band rows of all heads, in one transaction; on a Citus cluster in slices."""
+"""The stage "bands" of a build: load the band rows of all heads in one transaction, or in slices on a Citus cluster."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -21,7 +21,7 @@ from nearsim_db.store.signatures.bands import BandRows, LoadedBuckets
 from nearsim_db.store.work.build_slices import Slice
 
 _SKETCHES_PER_BATCH = 20_000
-# 32 MB, sorted in memory before they are loaded.
+# These take 32 MB, and are sorted in memory before they are loaded.
 _BAND_ROWS_PER_COPY = 2_000_000
 
 
@@ -39,7 +39,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
         reading.rollback()
 
         buckets, total = _Buckets(context), len(band_keys)
-        # A run has all rows of its buckets if it consists of whole bands, or is the only run.
+        # A run has all rows of its buckets if it consists of whole bands, or if it is the only run.
         has_whole_buckets = band_keys.ascends_by_band
         for doc_ids, keys in band_keys.runs(_BAND_ROWS_PER_COPY):
             has_whole_buckets |= len(doc_ids) == total
@@ -61,7 +61,7 @@ def load(engine: Engine, context: Context, progress: Progress) -> BandKeys:
 
 
 def plan(connection: Connection, context: Context) -> None:
-    """Empty the band table of a distributed generation, and divide its heads into slices, unless that is done."""
+    """Empty the band table of a distributed generation, and plan slices of its heads, unless this was done before."""
     tables = context.tables(connection)
     if tables.slices.read_progress("bands").slices:
         connection.rollback()
@@ -75,7 +75,7 @@ def plan(connection: Connection, context: Context) -> None:
 
 
 def load_slice(reading: Connection, writing: Connection, context: Context, part: Slice) -> None:
-    """Load the band rows of the heads of a slice, without a commit."""
+    """Load the band rows of the heads of a slice; does not commit."""
     heads = context.tables(reading).signatures
     with closing(
         heads.stream_head_sketches(context.encoder.family, _SKETCHES_PER_BATCH, (part.low, part.high))
@@ -86,7 +86,7 @@ def load_slice(reading: Connection, writing: Connection, context: Context, part:
 
 def complete(connection: Connection, context: Context) -> None:
     """Index the band rows of a distributed generation once all slices are done, and begin the next stage."""
-    # Rows that another session committed may not be visible on their nodes yet.
+    # Wait for writers, because rows that another session committed may not be visible on their nodes yet.
     if context.leaves.are_shared:
         placement.await_writers(connection)
     placement.use_connections(connection)
@@ -97,30 +97,30 @@ def complete(connection: Connection, context: Context) -> None:
 
 
 class _Buckets:
-    """Collects what the stage pairs needs to know of the buckets, while their rows are loaded in ascending runs."""
+    """Collects what the stage pairs needs to know about the buckets, while band rows are loaded in ascending runs."""
 
     def __init__(self, context: Context) -> None:
         self._bucket_limit = context.bucket_limit
         self._parts: list[LoadedBuckets] = []
 
     def add(self, doc_ids: Ints, keys: Keys, *, whole: bool) -> BandRows:
-        """Return the band rows of a run; `whole`: it has all rows of its buckets."""
+        """Return the band rows of a run; `whole` says that the run has all rows of its buckets."""
         rows = BandRows.of(doc_ids, keys)
         if whole:
             self._parts.append(LoadedBuckets.of(rows, self._bucket_limit))
         return rows
 
     def loaded(self) -> LoadedBuckets | None:
-        """Return what was collected, None if there are no heads."""
+        """Return a description of the buckets, or None if no run was whole."""
         return LoadedBuckets.joined(self._parts) if self._parts else None
 
 
 def forecast(
     connection: Connection, context: Context, signed: Sequence[StoredDocument] | None = None
 ) -> dict[str, Any]:
-    """Return the expected number of candidates as a figure; warn of a bad recipe before the long stages.
+    """Return the expected number of candidates as a figure, and warn of an unsuitable recipe before the long stages.
 
-    `signed` are all documents of the generation, if they are in memory.
+    `signed` contains all documents of the generation, if they are in memory.
     """
     encoder, profile = context.encoder, context.encoder.profile
     signatures = context.tables(connection).signatures
@@ -129,7 +129,7 @@ def forecast(
     warnings = recipe_warnings.of_features(profile, totals)
     warnings += recipe_warnings.of_sketches(profile, sample.sketches)
 
-    # A build parses each page once; profile create and doctor check shingles of HTML.
+    # Parsing HTML pages again would slow down the build. For such recipes profile create and doctor check the shingles.
     if not profile.recipe.normalise.html and k_rule.applies(profile):
         doc_ids = sample.doc_ids[: k_rule.SAMPLE_SIZE].tolist()
         if signed is None:
@@ -155,10 +155,10 @@ def forecast(
 
 
 def _band_keys(context: Context, sketches: Iterator[tuple[Ints, Sketches]]) -> Iterator[tuple[Ints, Keys]]:
-    """Yield the band keys of streamed sketches in runs large enough to be worth sorting."""
+    """Yield the band keys of streamed sketches in runs that are large enough to be worth sorting."""
     run: list[tuple[Ints, Keys]] = []
     rows = 0
-    # The last item only ends the last run.
+    # The appended item only ends the last run.
     for doc_ids, block in chain(sketches, [(None, None)]):
         if doc_ids is not None and block is not None:
             keys = context.encoder.band_keys(block)

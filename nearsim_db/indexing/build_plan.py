@@ -1,4 +1,4 @@
-"""Before and after the slices of a build's stage: divide its work, record its progress, complete it.
+"""Plan the slices of a build's stage before they are taken, and complete the stage afterwards.
 
 Progress is recorded for estimates of the remaining time. Each commit checks that the build was not paused or abandoned.
 """
@@ -25,16 +25,16 @@ from nearsim_db.store.signatures.bands import LoadedBuckets
 from nearsim_db.store.work import queue
 
 _DOCUMENTS_PER_SLICE = 4_000
-# Most pairs are found in almost every slice, so that many slices cost more.
+# Most pairs have links in almost every slice, so a larger number of slices would cost more.
 _MAX_PAIR_SLICES = 8
 _MIN_BAND_ROWS_PER_SLICE = 250_000
 _MAX_BAND_ROWS_PER_SLICE = 2_500_000
 
 
 def place(connection: Connection, generation: Generation, *, is_large: bool = False) -> Generation:
-    """Give a generation whose first build begins tables of its own, if its collection is large; return it.
+    """Return the generation, moved to tables of its own if its first build begins and its collection is large.
 
-    `is_large`: the caller is about to write many documents to it. The caller holds the build lock.
+    `is_large` says that the caller is about to write many documents. The caller has taken the build lock.
     """
     may_move = generation.is_first_build and generation.leaves.are_shared and generation.stage == "sign"
     if may_move and (is_large or partitions.choose_tables(connection, generation.collection_id) == "own"):
@@ -50,13 +50,13 @@ def begin(connection: Connection, generation: Generation, stage: str) -> None:
 
 
 def commit(connection: Connection, generation: Generation) -> None:
-    """Commit. Raises BuildStoppedError if the build was stopped meanwhile."""
+    """Commit. Raises BuildStoppedError instead if the build was stopped in the meantime."""
     check_not_stopped(connection, generation)
     connection.commit()
 
 
 def record(engine: Engine, generation: Generation, done: int, total: int) -> None:
-    """Record progress of a stage that commits only at its end, in a transaction of its own."""
+    """Record the progress of a stage that commits only at its end, in a separate transaction."""
     with engine.begin() as connection:
         generation_rows.add_figures(connection, generation, {"done": done, "total": total})
 
@@ -77,7 +77,7 @@ def check_not_stopped(connection: Connection, generation: Generation) -> None:
 
 
 def plan_signing(connection: Connection, context: Context) -> None:
-    """Divide the documents to sign into slices, unless that is done."""
+    """Divide the documents to sign into slices, unless this was done before."""
     generation, tables = context.generation, context.tables(connection)
     tables.create()
     connection.commit()
@@ -123,7 +123,7 @@ def _count_features(connection: Connection, context: Context) -> None:
 
 
 def _record_common(connection: Connection, context: Context, common: CommonShingles) -> None:
-    """Record the shingles that too many documents have, which are left out from now on; does not commit."""
+    """Record the shingles that too many documents have, and that are left out from now on; does not commit."""
     if not len(common.ids):
         return
 
@@ -149,14 +149,14 @@ def complete_signing(connection: Connection, context: Context) -> None:
     tables = context.tables(connection)
     tables.signatures.index()
     if attachments.find_attachment(connection, generation.collection_id) is not None:
-        # Texts that differ from the recorded revision were left out; compare them again.
+        # Texts that differ from their recorded revision were left out; a worker compares them again.
         tables.work.add("compare", [queue.WHOLE_GENERATION])
     generation_rows.set_stage(connection, generation, "bands")
     commit(connection, generation)
 
 
 def plan_pairs(connection: Connection, context: Context) -> None:
-    """Divide the buckets into slices, unless that is done."""
+    """Divide the buckets into slices, unless this was done before."""
     tables = context.tables(connection)
     if tables.slices.read_progress("pairs").slices:
         connection.rollback()
@@ -185,7 +185,7 @@ def add_pair_slices(
 
 
 def dated(connection: Connection, context: Context, figures: dict[str, int]) -> dict[str, Any]:
-    """Return the figures of buckets with the time, and warn if the bucket limit left out many links."""
+    """Return the figures of buckets with the time of the count, and warn if the bucket limit left out many links."""
     left_out, over_limit = figures["links_left_out"], figures["buckets_over_limit"]
     for message in recipe_warnings.of_limit(context.bucket_limit, left_out, over_limit):
         context.warn_of_profile(message)
@@ -194,7 +194,7 @@ def dated(connection: Connection, context: Context, figures: dict[str, int]) -> 
 
 
 def _sample_keys(connection: Connection, context: Context) -> Ints:
-    """Return the bucket hashes of a sample of heads, in order."""
+    """Return the bucket hashes of a sample of heads, sorted."""
     sample = context.tables(connection).signatures.sample_sketches(
         context.encoder.family, recipe_warnings.SAMPLE_SIZE
     )

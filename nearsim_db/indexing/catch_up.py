@@ -1,4 +1,4 @@
-"""Build the indexes of a collection, and bring them up to date with what was written to it, in the calling process."""
+"""Build the indexes of collections in the calling process, and bring them up to date with their documents."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ from nearsim_db.store.database import Database
 from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation
 
-# The index of texts up to this size shares its tables with others.
+# An index of texts up to this size shares its tables with other indexes.
 _MAX_SHARED_TABLES_BYTES = 8_000_000
 
 
@@ -29,11 +29,11 @@ class CatchUp:
         self._database = database
         self._contexts = contexts
         self._progress = progress
-        # For all builds together: there may be hundreds of small ones.
+        # The limit applies to all builds together, because there may be hundreds of small ones.
         self._plain_characters = FIRST_PLAIN_CHARACTERS
 
     def catch_up(self, generation: Generation) -> None:
-        """Do everything that is queued for a generation; one that was catching up is ready then."""
+        """Do all work that is queued for a generation; if it was catching up, it is ready afterwards."""
         engine = self._database.engine
         context = self._contexts.make(generation, plain_characters=FIRST_PLAIN_CHARACTERS)
         retention.expire_documents(engine, context)
@@ -41,7 +41,7 @@ class CatchUp:
         with self._database.transaction() as connection:
             has_work = context.tables(connection).work.has_any()
         if has_work:
-            # Opened only now: a lease without a heartbeat during a long build or sweep would expire.
+            # Open the lease only now: it would expire if it sent no heartbeat during a long build or sweep.
             with self._database.lease() as lease_id:
                 Runner(engine, context).drain(lease_id, self._progress)
 
@@ -50,10 +50,10 @@ class CatchUp:
                 generation_states.mark_ready(connection)
 
     def ensure_built(self, collection_id: CollectionId, prepared: Sequence[Context] = ()) -> list[Generation]:
-        """Build first generations that are not built yet; return all generations of the collection.
+        """Build the first generations that are not built yet; return all generations of the collection.
 
-        `prepared` are contexts of some of them, in which documents were signed already. A collection without a profile
-        gets one with the default recipe.
+        `prepared` has the contexts of those generations for which documents were signed already. A collection without a
+        profile gets one with the default recipe.
         """
         existing = self.generations(collection_id)
         if existing and not any(generation.is_first_build for generation in existing):
@@ -62,9 +62,9 @@ class CatchUp:
         return self.generations(collection_id)
 
     def ensure_all_built(self, collection_ids: Sequence[CollectionId]) -> list[Generation]:
-        """Build first generations of collections with attached tables; return all generations of these.
+        """Build the first generations of collections with attached tables; return all generations of the collections.
 
-        Raises InputError for a recipe that the documents of its collection do not suit.
+        Raises InputError if a recipe does not suit the documents of its collection.
         """
         existing = self.generations(*collection_ids)
         built = {generation.collection_id for generation in existing}
@@ -80,7 +80,8 @@ class CatchUp:
                 for collection_id in unbuilt
             ]
 
-        # A small build leaves one thread of this process or the server idle; a large one takes all threads itself.
+        # Run small builds side by side, because during a small build either this process or the server is idle. Run
+        # large builds one after the other, because each uses all threads.
         small = [
             collection_id for collection_id, count in zip(unbuilt, counts, strict=True) if count <= limit
         ]
@@ -107,7 +108,7 @@ class CatchUp:
         """Build the first generations of a collection; `prepared` as in `ensure_built`."""
         prepared_by_id = {context.generation.generation_id: context for context in prepared}
         with self._database.builder(collection_id):
-            # Another process may have built them while this one waited for the lock.
+            # Another process may have built the generations while this one waited for the lock.
             existing = self.generations(collection_id)
             for generation in existing or [self._default_profile(collection_id)]:
                 context = prepared_by_id.get(generation.generation_id)
@@ -123,7 +124,7 @@ class CatchUp:
         self._build(generation, None, self._progress)
 
     def _build(self, generation: Generation, context: Context | None, progress: Progress) -> None:
-        """Build a generation in a context that was prepared, or a new one."""
+        """Build a generation in a prepared context, or in a new one."""
         if context is None:
             context = self._contexts.make(generation, plain_characters=self._plain_characters)
         build.build(self._database.engine, context, progress)
@@ -138,12 +139,14 @@ class CatchUp:
         *,
         is_few: bool,
     ) -> Iterator[list[Context]]:
-        """Keep workers from building first indexes before the block has written its documents.
+        """Keep workers from building first indexes until the block has written its documents.
 
-        Yields contexts of the generations whose documents can be signed as they are written, for `ensure_built`.
-        `existing` are the collection's generations; `expected_bytes` is about the size of the texts, None if unknown.
-        With `is_few` signing is left to the build, which is one transaction then and takes fewer statements. If
-        documents are signed early, a collection without a profile gets one with the default recipe.
+        Yields contexts of the generations for which documents can be signed while they are written; pass them to
+        `ensure_built` afterwards. If documents are signed early, a collection without a profile gets one with the
+        default recipe.
+
+        `existing`: the collection's generations. `expected_bytes`: the approximate size of the texts, None if unknown.
+        `is_few`: leave signing to the build, which then is a single transaction with fewer statements.
         """
         if existing and not any(generation.is_first_build for generation in existing):
             yield []
@@ -160,7 +163,7 @@ class CatchUp:
                     context.build.finish_spool()
 
     def _begin_signing(self, collection_id: CollectionId, expected_bytes: int | None) -> list[Context]:
-        """Return contexts of the generations that can be signed early; the caller holds the build lock."""
+        """Return contexts of the generations that can be signed early; the caller has taken the build lock."""
         plain = plain_characters(expected_bytes)
         is_large = expected_bytes is None or expected_bytes > _MAX_SHARED_TABLES_BYTES
         contexts: list[Context] = []
@@ -182,7 +185,7 @@ class CatchUp:
         return contexts
 
     def delay_first_build(self, collection_id: CollectionId) -> AbstractContextManager[object]:
-        """Keep workers from building a first index before the block has written its documents."""
+        """Keep workers from building a first index until the block has written its documents."""
         if not any(generation.is_first_build for generation in self.generations(collection_id)):
             return nullcontext()
         return self._database.builder(collection_id, wait=False)
@@ -200,7 +203,7 @@ class CatchUp:
             return profiles.create(connection, collection_id, DEFAULT, resolve(Recipe()))
 
     def generations(self, *collection_ids: CollectionId) -> list[Generation]:
-        """Return the generations of some collections."""
+        """Return the generations of these collections."""
         with self._database.transaction() as connection:
             return generation_rows.list_of_collections(connection, collection_ids)
 

@@ -1,7 +1,7 @@
-"""Drop generations, or whole collections, without blocking sessions that use other generations.
+"""Drop generations or whole collections without blocking sessions that use other generations.
 
-Tables are detached and dropped under locks with a short timeout, again and again until sessions that read them end, or
-patience does; a worker then finishes later.
+Tables are detached and dropped under locks with a short timeout. This is retried until all sessions that read the
+tables have ended. If the time for this runs out, a worker finishes the drop later.
 """
 
 import math
@@ -41,8 +41,8 @@ class Dropped:
     """An abandoned generation, dropped now or later."""
 
     generation: Generation
-    finished: bool  # False: a worker drops it once nobody reads it
-    held_by: list[str]  # the sessions that still read it, if it is not finished
+    finished: bool  # False if a worker drops the tables later, once nobody reads them
+    held_by: list[str]  # the sessions that still read the tables, if the drop is not finished
 
 
 class _Busy(Exception):
@@ -52,7 +52,8 @@ class _Busy(Exception):
 def drop(engine: Engine, generation: Generation, patience_seconds: float = 10.0) -> Dropped:
     """Drop a generation that is not live, with its tables and its queue.
 
-    Waits up to `patience_seconds` for readers, otherwise a worker finishes it. Safe to rerun if interrupted.
+    Waits up to `patience_seconds` for sessions that read the tables; if they do not end, a worker finishes the drop
+    later. Safe to rerun if interrupted.
     """
     with translate_errors(), suppress(NotFoundError):
         with engine.begin() as connection:
@@ -77,7 +78,7 @@ def finish(engine: Engine, generation: Generation, patience_seconds: float = mat
 def drop_remains(engine: Engine) -> list[GenerationId]:
     """Drop tables and rows of generations that were deleted in SQL; return their numbers.
 
-    Tables that other sessions use are left to the next call, and so are rows in a damaged table.
+    Tables that other sessions use, and rows in a damaged table, are left to the next call.
     """
     with translate_errors(), engine.connect(autocommit=True) as connection:
         remains = partitions.list_remains(connection)
@@ -100,7 +101,7 @@ def _empty(tables: GenerationTables, patience_seconds: float, drop: Callable[[],
 
 
 def _retry_for(seconds: float, action: Callable[[], None]) -> None:
-    """Retry an action while its short lock timeout expires. Raises RetryError."""
+    """Retry an action, whose locks have a short timeout, for some time. Raises RetryError after `seconds`."""
     attempts = Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, _Busy) or is_lock_timeout(error)),
         stop=stop_after_delay(seconds),
@@ -111,7 +112,7 @@ def _retry_for(seconds: float, action: Callable[[], None]) -> None:
 
 def _detach(tables: GenerationTables) -> None:
     connection = tables.connection
-    # PostgreSQL allows one partition of a table to be in the course of being detached.
+    # PostgreSQL can detach only one partition of a table at a time.
     if not take_lock(connection, Lock.DROP, 0, wait=False):
         raise _Busy
     try:
@@ -141,7 +142,7 @@ def _drop_tables(engine: Engine, leaves: Leaves) -> None:
 
 
 def _lock(connection: Connection, generation_id: GenerationId) -> None:
-    """Wait for builds, stores and links: they lock the tables in another order than DROP."""
+    """Take the locks of builds, stores and links, which lock the tables in another order than DROP does."""
     limit_lock_wait(connection, _MAX_BUILDER_LOCK_MILLISECONDS)
     for lock in (Lock.REINDEX, Lock.STORE, Lock.LINK):
         take_transaction_lock(connection, lock, generation_id)
@@ -150,19 +151,19 @@ def _lock(connection: Connection, generation_id: GenerationId) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeletedCollections:
-    """What the deletion of a collection deletes."""
+    """What is deleted together with a collection."""
 
-    documents: int  # of the collection itself
+    documents: int  # documents of the collection itself
     of_values: dict[str, int]  # documents by collection, for the collections of an attached table's values
 
     @property
     def total(self) -> int:
-        """The number of documents of all of them."""
+        """The number of documents in all these collections."""
         return self.documents + sum(self.of_values.values())
 
 
 def describe_deletion(database: Database, name: str) -> DeletedCollections:
-    """Return what `delete_collection` would delete. Raises NotFoundError."""
+    """Return what `delete_collection` would delete. Raises NotFoundError if there is no such collection."""
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
         of_values = attachments.list_of_values(connection, collection.collection_id)
@@ -181,24 +182,24 @@ def refuse_values(name: str, deleted: DeletedCollections) -> None:
         return
 
     shown = [f"{value} ({count:,})" for value, count in list(deleted.of_values.items())[:_VALUES_SHOWN]]
-    more = ", ..." if len(deleted.of_values) > _VALUES_SHOWN else ""
+    ellipsis = ", ..." if len(deleted.of_values) > _VALUES_SHOWN else ""
     raise ConflictError(
         f"collection {name!r} follows a table with a collection field: "
         f"{count_of(len(deleted.of_values), 'collection')} of its values with {count_of(deleted.total, 'document')} "
-        f"would be deleted with it: {', '.join(shown)}{more}; to delete all of them add --with-values"
+        f"would be deleted with it: {', '.join(shown)}{ellipsis}; to delete all of them add --with-values"
     )
 
 
 def delete_collection(database: Database, name: str, *, with_values: bool = True) -> int:
     """Delete a collection with its documents and indexes; return the number of documents.
 
-    The collections of an attached table's values are deleted with it; without `with_values` there must be none, else
-    this raises ConflictError. Builds of its indexes stop at their next step.
+    The collections of an attached table's values are deleted as well. If there are any and `with_values` is false, this
+    raises ConflictError. Builds of the collection's indexes stop at their next step.
     """
     if not with_values:
         refuse_values(name, describe_deletion(database, name))
 
-    # Stop the builds, whose lock is taken next.
+    # Stop the builds, which hold the lock that is taken next.
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
         existing = generation_rows.list_generations(connection, collection.collection_id)

@@ -1,6 +1,6 @@
 """Sketches and features of documents in temporary files, written while documents are read, then read to verify pairs.
 
-`dedupe` and builds use them alike. The files have no names, so they end with the process, however it ends.
+Both `dedupe` and builds use them. The files have no names, so they disappear with the process, however it ends.
 """
 
 import mmap
@@ -42,18 +42,18 @@ class FeatureFile:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes written so far."""
+        """The number of bytes written so far."""
         return self._sketches.size_bytes + self._features.size_bytes
 
     def open_temporary(self) -> RawIOBase:
-        """Return an unbuffered temporary file that is closed with this one."""
+        """Return an unbuffered temporary file that `close` closes."""
         return self._temporary.enter_context(TemporaryFile(prefix="nearsim-", buffering=0))
 
     def add(self, sketches: Sketches, items: NDArray[Any], sizes: Ints) -> None:
         """Add n documents.
 
-        `sketches`: (n, k), or n arrays of different sizes. `items`: the features of all, one document after the other.
-        `sizes`: (n,) int64, the number of features of each.
+        `sketches`: (n, k), or n arrays of different sizes. `items`: the features of all documents, one document after
+        the other. `sizes`: (n,) int64, the number of features of each document.
         """
         if self._has_sketches and self._family.ordered:
             self._uneven_sketches.append(sketches)
@@ -63,7 +63,7 @@ class FeatureFile:
         self._sizes.frombytes(sizes.astype(np.int64).tobytes())
 
     def finish(self) -> None:
-        """Prepare for reading."""
+        """Prepare for reading; no documents can be added afterwards."""
         self._sketches.finish()
         self._features.finish()
         self._begins = offsets_of(np.frombuffer(self._sizes, np.int64))
@@ -86,7 +86,7 @@ class FeatureFile:
         return [features[low:high] for low, high in pairwise(offsets.tolist())]
 
     def read_flat_features(self, numbers: Ints) -> tuple[NDArray[Any], Ints]:
-        """Return the features of n documents one after the other, and where each begins: (n + 1,) int64."""
+        """Return the features of n documents one after the other, and where each document begins: (n + 1,) int64."""
         begins, ends = self._begins[numbers], self._begins[numbers + 1]
         return self._features.read(begins, ends), offsets_of(ends - begins)
 
@@ -100,9 +100,9 @@ class FeatureFile:
 
 
 class _ValueFile:
-    """Values in a temporary file, written one after the other, then read by ranges.
+    """Values in a temporary file, written one after the other, then read in ranges.
 
-    A large file is read by calls: were it mapped, systems would load some 64 KB around each value that is used.
+    A large file is read by system calls: if it were mapped, the system would load some 64 KB around each value.
     """
 
     def __init__(self, file: RawIOBase, dtype: np.dtype[Any]) -> None:
@@ -135,7 +135,7 @@ class _ValueFile:
 
         size, descriptor = self.dtype.itemsize, self._file.fileno()
         lengths, offsets = ((lasts - firsts) * size).tolist(), (firsts * size).tolist()
-        # The system loads all ranges at once while the first are read.
+        # Let the system load all ranges in parallel while the first ones are read.
         for length, offset in zip(lengths, offsets, strict=True):
             os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
         contents = map(os.pread, repeat(descriptor), lengths, offsets)

@@ -1,4 +1,4 @@
-"""Keep features and sketches of the documents that a build signs in temporary files, until its pairs are verified."""
+"""Temporary files with the features and sketches of documents that a build signs, kept until its pairs are verified."""
 
 import os
 import tempfile
@@ -21,10 +21,11 @@ _SKETCHES_PER_BATCH = 20_000
 
 
 class FeatureSpool:
-    """Features and sketches by doc_id; closed to more documents once they take a fourth of the free disk space.
+    """Features and sketches by doc_id.
 
-    Threads may add documents until `finish`, and read them after it. An entry is valid for its digest only; if a
-    document was added twice, its last entry counts. Sketches that differ in size are not kept.
+    Threads may add documents until `finish`, and read them afterwards. No more documents are added once the files take
+    a fourth of the free disk space. An entry is valid only for its digest; if a document was added twice, the last
+    entry counts. Sketches that differ in size are not kept.
     """
 
     def __init__(self, encoder: Encoder, file: FeatureFile) -> None:
@@ -41,7 +42,7 @@ class FeatureSpool:
 
     @classmethod
     def create(cls, encoder: Encoder) -> Self | None:
-        """Create an empty spool; None if there is no temporary folder."""
+        """Create an empty spool; return None if there is no temporary folder."""
         try:
             return cls(encoder, FeatureFile(encoder))
         except OSError:
@@ -67,7 +68,7 @@ class FeatureSpool:
                     np.concatenate(kept) if len(kept) else np.zeros(0, np.uint64),
                     np.fromiter(map(len, kept), np.int64, len(kept)),
                 )
-            except OSError:  # the disk is full; what was added before can be read
+            except OSError:  # the disk is full; documents added before can still be read
                 self._is_open = self.takes_features = False
                 return False
             self._added.append((rows.doc_ids, rows.digests))
@@ -79,7 +80,7 @@ class FeatureSpool:
         return (self._file.size_bytes + added) * _MIN_FREE_BYTES_PER_BYTE <= disk.f_bavail * disk.f_frsize
 
     def finish(self) -> None:
-        """Complete the spool, so that it can be read. May be called again."""
+        """Complete the spool, so that it can be read. A second call does nothing."""
         if not self._added:
             return
         self._is_open = self.takes_features = False
@@ -88,22 +89,23 @@ class FeatureSpool:
         self._added = []
         self._file.finish()
 
-        # The sort is stable, so the last of equal doc_ids is the one that was added last.
+        # The sort is stable, so the last of several equal doc_ids was added last.
         self._numbers = np.argsort(doc_ids, kind="stable")
         self._doc_ids, self._digests = doc_ids[self._numbers], digests[self._numbers]
 
     def _find(self, doc_ids: Ints) -> tuple[Ints, Mask]:
-        """Return the places of documents among the sorted doc_ids, and which of them are here."""
+        """Return the places of documents among the sorted doc_ids, and a mask of the documents in the spool."""
         if not len(self._doc_ids):
             return np.zeros(len(doc_ids), np.int64), np.zeros(len(doc_ids), bool)
         places = np.searchsorted(self._doc_ids, doc_ids, side="right") - 1
         return places, (places >= 0) & (self._doc_ids[places] == doc_ids)
 
     def match_heads(self, heads: Iterable[tuple[Ints, NDArray[np.void]]]) -> bool:
-        """Whether the sketches of all heads are here, so that they need not be read from the database.
+        """Whether the spool has the sketches of all heads, so that they need not be read from the database.
 
-        `heads` yields doc_ids and digests of some heads at a time, in order. Two heads with one digest make this False,
-        and so do two whose first 64 bits are equal, which is rare and only costs a read.
+        `heads` yields doc_ids and digests of some heads at a time, in order. The result is False if two heads have
+        equal digests. It is also False if only the first 64 bits of two digests are equal, which is rare and merely
+        causes the sketches to be read from the database.
         """
         self.has_heads = False
         parts, halves = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
@@ -126,20 +128,20 @@ class FeatureSpool:
             yield doc_ids, self.read_signatures(doc_ids).sketches
 
     def read_signatures(self, doc_ids: Ints) -> Signatures:
-        """Return the signatures of heads that are here."""
+        """Return the signatures of heads, all of which must be in the spool."""
         places, _ = self._find(doc_ids)
         sketches = self._file.read_sketches(self._numbers[places])
         return Signatures(doc_ids, sketches, PackedDigests(self._digests[places]), distinct=True)
 
     def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
-        """Return the features of several documents; None for those that are not here under their digest."""
+        """Return the features of documents; None for a document that the spool does not have under this digest."""
         features: list[NDArray[Any] | None] = [None] * len(doc_ids)
         if not self._has_features or not len(self._doc_ids):
             return features
         places, is_here = self._find(np.asarray(doc_ids, np.int64))
         is_here &= self._digests[places] == PackedDigests.of(digests).array
 
-        # Documents that were signed one after the other are read at once.
+        # Read in the order in which documents were added, so that adjacent ranges are read at once.
         chosen = np.flatnonzero(is_here)
         chosen = chosen[np.argsort(self._numbers[places[chosen]])]
         numbers = self._numbers[places[chosen]]

@@ -1,8 +1,8 @@
-"""Create, check and drop profiles: a recipe for one collection, with the generations built from it.
+"""Create, check and drop profiles. A profile is a recipe for one collection, with the generations built from it.
 
-A recipe is refused if no document has a field that it relies on, if its keep policy does not fit the linkage, or if the
-texts are lost. Shingles that are too short for a sample of the documents produce a warning. A generation that this
-version would sign otherwise is refused too, with a remedy.
+A recipe cannot be used if no document has a field that it relies on, if its keep policy does not fit the linkage, or if
+the texts of the collection are lost. Shingles that are too short for a sample of the documents produce a warning. This
+version does not write to a generation for which it would compute different sketches, and suggests a remedy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _SAMPLE_SEED = 1
 
 
 def create(connection: Connection, collection_id: CollectionId, name: str, profile: Profile) -> Generation:
-    """Create a profile with its first generation, not built yet.
+    """Create a profile with its first generation, which is not built yet.
 
     Raises ConflictError if the name is taken, and the errors of `refuse_unusable` and `refuse_delete`.
     """
@@ -47,7 +47,7 @@ def create(connection: Connection, collection_id: CollectionId, name: str, profi
     return generation_rows.create_profile(connection, collection_id, name, profile)
 
 
-# Workers and applications show these too, so they name no options of the command at hand.
+# Workers and applications show these remedies too, so they do not name options of a particular command.
 _KEEP_REMEDIES = {
     "source": "store one in the column source of nearsim.document (nearsim ingest --source-field FIELD)",
     "highest": "name another attribute",
@@ -57,11 +57,11 @@ _KEEP_REMEDIES = {
 def refuse_unusable(
     connection: Connection, collection_id: CollectionId, recipe: Mapping[str, Any], *, adds: bool = False
 ) -> None:
-    """Refuse a recipe that cannot be used for the documents of a collection.
+    """Check that a recipe can be used for the documents of a collection.
 
-    Raises InputError if there are documents, but none has a field of `match` or of the keep policy; RecipeError for a
-    keep policy that an index with this linkage does not have; ConflictError if the texts are lost. `adds`: a dry run
-    would add documents without a source.
+    Raises InputError if there are documents, but none has a field of `match` or of the keep policy. Raises RecipeError
+    if the keep policy does not work with the linkage, and ConflictError if the texts are lost. `adds` says that a dry
+    run would add documents without a source.
     """
     refuse_lost_texts(connection, collection_id)
     _refuse_absent_fields(connection, collection_id, from_mapping(with_earlier_values(recipe)).match)
@@ -84,7 +84,7 @@ def refuse_unusable(
 
 
 def _refuse_absent_fields(connection: Connection, collection_id: CollectionId, match: MatchRules) -> None:
-    """Raise InputError if no document has a field that decides which pairs count."""
+    """Raise InputError if no document has a field of the rules that decide which pairs count."""
     fields = [("within", name) for name in match.fields_within]
     fields += [("across", match.across)] if match.across != NOWHERE else []
     for key, name in fields:
@@ -105,10 +105,10 @@ def refuse_unusable_recipes(
     *,
     only_new: bool = False,
 ) -> None:
-    """Refuse recipes of a collection as `refuse_unusable` does: of live profiles, and of those not built yet.
+    """Check the recipes of a collection's live profiles, and of profiles not built yet, with `refuse_unusable`.
 
     tried: the account of a dry run, whose documents count as stored. planned: the recipe of a profile to be created.
-    existing: the collection's generations, if they were just read. only_new: leave out live profiles.
+    existing: the collection's generations, if they have just been read. only_new: leave out live profiles.
     """
     has_source = tried is not None and tried.has_source
     adds = tried is not None and tried.summary.inserted > 0 and not has_source
@@ -119,7 +119,7 @@ def refuse_unusable_recipes(
             for generation in generations
             if generation.is_first_build or (generation.state == "live" and not only_new)
         ]
-        # Documents of the dry run suit any of these, as they have a source.
+        # If documents of the dry run have a source, all these recipes can be used.
         if has_source:
             recipes = []
         if planned is not None:
@@ -130,7 +130,7 @@ def refuse_unusable_recipes(
 
 
 def refuse_delete(connection: Connection, collection_id: CollectionId, recipe: Recipe) -> None:
-    """Raise ConflictError for a recipe that deletes documents (`retain.delete`) if the collection is attached."""
+    """Raise ConflictError if a recipe deletes documents (`retain.delete`) but the collection is attached to a table."""
     if recipe.retain.delete:
         refuse_attached(connection, collection_id, "retain.delete cannot delete its rows; delete them")
 
@@ -143,7 +143,10 @@ def refuse_other_recipe(collection: str, generation: Generation, recipe: Recipe)
 
 
 def is_refused(generation: Generation) -> bool:
-    """Whether this version cannot write to a generation, as its sketches would differ; False if it is abandoned."""
+    """Whether this version cannot write to a generation, because it would make different sketches.
+
+    False for an abandoned generation.
+    """
     if generation.state == "abandoned":
         return False
     try:
@@ -155,7 +158,7 @@ def is_refused(generation: Generation) -> bool:
 
 def list_refused(connection: Connection) -> list[Generation]:
     """Return the generations that this version cannot write to."""
-    # One generation of each recipe is enough to find the recipes: of thousands of generations, most have the same.
+    # To find the refused recipes, one generation of each is enough: thousands of generations may share a few recipes.
     fingerprints = {
         generation.fingerprint
         for generation in generation_rows.list_generations(connection, only="recipes")
@@ -186,9 +189,9 @@ def remedy(refused: Generation) -> str:
 def drop(database: Database, collection: Collection, name: str) -> None:
     """Drop a profile with all its generations; the documents stay. Its builds stop at their next step.
 
-    Can be run again if killed. Raises NotFoundError.
+    Safe to rerun if interrupted. Raises NotFoundError if there is no such profile.
     """
-    # Commands that only show profiles would load tenacity for this.
+    # Imported here, so that commands that only show profiles do not load tenacity.
     from nearsim_db.indexing.drop_generation import finish
 
     collection_id = collection.collection_id
@@ -214,7 +217,7 @@ def _of_profile(connection: Connection, collection_id: CollectionId, name: str) 
 def warn_of_index(
     connection: Connection, generation: Generation, profile: Profile, backend: str | None = None
 ) -> str | None:
-    """Return a warning if shingles are too short for the documents of a generation's index, else None."""
+    """Return a warning if shingles are too short for the documents of a generation, else None."""
     if not k_rule.applies(profile):
         return None
     heads = generation.tables(connection).signatures.sample_heads(k_rule.SAMPLE_SIZE)

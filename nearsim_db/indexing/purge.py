@@ -1,7 +1,8 @@
 """Purge documents: delete them at once, by external id, from every place that stores their data.
 
-An ordinary deletion leaves the work to workers and keeps events and verdicts. A purge removes all of it before it
-returns, except from generations that another process is building: these drop the documents before they answer.
+An ordinary deletion leaves the removal from indexes to workers, and keeps events and verdicts. A purge removes
+everything before it returns. The only exception are generations that another process is building: they remove the
+documents before they answer queries.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.signatures import insertions, lookup_requests
 from nearsim_db.store.work.queue import STAGES, WHOLE_GENERATION
 
-# Linking takes its lock before its work rows, so this order does too: link work goes last.
+# The stage link takes its lock before it locks its work rows. So a purge deletes link work last, under that lock.
 _BEFORE_LINK = [stage for stage in STAGES if stage != "link"]
 
 
@@ -37,22 +38,28 @@ _BEFORE_LINK = [stage for stage in STAGES if stage != "link"]
 class Purged:
     """What a purge removed, and from where."""
 
-    deleted: list[str]  # external ids of documents
+    deleted: list[str]  # external ids of the deleted documents
     not_found: list[str]  # external ids that neither a document nor a reject file had
-    generations: list[tuple[Generation, Traces]]  # with the rows that each had
-    later: list[Generation]  # being built beside a live one; they drop the documents as they catch up
-    work: int  # rows of work
+    generations: list[
+        tuple[Generation, Traces]
+    ]  # the purged generations, and the number of rows removed from each
+    later: list[
+        Generation
+    ]  # generations being built beside a live one; they remove the documents as they catch up
+    work: int  # rows of the work queue
     changes: int  # captured changes, the deletion itself included
-    probes: int  # all of the collection, as any of them may hold such a text
+    probes: int  # all probes of the collection, because any of them may contain the text of a purged document
     events: int  # events that named the documents
-    verdicts: int
-    rejects: list[tuple[Path, int]]  # records by reject file
-    caches_emptied_at: datetime  # the time of the purge, on which processes drop cached features
+    verdicts: int  # verdicts on the documents
+    rejects: list[tuple[Path, int]]  # the number of records removed from each reject file
+    caches_emptied_at: (
+        datetime  # the time of the purge; processes empty their caches of features because of it
+    )
 
 
 @dataclass(slots=True)
 class _Removed:
-    """What one transaction removed, or several; fields as in `Purged`."""
+    """What one or several transactions of a purge removed. The fields have the same meaning as in `Purged`."""
 
     doc_ids: dict[str, int] = field(default_factory=dict)  # by external id
     traces: dict[GenerationId, tuple[Generation, Traces]] = field(default_factory=dict)
@@ -71,7 +78,7 @@ class _Removed:
 
     @property
     def first_builds(self) -> set[GenerationId]:
-        """The generations that are first builds: they are finished, and purged once more before they answer."""
+        """The generations that are first builds: they are finished, and purged again before they answer queries."""
         return {
             generation_id
             for generation_id, (generation, _) in self.traces.items()
@@ -80,7 +87,7 @@ class _Removed:
 
     @property
     def queued(self) -> set[GenerationId]:
-        """The generations in whose queue the deletion waits."""
+        """The generations in whose work queue the deletion waits."""
         return self.first_builds | {generation.generation_id for generation in self.later}
 
     def add(self, later: "_Removed") -> None:
@@ -102,10 +109,10 @@ def purge(
     """Purge documents of a collection, by external id.
 
     One transaction deletes everything in the database, except from generations that are being built: a first build is
-    finished and then purged, a reindex drops the documents later. Generations that this version cannot reproduce lose
-    the rows as well. Unfinished files of killed processes beside reject files and in the working directory, and their
-    copies of inputs, are deleted whole. Raises InputError, before anything is done, for a file that is not a reject
-    file.
+    finished and then purged, and a reindex removes the documents later. Rows are also deleted from generations that
+    this version cannot reproduce. Files that killed processes left behind are deleted entirely: unfinished files beside
+    reject files and in the working directory, and copies of inputs. Raises InputError for a file that is not a reject
+    file, before anything is deleted.
     """
     wanted = set(external_ids)
     rejects = {path: split_rejects(path, wanted) for path in reject_files}
@@ -114,7 +121,7 @@ def purge(
         removed = retry_conflicts(
             connection, _purge_collection, connection, collection_id, sorted(wanted), contexts
         )
-        # Until generations begun meanwhile are purged too, the deletion stays captured as a change.
+        # The deletion stays captured as a change until generations that were begun in the meantime are purged too.
         removed.add(retry_conflicts(connection, _purge_begun, connection, collection_id, removed, contexts))
 
         for path, lines in rejects.items():
@@ -127,7 +134,7 @@ def purge(
                 retry_conflicts(connection, _purge_built, connection, collection_id, removed, contexts)
             )
 
-    # Free what still holds the data: dead rows, and files of killed processes.
+    # Remove the last copies of the data: dead rows, and files of killed processes.
     with engine.connect(autocommit=True) as connection:
         purges.vacuum(connection, [generation.leaves for generation, _ in removed.traces.values()])
     sweep_copies()
@@ -153,10 +160,10 @@ def purge(
 def _purge_collection(
     connection: Connection, collection_id: CollectionId, external_ids: Sequence[str], contexts: ContextFactory
 ) -> _Removed:
-    """Delete documents and all their derived data in one transaction.
+    """Delete documents and all data derived from them in one transaction.
 
-    It waits for workers that are storing. A worker that has only read a document cannot store it afterwards: its work
-    row is deleted, or the signature that a pair needs.
+    The transaction waits for workers that are storing signatures or pairs. A worker that has only read a document
+    cannot store anything of it afterwards, because the work row, or the signature that a pair needs, is deleted.
     """
     removed = _Removed(document_writes.delete_documents(connection, collection_id, external_ids))
     removed.changes = purges.delete_changes(connection, removed.ids)
@@ -168,7 +175,8 @@ def _purge_collection(
     _purge_verdicts(connection, removed)
     removed.at = purges.record_purge(connection, collection_id)
 
-    # A generation committed after they were listed is built from what existed before this transaction commits.
+    # A generation that is created after the others were listed may be built from documents that this transaction
+    # deletes. The captured deletions make it remove them.
     purges.capture_deletes(connection, collection_id, removed.ids)
     connection.commit()
     return removed
@@ -177,7 +185,7 @@ def _purge_collection(
 def _purge_begun(
     connection: Connection, collection_id: CollectionId, before: _Removed, contexts: ContextFactory
 ) -> _Removed:
-    """Purge generations that were begun during the first transaction; then the captured deletion can go too."""
+    """Purge generations that were begun during the first transaction, and delete the captured deletions."""
     removed, ids = _Removed(), before.ids
     purges.delete_changes(connection, ids)
 
@@ -186,7 +194,7 @@ def _purge_begun(
     begun = [generation for generation in existing if generation.generation_id not in handled]
     _purge_generations(connection, collection_id, begun, ids, removed, contexts)
 
-    # The captured deletion may have been dispatched meanwhile.
+    # The captured deletions may have been dispatched in the meantime.
     for generation in existing:
         if generation.generation_id in before.traces.keys() - before.queued:
             generation.tables(connection).removals.delete_work(ids, _BEFORE_LINK)
@@ -197,7 +205,7 @@ def _purge_begun(
 def _purge_built(
     connection: Connection, collection_id: CollectionId, before: _Removed, contexts: ContextFactory
 ) -> _Removed:
-    """Purge generations that were first builds in the first transaction and are built now."""
+    """Purge generations whose first build was unfinished in the first transaction, and is finished now."""
     removed = _Removed()
     existing = generation_rows.list_generations(connection, collection_id)
     built = [generation for generation in existing if generation.generation_id in before.first_builds]
@@ -214,21 +222,21 @@ def _purge_generations(
     removed: _Removed,
     contexts: ContextFactory,
 ) -> None:
-    """Purge documents from generations, and their events; add what was removed to `removed`."""
+    """Purge documents and their events from generations, and add the counts to `removed`."""
     for generation in chosen:
         removed.work += generation.tables(connection).removals.delete_work(ids, _BEFORE_LINK)
     for generation in chosen:
         _purge_generation(connection, generation, ids, removed, contexts)
 
-    # Under the locks of these generations, so that no worker finds another pair of the documents. The events of the
-    # deletion itself are written at commit.
+    # The locks of these generations, taken above, keep workers from finding further pairs of the documents. The events
+    # of the deletion itself are written at commit.
     removed.events += events.purge_events(connection, collection_id, ids)
 
 
 def _purge_verdicts(connection: Connection, removed: _Removed) -> None:
-    """Delete verdicts. The clusters were updated before, by the vetoes that split them.
+    """Delete verdicts, after the clusters were updated under the vetoes.
 
-    A generation that is being built may have linked its clusters already; it links them again.
+    A generation that is being built may have formed its clusters already; after a veto it forms them again.
     """
     removed.verdicts, was_vetoed = purges.purge_verdicts(connection, removed.ids)
     unfinished = [generation for generation, _ in removed.traces.values() if _is_unfinished(generation)]
@@ -243,7 +251,7 @@ def _purge_generation(
     """Purge documents from a generation, or queue their removal if another process is building it."""
     generation_id, tables = generation.generation_id, generation.tables(connection)
     if generation.is_first_build:
-        # Its builder may have read the documents already; rows that it stores for them are removed when it is done.
+        # The builder may have read the documents already. Rows that it stores for them are removed when it is done.
         if tables.exist():
             tables.work.add("sign", ids)
             removed.traces[generation_id] = generation, Traces(0, 0, 0, 0)
@@ -253,7 +261,7 @@ def _purge_generation(
         removed.later.append(generation)
         return
 
-    # Dropping the generation takes these locks too; and its build may have finished before they are granted.
+    # Another process may drop the generation, or finish its build, before these locks are granted. So look again.
     take_transaction_lock(connection, Lock.STORE, generation_id)
     take_transaction_lock(connection, Lock.LINK, generation_id)
     if not tables.exist():
@@ -263,14 +271,15 @@ def _purge_generation(
     removed.work += tables.removals.delete_work(ids, STAGES)
     context = None if generation.state == "abandoned" else contexts.make_if_reproducible(generation)
     if context is None or (_is_unfinished(generation) and generation.stage in ("sign", "bands")):
-        # A build at these stages loads all bands again when it is resumed.
+        # A build that is resumed at one of these stages loads all band rows again.
         if generation.stage == "bands":
             tables.slices.delete()
         traces = tables.removals.delete_document_rows(ids)
     else:
         traces = _remove_exactly(connection, context, ids)
 
-    # Removing them queued the clusters around them, which are updated already, or not linked yet.
+    # The removal queued work for the clusters around the documents. It is not needed: the clusters are updated already,
+    # or not formed yet.
     tables.removals.delete_work(ids, STAGES)
     removed.traces[generation_id] = generation, traces
 
@@ -280,7 +289,7 @@ def _is_unfinished(generation: Generation) -> bool:
 
 
 def _remove_exactly(connection: Connection, context: Context, ids: Ints) -> Traces:
-    """Remove documents as a worker does after a deletion, but update the clusters at once; count their rows."""
+    """Remove documents as a worker does after a deletion, but update the clusters at once; return the removed rows."""
     tables = context.tables(connection)
     heads = tables.signatures.read_sketches(ids, context.encoder.family)
     keys = context.encoder.band_keys(heads.sketches)

@@ -1,4 +1,4 @@
-"""Read documents from a query on any PostgreSQL database, as an ingest reads files."""
+"""Read documents from a query on any PostgreSQL database, in the way that an ingest reads files."""
 
 import json
 from collections.abc import Iterator
@@ -16,11 +16,12 @@ _JSON_TYPES = (str, int, float, bool, type(None), dict, list)
 
 
 class QuerySource:
-    """The rows of a query as documents; its columns are mapped like columns of CSV.
+    """The rows of a query as documents. Columns are mapped to fields like the columns of a CSV file.
 
-    The database is only read, in one transaction; rows are fetched in batches. Dates, decimals and UUIDs become
-    strings. A vector may be an array of numbers or JSON, as which psycopg returns pgvector's type. A document's line is
-    the number of its row from 1. Raises InputError if the database cannot be read or a required column is missing.
+    The query runs in a read-only transaction, and rows are fetched in batches. Dates, decimals and UUIDs become
+    strings. A vector may be an array of numbers or a JSON string, which is what psycopg returns for pgvector's type.
+    The line of a document is the number of its row, from 1. Raises InputError if the database cannot be read or a
+    required column is missing.
     """
 
     warnings: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ def _value(value: Any) -> object:
 
 
 def _parsed(value: Any) -> object:
-    """Return a vector as numbers if it is written as JSON; anything else unchanged, to be rejected later."""
+    """Return the numbers of a vector that is written as JSON; return anything else unchanged, to be rejected later."""
     if not isinstance(value, str):
         return value
     try:

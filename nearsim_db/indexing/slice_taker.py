@@ -1,6 +1,6 @@
-"""Take the slices of a build, in any number of threads and processes: of documents, heads, or buckets.
+"""Slices of a build: how any number of threads and processes take ranges of documents, heads or buckets.
 
-What a slice stores depends on nothing but its range, so the result is the same for any number and order of takers.
+What a slice stores depends only on its range, so the result is the same for any number and order of takers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,9 +24,9 @@ from nearsim_db.store.signatures.bands import LastAnchors, Links
 from nearsim_db.store.work.build_slices import Slice, SlicedStage
 
 _CANDIDATES_PER_BATCH = 16_384
-# A generation's figures name all counts of the stage pairs, also counts of zero.
+# A generation's figures contain all counts of the stage pairs, even if they are zero.
 ZERO_COUNTS = dict.fromkeys(("linked", "candidates", "screened"), 0)
-# In each thread; a run takes 16 MB if each link is the first of its pair.
+# For each thread. A run takes 16 MB if each link is the first of its pair.
 _MIN_LINKS_PER_BLOCK = 250_000
 _MIN_LINKS_PER_RUN = 500_000
 _POLL_SECONDS = 0.05
@@ -55,7 +55,8 @@ class Taker:
         Raises BuildStoppedError if the build was paused or abandoned.
         """
         tables = self._context.tables(self._writing)
-        # A purge deletes from a stopped build only between slices. This comes first because the slice may idle longer.
+        # This lock lets a purge delete from a stopped build only between slices. Take it before the slice, whose
+        # transaction may be idle for a longer time.
         take_transaction_lock(self._writing, Lock.STORE, self._context.generation.generation_id, shared=True)
         part = tables.slices.take(stage)
         if part is None:
@@ -89,7 +90,7 @@ class Taker:
                 self._check()
 
     def sign_documents(self, batch: Sequence[StoredDocument], *, keep_features: bool = False) -> None:
-        """Sign documents that have no signature; `keep_features`: this process verifies them next."""
+        """Sign documents that have no signature; `keep_features` if this process verifies their candidates next."""
         self._context.build.sample_texts(batch)
         rows = steps.sign_documents(self._context, batch, keep_features=keep_features)
         rows = steps.labelled(self._writing, self._context, rows)
@@ -100,9 +101,9 @@ class Taker:
         build_bands.load_slice(self._reading, self._writing, self._context, part)
 
     def find_pairs(self, part: Slice, full: LastAnchors | None = None) -> None:
-        """Verify the candidates whose first link is in the slice; other slices have the rest.
+        """Verify the candidates whose first link is in the slice.
 
-        `full` are the buckets over the limit, if they are not stored with slices.
+        `full` has the buckets over the limit; None if they are stored with the slices.
         """
         context, stale = self._context, set[int]()
         context.findings.counts.update(ZERO_COUNTS)
@@ -115,20 +116,20 @@ class Taker:
                 context.findings.stale.clear()
                 self._check()
 
-        # Documents whose text was being changed are searched once signed again. They are queued with the slice because
-        # only this process knows of them.
+        # Documents whose text has changed are searched once they are signed again. Queue them in this transaction,
+        # because only this process knows which they are.
         tables.work.add("search", sorted(stale))
 
     def _first_linked(self, links: Iterable[Links], full: LastAnchors | None) -> Iterator[Ints]:
         """Yield the pairs, (m, 2), whose first link is among the links of a slice.
 
-        Pairs come in long runs, sorted by the first document of their bucket. So the pairs of a family of copies come
-        together, and its sketches and texts are read once for most of them.
+        Pairs come in long runs, sorted by the first document of their bucket. So the pairs of a family of near-copies
+        come together, and the sketches and texts of the family are read once for most of its pairs.
         """
         full = full or self._context.tables(self._writing).slices.read_full_buckets()
         run: list[Links] = []
         links_in_run = 0
-        # The last item only ends the last run.
+        # The appended item only ends the last run.
         for block in chain(_joined(links, _MIN_LINKS_PER_BLOCK), [None]):
             if block is not None:
                 if self._keys is None:
@@ -173,16 +174,16 @@ def take_slices(
 ) -> int:
     """Take slices of a stage in all threads until none is left; return how many were done.
 
-    `keys` are the band keys, if they were read. `report` is called by the calling thread, after each of its batches and
-    while it waits for the others; an error that it raises ends them, too. Raises BuildStoppedError if the build was
-    paused or abandoned.
+    `keys` are the band keys, if they have been read. The calling thread calls `report` after each of its batches and
+    while it waits for the other threads; an error that `report` raises ends the other threads too. Raises
+    BuildStoppedError if the build was paused or abandoned.
     """
     is_stopped = Event()
 
     def take(check: Callable[[], None]) -> int:
         taken = 0
         with engine.connect() as reading, engine.connect() as writing:
-            # Each thread has its own transactions, and so its own findings.
+            # Each thread has its own transactions and therefore its own findings.
             taker = Taker(reading, writing, replace(context, findings=Findings()), check, keys)
             while taker.take(stage):
                 taken += 1
@@ -193,7 +194,7 @@ def take_slices(
             raise _SliceInterrupted
 
     def report_and_check() -> None:
-        # An error of another thread ends this one too.
+        # An error in another thread ends this thread too.
         for thread in threads:
             if thread.done():
                 thread.result()
@@ -212,4 +213,4 @@ def take_slices(
 
 
 class _SliceInterrupted(Exception):
-    """Another thread has failed or was interrupted."""
+    """Ends a thread because another one has failed or was interrupted."""

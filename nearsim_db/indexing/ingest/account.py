@@ -1,4 +1,4 @@
-"""Count what becomes of each record of an ingest, write its rejects, and find what to warn of."""
+"""The account of an ingest: what becomes of each record, which records are rejected, and what to warn of."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,26 +16,23 @@ _REJECTS_SHOWN = 5
 
 
 class IngestAccount:
-    """Counts the records of an ingest, from several threads.
+    """Counts the records of an ingest; several threads may use it.
 
-    summary: the counts that the ingest returns. html_documents: documents written whose text is HTML. has_source: a
-    document written has a source.
-
-    With `strict` the first reject raises InputError, and so does a record that replaces one of another file, or whose
-    date cannot be read.
+    With `strict`, InputError is raised for the first reject, for a record that replaces a record of another file, and
+    for a date that cannot be read.
     """
 
     def __init__(self, rejects: RejectWriter, *, strict: bool) -> None:
-        self.summary: IngestSummary = IngestSummary()
-        self.html_documents: int = 0
-        self.has_source: bool = False
+        self.summary: IngestSummary = IngestSummary()  # the counts that the ingest returns
+        self.html_documents: int = 0  # written documents whose text is HTML
+        self.has_source: bool = False  # whether a written document has a source
         self._rejects = rejects
         self._strict = strict
         self._counting = Lock()
 
     @contextmanager
     def adding_summary(self) -> Iterator[None]:
-        """Give an error of the input the summary of what was written before it."""
+        """Attach the summary of what was written so far to an error about the input."""
         try:
             yield
         except (InputError, DuplicateError) as error:
@@ -43,14 +40,14 @@ class IngestAccount:
             raise
 
     def add_document(self, record: ReadDocument) -> None:
-        """Count the properties of a document that was written, or was unchanged."""
+        """Count the properties of a document that was written or was found unchanged."""
         self.summary.replaced_characters += record.replaced
         self.summary.unreadable_dates += record.unreadable_date is not None
         self.has_source = self.has_source or bool((record.document.source or "").strip())
         self.html_documents += is_html(record.document.body or "")
 
     def add_outcomes(self, inserted: int = 0, updated: int = 0, unchanged: int = 0) -> None:
-        """Count documents by what became of them."""
+        """Count documents that were inserted, updated, or found unchanged."""
         with self._counting:
             self.summary.inserted += inserted
             self.summary.updated += updated
@@ -67,27 +64,27 @@ class IngestAccount:
             raise stopped(reject, reject.reason)
 
     def check_date(self, record: ReadDocument) -> None:
-        """Raise InputError under `strict` for a date that cannot be read."""
+        """Raise InputError for a date that cannot be read, if the ingest is strict."""
         if self._strict and record.unreadable_date is not None:
             raise stopped(record, record.unreadable_date)
 
     def replace(self, record: ReadDocument, earlier: str) -> None:
-        """Count a record that replaces one of another file."""
+        """Count a record that replaces a record of another file."""
         self.refuse_replacing(record, earlier)
         with self._counting:
             self.summary.replaced += 1
 
     def refuse_replacing(self, record: ReadDocument, earlier: str | None) -> None:
-        """Raise InputError under `strict` for a record that replaces one of the file `earlier`.
+        """Raise InputError for a record that replaces a record of the file `earlier`, if the ingest is strict.
 
-        `earlier` is None if the record replaces none, empty if the file is not known.
+        `earlier` is None if the record does not replace any, and empty if the file's name is not known.
         """
         if self._strict and earlier is not None:
             replaced = f"that of {earlier}" if earlier else "that of another file"
             raise stopped(record, f"id {record.document.external_id!r} replaces {replaced}")
 
     def markup_warnings(self, live: Sequence[Generation]) -> list[str]:
-        """Return warnings of HTML that was added to live indexes. A build warns of HTML by itself."""
+        """Return warnings about HTML that was added to live indexes; a build gives these warnings itself."""
         written = self.summary.read - self.summary.rejected
         return [
             f"profile {generation.profile}: {warning}"

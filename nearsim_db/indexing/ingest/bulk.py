@@ -1,12 +1,12 @@
-"""Write records in batches, by external_id; while a collection has no index yet, sign the documents meanwhile.
+"""Write records in batches, by external_id; if a collection has no index yet, sign the documents at the same time.
 
-Three kinds of threads work at once. The calling thread reads records into batches. The threads of the pool encode the
-texts of each batch, for every index that is built after this. One thread writes: the documents of a batch, and when
+Three kinds of threads work in parallel. The calling thread reads records into batches. The threads of the pool encode
+the texts of each batch, for every index that is built after this. One thread writes the documents of a batch and, when
 they are committed, their signatures.
 
-The build signs what is not signed here: documents of other writers, updated documents, and those written before this
-process was killed and run again. A document that is changed or deleted after it was signed is captured like any write,
-and indexed again after the build.
+The build signs all other documents: documents of other writers, updated documents, and documents written by an earlier
+run that was killed. If a document is changed or deleted after it was signed, the change is captured like any other, and
+the document is indexed again after the build.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ from nearsim_db.store.generations import generation_states
 
 _BATCH_DOCUMENTS = 2_000
 _BATCH_CHARACTERS = 8_000_000
-# Their texts are encoded while the batch before is written.
+# The texts of waiting batches are encoded while the batch before them is written.
 _MAX_BATCHES_WAITING = 2
 
 
@@ -40,8 +40,8 @@ class _IngestBatch:
     """Documents to write, while their texts are encoded."""
 
     documents: list[ReadDocument]
-    files: list[int]  # of each document, the number of its file in this call
-    encodings: list[Encoding]  # one for each index that signs them
+    files: list[int]  # for each document, the number of its file, counted from 0 in this call
+    encodings: list[Encoding]  # one for each index that signs the documents
 
 
 class BulkIngest(IngestAccount):
@@ -67,10 +67,10 @@ class BulkIngest(IngestAccount):
         progress: Progress,
         contexts: Sequence[Context] = (),
     ) -> None:
-        """Write all records, and sign the new documents in the indexes of `contexts`, which this process will build.
+        """Write all records, and sign the new documents for the indexes of `contexts`, which this process will build.
 
-        Records that cannot be stored become rejects. An error of the reader, such as a damaged file, is raised after
-        the records before it were written. Raises InputError with `strict`.
+        Records that cannot be stored become rejects; with `strict` they raise InputError. If reading fails, for example
+        because a file is damaged, the records read before are written before the error is raised.
         """
         with (
             self._database.engine.connect() as connection,
@@ -87,7 +87,7 @@ class BulkIngest(IngestAccount):
                     ]
                     writer.add(_IngestBatch(documents, files, encodings))
                     progress("read", self.summary.read, None)
-            except Exception:  # of whatever yields the records, which may be a caller's generator
+            except Exception:  # any exception, because a caller's generator may yield the records
                 writer.finish()
                 raise
 
@@ -104,7 +104,11 @@ class BulkIngest(IngestAccount):
         return len(self._files) - 1
 
     def _without_rejects(self, batch: list[ReadDocument | Reject]) -> list[ReadDocument]:
-        """Return the documents of a batch, the last if several have one id; reject earlier ones of the same file."""
+        """Return the documents of a batch without rejects and repeated ids.
+
+        The last of several records with the same id is kept. The earlier ones are rejected if they are in the same
+        file, and count as replaced otherwise.
+        """
         latest: dict[str, ReadDocument] = {}
         for record in batch:
             self.summary.read += 1
@@ -119,7 +123,7 @@ class BulkIngest(IngestAccount):
                 self.reject(_superseded(external_id, earlier.file, earlier.line, record.line))
             elif earlier is not None:
                 self.replace(record, earlier.file)
-                self.add_outcomes(updated=1)  # as if the earlier one had been written
+                self.add_outcomes(updated=1)  # as if the earlier record had been written and then updated
             latest[external_id] = record
         return list(latest.values())
 
@@ -130,7 +134,7 @@ class BulkIngest(IngestAccount):
         self._count(batch.documents, written)
         connection.commit()
 
-        # The build signs batches with documents that existed before.
+        # If documents of the batch existed before, the build signs the batch.
         if written.added is not None:
             for context, encoding in zip(contexts, batch.encodings, strict=True):
                 self._sign(connection, context, batch.documents, written.added, encoding)
@@ -153,7 +157,7 @@ class BulkIngest(IngestAccount):
         added: AddedDocuments,
         encoding: Encoding,
     ) -> None:
-        """Sign new documents; if the build has gone past the stage sign, only keep their features for it."""
+        """Sign new documents; if the build is past the stage sign, only keep their features for the build."""
         rows = steps.finish_encoding(context, added.doc_ids, added.revisions, encoding)
         if generation_states.lock_signing(connection, context.generation):
             context.tables(connection).signatures.write(rows, rows.doc_ids)
@@ -188,17 +192,20 @@ def _superseded(external_id: str, file: str, earlier: int, line: int) -> Reject:
 
 
 def _origin(record: ReadDocument | Reject) -> str:
-    """Return the place in which ids must be unique: a file of many records, or "" for all files of one record."""
+    """Return the place in which ids must be unique.
+
+    This is the file if it has many records, and "" for all files that consist of one record.
+    """
     return record.file if record.line else ""
 
 
 def _batches(
     records: Iterable[ReadDocument | Reject], *, by_origin: bool
 ) -> Iterator[list[ReadDocument | Reject]]:
-    """Split records into batches, bounded in number and size; yield the records before an error too.
+    """Split records into batches of bounded number and size; if reading fails, yield the records read before.
 
-    Records of a batch that have one id have one origin. With `by_origin` all records of a batch have one origin, so
-    that an error in a file leaves out no earlier file.
+    Records with the same id in a batch always have the same origin. With `by_origin` all records of a batch have the
+    same origin, so an error in a file cannot leave out records of earlier files.
     """
     batch: list[ReadDocument | Reject] = []
     origins: dict[str, str] = {}
@@ -217,7 +224,7 @@ def _batches(
             if external_id:
                 origins[external_id] = origin
             size += _characters(record)
-    except Exception:  # but not GeneratorExit, after which nothing may be yielded
+    except Exception:  # not GeneratorExit, after which a generator may not yield
         if batch:
             yield batch
         raise
@@ -232,9 +239,9 @@ def _characters(record: ReadDocument | Reject) -> int:
 
 
 def measure(records: Iterable[ReadDocument | Reject]) -> tuple[Iterable[ReadDocument | Reject], int | None]:
-    """Return the records and the total length of their texts in characters; None if they exceed one batch.
+    """Return the records, and the total length of their texts in characters, or None if they exceed one batch.
 
-    The records are a list if one batch holds them all.
+    The returned records are a list if one batch has room for all of them.
     """
     remaining, head, size = iter(records), list[ReadDocument | Reject](), 0
     try:
@@ -243,7 +250,9 @@ def measure(records: Iterable[ReadDocument | Reject]) -> tuple[Iterable[ReadDocu
             size += _characters(record)
             if len(head) > _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS:
                 return chain(head, remaining), None
-    except Exception as error:  # of whatever yields the records; it is raised where they are read
+    except (
+        Exception
+    ) as error:  # any exception of a caller's generator; it is raised again when the records are read
         return chain(head, _raising(error)), size
     return head, size
 
@@ -257,9 +266,10 @@ Batch = TypeVar("Batch")
 
 
 class BatchWriter(Generic[Batch]):
-    """Writes batches in another thread, in their order, one at a time; a few wait in memory.
+    """Writes batches in another thread, in their order, one at a time; a few batches may wait in memory.
 
-    Use it in a `with` block. `add` and `finish` raise an error of an earlier batch, after which none is written.
+    Use it in a `with` block. If writing a batch fails, no later batch is written, and `add` or `finish` raises the
+    error.
     """
 
     def __init__(self, write: Callable[[Batch], None]) -> None:
@@ -275,7 +285,7 @@ class BatchWriter(Generic[Batch]):
         self._thread.shutdown()
 
     def add(self, batch: Batch) -> None:
-        """Queue a batch to be written; wait while too many are in memory."""
+        """Queue a batch to be written; wait while too many batches are in memory."""
         while len(self._pending) > _MAX_BATCHES_WAITING:
             self._pending.popleft().result()
         self._pending.append(self._thread.submit(self._write_next, batch))

@@ -1,10 +1,12 @@
-"""Look each document up before adding it, so that one of several near-copies added at the same time is the first.
+"""Look each document up before adding it, even when near-copies are added at the same time.
 
-Locks are always taken in this order: the stripes of a document's band keys, ascending; its row of `document`, only one;
-then the locks of `store_signatures`. A transaction with a row of `document` or a lock of the store never waits for a
-stripe, so no deadlock goes through stripes. Two documents that are candidates share a bucket, hence a stripe: the
-second is looked up after the first's band rows are committed or, if its writer may not write these, after the first was
-recorded in `checked_insertion`.
+Locks are always taken in this order: first the stripes of a document's band keys, ascending; then its row in
+`document`, of which a transaction locks only one; then the locks of `store_signatures`. A transaction that has locked a
+row of `document`, or has a lock of `store_signatures`, never waits for a stripe. So stripes cannot cause a deadlock.
+
+Two documents that are candidates share a bucket and therefore a stripe. So the second document is looked up only after
+the band rows of the first are committed. If the writer of the first may not write band rows, it records the document in
+`checked_insertion` instead.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,11 +38,11 @@ FindLocked = Callable[[Connection, Document], tuple[Context, list[Match]]]
 
 
 class CheckedIngest(IngestAccount):
-    """Writes records, a transaction for each document, and handles documents that have near-duplicates.
+    """Writes records, each in its own transaction, and treats near-duplicates as `on_duplicate` says.
 
-    `on_duplicate` "flag" adds them, "skip" leaves them out, "raise" ends with DuplicateError and keeps the records
-    before. With "skip" and "raise", a document that is already stored exactly so counts as unchanged, whatever
-    near-duplicates it has. With None, in a transaction of the application, no document is looked up or signed.
+    "flag" adds them. "skip" leaves them out. "raise" raises DuplicateError, and keeps the records written before. With
+    "skip" and "raise", a document that is stored with exactly these contents counts as unchanged, whatever
+    near-duplicates it has. With None, no document is looked up or signed; this is for an application's transaction.
     """
 
     def __init__(
@@ -58,12 +60,12 @@ class CheckedIngest(IngestAccount):
         self._collection_id = collection_id
         self._find_locked = find_locked
         self._on_duplicate = on_duplicate
-        self._file_by_id: dict[str, str] = {}  # of documents written
+        self._file_by_id: dict[str, str] = {}  # the file of each written document, by external_id
 
     def write(self, records: Iterable[ReadDocument | Reject], progress: Progress) -> None:
-        """Look up and write all records, one after the other; those that cannot be stored become rejects.
+        """Look up and write all records, one after the other; records that cannot be stored become rejects.
 
-        Raises DuplicateError, and InputError with `strict`.
+        Raises DuplicateError with `on_duplicate` "raise", and InputError with `strict`.
         """
         with self._database.engine.connect() as connection:
             for record in records:
@@ -97,7 +99,7 @@ class CheckedIngest(IngestAccount):
     def _add(self, connection: Connection, record: ReadDocument) -> tuple[list[Match], Outcome | None]:
         """Look a document up and add it in one transaction.
 
-        Returns its matches, and what was done with it, None if it was left out because of them.
+        Returns its matches and the outcome, which is None if the document was left out because of its matches.
         """
         document = record.document
         if self._on_duplicate is None:
