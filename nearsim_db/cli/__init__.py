@@ -1,8 +1,11 @@
-"""The command line `nearsim`: it parses, calls and renders. What is heavy is imported by the commands that need it."""
+"""The command line `nearsim`: parse options, call the other packages, and print their results.
+
+Commands import large libraries only when they need them, so that help and completion are fast.
+"""
 
 
 def main() -> None:
-    """Run the command line with the process's arguments and exit."""
+    """Run the command line with the arguments of the process, and exit."""
     from nearsim_db.store.settings import prepare_process
 
     prepare_process()

@@ -1,9 +1,10 @@
-"""The command line application: all commands, and the options that they share.
+"""The command line application: the list of all commands, how they are loaded, and how their errors are reported.
 
-A command's module is imported when it is called. In a command's signature, a parameter that is a dataclass stands for
-an option per field; one without comparison and representation is made in a fifth of the time. Every command with
---format has --json and, where it has none of its own, --output and --quiet. A command that does not handle --output
-itself prints its result, and with the option to the file.
+The module of a command is imported only when the command is called. If a parameter of a command is a dataclass, each
+field of the dataclass becomes an option; these dataclasses are declared without comparison and representation, because
+creating them then takes a fifth of the time. Every command with --format also gets --json, and it gets --output and
+--quiet unless it declares them itself. For a command that does not declare --output, everything that it prints goes to
+the file that the option names.
 """
 
 import errno
@@ -29,14 +30,15 @@ from nearsim_db.cli.output import terminal
 from nearsim_db.errors import NearsimError, ServerError, UnreachableError
 from nearsim_db.records import STANDARD_OUTPUT
 
-# Errors of the output: its reader is gone, a disk or a quota is full, a file is too large.
+# Errors of writing the output: its reader closed the pipe, a disk or a quota is full, or the file is too large.
 _OUTPUT_ERRORS = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# With fewer free bytes, a full disk is named as the cause of a server's failure.
+# If fewer bytes are free, the message about a failed server names the full disk as the cause.
 _NO_DISK = 50 * 1000**2
 # Commands and groups that keep completed work when they are interrupted.
 _RESUMABLE = {"ingest", "build", "profile", "table"}
 _MARKUP: Literal["markdown"] = "markdown"
-# For each panel of the help, each command's module in `cli.commands` and its example. A group has its own examples.
+# The commands by panel of the help, each with its module in `cli.commands` and its example. The commands of a group
+# declare their own examples.
 _PANELS = {
     "Everyday commands": {
         "dedupe": ("dedupe", "stories.jsonl --threshold 0.8 --output unique.jsonl"),
@@ -102,9 +104,9 @@ _PANELS = {
         "server": ("server", ""),
     },
 }
-# Each command's panel, module and example.
+# Panel, module and example of each command.
 _COMMANDS = {name: (panel, *declared) for panel, named in _PANELS.items() for name, declared in named.items()}
-# Earlier names, which work until version 1.0 and are in no help, each with the command that it means.
+# Old names of commands, each with the present name. They work until version 1.0, and no help lists them.
 OLD_NAMES = {
     "get": "document get",
     "delete": "document delete",
@@ -125,16 +127,17 @@ OLD_NAMES = {
 
 
 class Commands(TyperGroup):
-    """Command group that reports errors of input, database and system as one line and an exit code.
+    """Command group that reports an expected error as one line, with an exit code.
 
-    Other errors keep their traceback.
+    Expected are the errors of nearsim and of the operating system. Any other error is a fault of the program, and keeps
+    its traceback.
     """
 
-    def make_context(self, *given: Any, **named: Any) -> Any:
-        """Parse the options before the command; --install-completion writes to the home folder."""
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        """Parse the options before the command, such as --install-completion, which writes to the home folder."""
         try:
-            return super().make_context(*given, **named)
-        except (typer.Exit, typer.Abort, BrokenPipeError):  # RuntimeErrors, and a closed pipe
+            return super().make_context(*arguments, **named)
+        except (typer.Exit, typer.Abort, BrokenPipeError):  # the handler below would catch these too
             raise
         except (OSError, RuntimeError) as error:
             terminal.print_error(f"the completion cannot be installed: {error}")
@@ -165,7 +168,7 @@ class Commands(TyperGroup):
                 terminal.print_error(f"{error.strerror or error}{named}{remedy if is_temporary else ''}")
                 raise typer.Exit(1) from error
 
-            # Buffered output goes to the null device, so that flushing it at exit cannot fail again.
+            # Send buffered output to the null device: flushing it at exit would fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE:
                 # The reader of the output closed the pipe.
@@ -193,7 +196,7 @@ def _full_disk(error: NearsimError) -> str:
 
 
 class _LazyCommands(Commands):
-    """The commands of `_COMMANDS`, each made from its module when needed; the help of all has no options."""
+    """The commands of `_COMMANDS`, each created when it is called; the list of all commands needs no options."""
 
     _is_listed: bool = False
 
@@ -206,7 +209,7 @@ class _LazyCommands(Commands):
         return _make_listed(cmd_name) if self._is_listed else _make(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        # Click itself reports an option that is unknown here.
+        # Click itself reports an unknown option.
         if args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command {args[0]!r}.{_suggestion(args[0])}")
         return super().resolve_command(ctx, args)
@@ -218,9 +221,9 @@ class _LazyCommands(Commands):
 
 
 def _suggestion(name: str) -> str:
-    """Return which commands an unknown name may mean: verbs of groups, otherwise commands of similar names."""
+    """Return a question that suggests commands for an unknown name, or an empty string."""
     groups = [group for group in _COMMANDS if isinstance(_make(group), TyperGroup)]
-    # The verb of a group without the group, such as `list`.
+    # The user may have left out the group, such as `collection` in `collection list`.
     meant = [f"{group} {name}" for group in groups if name in _make(group).commands]
     meant = meant or get_close_matches(name, _COMMANDS)
     return f" Did you mean {', '.join(map(repr, meant))}?" if meant else ""
@@ -244,7 +247,7 @@ def _make(name: str) -> Any:
     panel, _, example = _COMMANDS[name]
     command = _find(name)
 
-    # get_group makes commands of a whole application: make one with this member.
+    # Typer's get_group converts whole applications only, so put the command into one of its own.
     parent = typer.Typer(rich_markup_mode=_MARKUP)
     if isinstance(command, typer.Typer):
         _expand_all(command)
@@ -257,7 +260,7 @@ def _make(name: str) -> Any:
 
 @cache
 def _make_old(name: str) -> Any:
-    """Return the command that an earlier name means, or the group of the earlier names that begin with it."""
+    """Return the command for an old name, or the group of all old names that begin with this word; None for neither."""
     if name in OLD_NAMES:
         command, _, verb = OLD_NAMES[name].partition(" ")
         return _make(command).commands[verb] if verb else _make(command)
@@ -270,7 +273,7 @@ def _make_old(name: str) -> Any:
     return TyperGroup(
         name=name,
         commands=commands,
-        help=f"Earlier names of the commands of {', '.join(groups)}; they work until version 1.0.",
+        help=f"Old names of the commands of {', '.join(groups)}; they work until version 1.0.",
         no_args_is_help=True,
         rich_markup_mode=_MARKUP,
     )
@@ -305,7 +308,7 @@ def _begin(
 ) -> None: ...
 
 
-# --json and --output are eager, as the callback of --format reads both.
+# --json and --output are eager: they are parsed before --format, whose callback reads both.
 _Json = Annotated[
     bool,
     typer.Option(
@@ -337,7 +340,7 @@ _Quiet = Annotated[
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose usage is `nearsim why [OPTIONS] ID ID`, without the braces of Typer."""
+    """A command whose usage line has no braces around arguments, such as `nearsim why [OPTIONS] ID ID`."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words after the name of the command."""
@@ -356,9 +359,10 @@ def _expand_all(group: typer.Typer) -> None:
 
 
 def _expand(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options that its parameters stand for, by their panels.
+    """Return a command for Typer in which every dataclass parameter is replaced by the options of its fields.
 
-    It is called with the parameters that it declares.
+    The common options are added, and all options are ordered by panel. When Typer calls the result, it builds the
+    dataclasses again and calls the original command with the parameters that this declares.
     """
     declared = signature(command)
     groups: dict[str, Any] = {
@@ -373,25 +377,25 @@ def _expand(command: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter)
 
-    # The options that a command does not declare itself stand behind its --format.
+    # Insert the common options that the command does not declare after its --format.
     added = _missing_options({parameter.name: parameter for parameter in parameters})
     at = next((at for at, parameter in enumerate(parameters, 1) if parameter.name == "format"), 0)
     parameters[at:at] = added
 
-    # Options in no panel come first; within a panel they keep their order.
+    # Options without a panel come first; within a panel they keep their order.
     order = (None, *options.PANELS)
     parameters.sort(key=lambda parameter: order.index(_option_info(parameter).rich_help_panel))
-    # A signature refuses a positional parameter without a default after one with a default.
+    # Positional parameters without a default would have to come before those with a default.
     parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        is_quiet = given.get("quiet", False)
-        added_values = {parameter.name: given.pop(parameter.name) for parameter in added}
+    def run(**values: Any) -> None:
+        is_quiet = values.get("quiet", False)
+        added_values = {parameter.name: values.pop(parameter.name) for parameter in added}
         for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
 
-        call, path = partial(command, **given), added_values.get(options.PRINT_TO)
+        call, path = partial(command, **values), added_values.get(options.PRINT_TO)
         if path is None or path == STANDARD_OUTPUT:
             call()
         else:
@@ -403,12 +407,12 @@ def _expand(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _option_info(parameter: Parameter) -> Any:
-    """Return what a parameter declares about its argument or option; the context of a command declares nothing."""
+    """Return Typer's description of a parameter's argument or option; an empty one for the context of a command."""
     return next(iter(getattr(parameter.annotation, "__metadata__", ())), typer.models.OptionInfo())
 
 
 def _missing_options(parameters: dict[str, Parameter]) -> list[Parameter]:
-    """Return the common options that a command with these parameters does not have."""
+    """Return the common options that a command with these parameters lacks; none for a command without --format."""
     if "format" not in parameters:
         return []
     add = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
@@ -422,10 +426,10 @@ def _missing_options(parameters: dict[str, Parameter]) -> list[Parameter]:
 
 
 def _print_to(path: Path, call: Callable[[], None], *, quiet: bool) -> None:
-    """Write what a command prints to a file, also if it then exits with an error."""
+    """Write what a command prints to a file, even if the command then exits with an error."""
     from nearsim_db.readers.output import open_output
 
-    # Some commands write bytes below the text layer: write_through keeps the order.
+    # Some commands write bytes directly to the buffer; write_through keeps text and bytes in order.
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
     ended: Exception | None = None
     with open_output(path) as stream:
@@ -435,7 +439,7 @@ def _print_to(path: Path, call: Callable[[], None], *, quiet: bool) -> None:
         except (typer.Exit, NearsimError) as error:
             ended = error
         content = printed.buffer.getvalue()
-        # An error within the block leaves an earlier file as it is.
+        # If nothing was printed, raise inside the block: then an existing file stays unchanged.
         if ended is not None and not content:
             raise ended
         stream.write(content)

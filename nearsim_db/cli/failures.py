@@ -1,17 +1,17 @@
-"""Errors of the command line: options that are wrong, and records that are refused."""
+"""Errors of the command line: wrong options, and too many rejected records."""
 
 from nearsim_db.errors import NearsimError
 
-INTERRUPTED = 130
+INTERRUPTED = 130  # the exit code
 
 
 class UsageError(NearsimError):
-    """Options that are invalid or conflict."""
+    """Options are invalid, or contradict each other."""
 
     exit_code = 2
 
 
 class RejectedError(NearsimError):
-    """What could be used was written, but more records were rejected than allowed."""
+    """All usable records were written, but more records were rejected than --max-rejected allows."""
 
     exit_code = 3

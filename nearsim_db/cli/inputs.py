@@ -1,4 +1,4 @@
-"""Options of the commands that read files: what is read, which fields hold what, and how."""
+"""Options of the commands that read files: which files, in which format, and which of their fields are used."""
 
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
     from nearsim_db.readers import Fields, Reading
 
 
-def one_character(given: str) -> str:
-    """Return a delimiter of columns. Raises BadParameter if it is not one character, or a quote or line end."""
-    character = {"tab": "\t", "\\t": "\t"}.get(given, given)
+def one_character(text: str) -> str:
+    """Return the delimiter of columns. Raises BadParameter unless it is one character, but no quote or line end."""
+    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(character) != 1 or character in '"\r\n':
-        raise typer.BadParameter(f"{given!r} is not one character other than a quote or line end")
+        raise typer.BadParameter(f"{text!r} is not one character other than a quote or line end")
     return character
 
 
-def escape(given: str) -> str:
-    """Return a character with a meaning in rows of CSV. Raises BadParameter if it is not one character."""
-    if len(given) != 1 or given in "\t\r\n":
-        raise typer.BadParameter(f"{given!r} is not one character other than a tab or line end")
-    return given
+def escape(text: str) -> str:
+    """Return a character with a special meaning in CSV. Raises BadParameter unless it is one character."""
+    if len(text) != 1 or text in "\t\r\n":
+        raise typer.BadParameter(f"{text!r} is not one character other than a tab or line end")
+    return text
 
 
-def quote(given: str) -> str:
-    """Return the character that encloses cells, or none. Raises BadParameter if it is neither."""
-    if given != "none" and (len(given) != 1 or given in "\t\r\n"):
-        raise typer.BadParameter(f"{given!r} is not one character other than a tab or line end, nor none")
-    return given
+def quote(text: str) -> str:
+    """Return the character around cells, or "none". Raises BadParameter if `text` is neither."""
+    if text != "none" and (len(text) != 1 or text in "\t\r\n"):
+        raise typer.BadParameter(f"{text!r} is not one character other than a tab or line end, nor none")
+    return text
 
 
 def path(text: str) -> Path:
-    """Return a path to read. Raises UsageError for an empty one, and for a URL, which is not downloaded."""
+    """Return the path of a file to read. Raises UsageError for an empty path, and for a URL."""
     if not text:
         raise UsageError(
             "a FILE is '', which is empty; name a file, a folder (. is this one) or - for standard input"
@@ -74,13 +74,13 @@ Vectors = Annotated[
     _input_option(
         "--vectors",
         metavar="PATH",
-        help="File of vectors: .npy with a row for each record in their order, or .parquet with id and vector.",
+        help="File of vectors: .npy with a row for each record, in the same order, or .parquet with id and vector.",
     ),
 ]
 
 
 def _not_standard_output(path: Path | None) -> Path | None:
-    """Return the path of a file of rejects. Raises UsageError for standard output, which has the answers."""
+    """Return the path of the reject file. Raises UsageError for standard output, to which the command prints."""
     if path == STANDARD_OUTPUT:
         raise UsageError("--rejects -: standard output has what the command prints; name a file")
     return path
@@ -114,10 +114,11 @@ def max_rejected_option(default: str) -> Any:
     )
 
 
-def refuse_rejected(rejected: str, most: int, done: str) -> None:
+def refuse_rejected(rejected: str, max_rejected: int, done: str) -> None:
     """Raise RejectedError because more records were rejected than --max-rejected allows."""
     raise RejectedError(
-        f"{rejected}, and --max-rejected is {most:,}; {done} without them: write them to a file with --rejects"
+        f"{rejected}, and --max-rejected is {max_rejected:,}; {done} without them: "
+        "write them to a file with --rejects"
     )
 
 
@@ -151,17 +152,17 @@ InputFormat = Literal[
 ]
 
 
-def _field(what: str) -> Any:
-    return _input_option(metavar="KEY", help=f"Field that holds the {what}.")
+def _field(content: str) -> Any:
+    return _input_option(metavar="KEY", help=f"Field with the {content}.")
 
 
 _CONFIG = "config"
 
 
 def _use_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take the defaults of options that describe files from a TOML file.
+    """Take the defaults of the input options from a TOML file.
 
-    Raises UsageError if it cannot be read, and for other keys or types of values.
+    Raises UsageError if the file cannot be read, has an unknown option, or has a value of the wrong type.
     """
     if path is None:
         return None
@@ -174,17 +175,17 @@ def _use_config(context: typer.Context, path: Path | None) -> Path | None:
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the options in {path}: {error}") from error
 
-    # The options of files that this command has.
-    known = {field.name for field in fields(VectorFileOptions)} & {
+    # The input options of this command.
+    allowed = {field.name for field in fields(VectorFileOptions)} & {
         field.name for field in context.command.params
     } - {_CONFIG}
 
     for name, value in settings.items():
-        if name not in known:
+        if name not in allowed:
             raise UsageError(
-                f"{path} has the unknown option {name!r}; it may have {', '.join(sorted(known))}"
+                f"{path} has the unknown option {name!r}; it may have {', '.join(sorted(allowed))}"
             )
-        # Options that are not listed are texts.
+        # All options that are not listed here take a string.
         kind = {"follow_links": bool, "no_header": bool, "date_format": list}.get(name, str)
         if not isinstance(value, kind):
             expected = {bool: "true or false", list: "an array of strings", str: "a string"}[kind]
@@ -196,7 +197,7 @@ def _use_config(context: typer.Context, path: Path | None) -> Path | None:
 
 @dataclass(eq=False, repr=False)
 class FileOptions:
-    """How files are read, and which fields hold what."""
+    """How files are read, and which of their fields are the id, the title, the text and so on."""
 
     config: Annotated[
         Path | None,
@@ -205,12 +206,12 @@ class FileOptions:
             metavar="PATH",
             is_eager=True,
             callback=_use_config,
-            help='TOML file with defaults for the options of input and fields, as in id_field = "meta.id".',
+            help='TOML file with defaults for the input options, for example id_field = "meta.id".',
         ),
     ] = None
     follow_links: Annotated[
         bool,
-        _input_option("--follow-links", help="Follow symbolic links in folders, also out of the folder."),
+        _input_option("--follow-links", help="Follow symbolic links in folders, even out of the folder."),
     ] = False
     input_format: Annotated[
         InputFormat | None,
@@ -238,7 +239,7 @@ class FileOptions:
         _input_option(
             metavar="CHARACTER",
             parser=quote,
-            help='Character around cells of CSV and TSV files; none if quotes are part of the text. (default: ")',
+            help='Character around cells of CSV and TSV files, or none if quotes belong to the text. (default: ")',
         ),
     ] = None
     escape: Annotated[
@@ -246,7 +247,7 @@ class FileOptions:
         _input_option(
             metavar="CHARACTER",
             parser=escape,
-            help="Character of CSV and TSV files before a quote or delimiter within the text, such as a backslash.",
+            help="Character before a quote or delimiter within a cell of CSV and TSV files, such as a backslash.",
         ),
     ] = None
     comment: Annotated[
@@ -254,7 +255,7 @@ class FileOptions:
         _input_option(
             metavar="CHARACTER",
             parser=escape,
-            help="Character that begins the lines of CSV and TSV files that are skipped, such as #.",
+            help="Skip lines of CSV and TSV files that begin with this character, such as #.",
         ),
     ] = None
     no_header: Annotated[
@@ -267,7 +268,7 @@ class FileOptions:
         str | None,
         _input_option(
             metavar="KEY",
-            help="Key of the array of records in JSON files that are one object; a.b is b within a.",
+            help="Key of the array of records in a JSON file that is one object; a.b is b within a.",
         ),
     ] = None
     table: Annotated[
@@ -285,17 +286,17 @@ class FileOptions:
         str,
         typer.Option(
             metavar="KEY",
-            help="Field or column that holds the id, else file and line; a.b is b within a, and a,b joins two.",
+            help="Field or column with the id (without one: file and line); a.b is b within a, and a,b joins two.",
         ),
     ] = "id"
     title_field: Annotated[
-        str, typer.Option(metavar="KEY", help="Field that holds the title; a,b joins two by a line end.")
+        str, typer.Option(metavar="KEY", help="Field with the title; a,b joins two by a line end.")
     ] = "title"
     body_field: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
-            help="Field that holds the text; a,b joins two by a line end. (default: text, otherwise body)",
+            help="Field with the text; a,b joins two by a line end. (default: text, otherwise body)",
         ),
     ] = None
     source_field: Annotated[str, _field("source")] = "source"
@@ -305,27 +306,27 @@ class FileOptions:
         list[str] | None,
         _input_option(
             metavar="FORMAT",
-            help="Form of publication dates, such as %d/%m/%Y of strptime (repeatable). (default: ISO 8601, "
+            help="Form of publication dates as for strptime, such as %d/%m/%Y (repeatable). (default: ISO 8601, "
             "RFC 2822, months by name, seconds since 1970)",
         ),
     ] = None
 
-    def files(self, given: list[Path] | None, from_sqlite: Path | None) -> list[Path]:
-        """Return the files to read: the files given, or one SQLite file, and note its format.
+    def files(self, paths: list[Path] | None, from_sqlite: Path | None) -> list[Path]:
+        """Return the files to read: the arguments FILE, or the SQLite file, for which this sets the input format.
 
         Raises UsageError unless exactly one of the two is given.
         """
-        if bool(given) == (from_sqlite is not None):
+        if bool(paths) == (from_sqlite is not None):
             raise UsageError("give either FILE or --from-sqlite")
         if from_sqlite is None:
-            return given or []
+            return paths or []
         if self.input_format not in (None, "sqlite"):
             raise UsageError("--input-format cannot be combined with --from-sqlite")
         self.input_format = "sqlite"
         return [from_sqlite]
 
     def reading(self) -> "Reading":
-        """Return how files are read. Raises UsageError for an unknown encoding, and for a table beside a query."""
+        """Return how files are read. Raises UsageError for an unknown encoding, and for --table with --query."""
         from nearsim_db.readers.contract import Reading
         from nearsim_db.readers.decoding import checked_encoding
 
@@ -353,7 +354,7 @@ class FileOptions:
         )
 
     def fields(self) -> "Fields":
-        """Return which fields hold what."""
+        """Return the names of the fields of a document."""
         from nearsim_db.readers.contract import ID, Fields
 
         return Fields(
@@ -370,10 +371,10 @@ class FileOptions:
 
 @dataclass(eq=False, repr=False)
 class VectorFileOptions(FileOptions):
-    """How files are read that may hold vectors."""
+    """How files are read that may have vectors."""
 
     vector_field: Annotated[str, _field("vector, an array of numbers")] = "vector"
 
     def fields(self) -> "Fields":
-        """Return which fields hold what."""
+        """Return the names of the fields of a document."""
         return replace(super().fields(), vector=self.vector_field)

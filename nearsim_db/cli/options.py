@@ -1,4 +1,4 @@
-"""Options shared by several commands, so that their names and help texts are the same everywhere."""
+"""Options that several commands share, so that an option has the same name and help text everywhere."""
 
 import os
 from collections.abc import Callable, Generator, Iterator
@@ -28,24 +28,27 @@ if TYPE_CHECKING:
     from nearsim_db.search.queries import Queries
     from nearsim_db.store.database import Database
 
-# Panels of the help, in this order; the options that most readers need come before, in no panel.
+# Panels of the help, in this order. Before them come the options that most users need, which are in no panel.
 PANELS = ("Input", "Matching", "Against", "Output", "Marks", "Limits")
 INPUT, MATCHING, AGAINST, OUTPUT, MARKS, LIMITS = PANELS
 
 _MAX_TABLE_ROWS = 50
-# The shortest time that the driver waits for a server.
+# The shortest timeout that the database driver accepts.
 _COMPLETION_TIMEOUT_SECONDS = 2
 
 
 def connect(threads: int | None = None) -> "Database":
-    """Open the database; its libraries are imported by the commands that use it only."""
+    """Open the database. Its libraries are imported here, so that other commands start without them."""
     from nearsim_db.store.database import Database
 
     return Database.connect(threads=threads)
 
 
 def connect_to(collection: str | None, threads: int | None = None) -> "tuple[Database, str]":
-    """Open the database and return it with the name of the collection to use, by default the only one, as in SQL."""
+    """Open the database, and return it with the name of the collection to use.
+
+    Without a name it is the collection default, otherwise the only collection, as in the SQL functions.
+    """
     database = connect(threads)
     return database, collection or database.default_collection()
 
@@ -66,7 +69,10 @@ def complete_profile(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _names(collection: str | None) -> list[str]:
-    """Return the collections, or the profiles of one; none if they cannot be read at once. Starts no server."""
+    """Return the names of the collections, or of the profiles of a collection.
+
+    Returns no name if they cannot be read at once. Starts no server.
+    """
     from nearsim_db.store import embedded
     from nearsim_db.store.access import collection_rows
     from nearsim_db.store.driver.driver_errors import translate_errors
@@ -96,7 +102,7 @@ def _names(collection: str | None) -> list[str]:
         return []
 
 
-# Parameters of --json, and of --output where a command has none of its own.
+# The parameters that `app` adds to commands: --json, and --output for commands that do not declare it.
 AS_JSON, PRINT_TO = "as_json", "print_to"
 PARQUET_SUFFIX = ".parquet"
 _STANDARD_OUTPUT_DEVICE = Path("/dev/stdout")
@@ -113,23 +119,23 @@ class Format(StrEnum):
 
     @property
     def is_machine(self) -> bool:
-        """Whether it is for programs."""
+        """Whether programs read this format."""
         return self is not Format.TABLE
 
 
-def path(given: str | Path) -> Path:
-    """Return the path of an output file; the device of standard output becomes -.
+def path(name: str | Path) -> Path:
+    """Return the path of an output file; /dev/stdout becomes -.
 
-    Raises UsageError for a folder, and for a name that ends like a folder's.
+    Raises UsageError for a folder, and for a name that ends in a slash.
     """
-    if str(given).endswith(os.sep) or Path(given).is_dir():
-        raise UsageError(f"cannot write to {str(given)!r}: it is a folder; name a file in it")
-    # Opened by its name, a file to which standard output is redirected would be written from its beginning again.
-    return STANDARD_OUTPUT if Path(given) == _STANDARD_OUTPUT_DEVICE else Path(given)
+    if str(name).endswith(os.sep) or Path(name).is_dir():
+        raise UsageError(f"cannot write to {str(name)!r}: it is a folder; name a file in it")
+    # If standard output is redirected to a file, opening /dev/stdout would overwrite that file from its beginning.
+    return STANDARD_OUTPUT if Path(name) == _STANDARD_OUTPUT_DEVICE else Path(name)
 
 
 def is_typed(context: typer.Context, parameter: str) -> bool:
-    """Whether a parameter is on the command line: not by default or from the environment."""
+    """Whether the value of a parameter comes from the command line, not from a default or the environment."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -137,7 +143,7 @@ def is_typed(context: typer.Context, parameter: str) -> bool:
 def resolved(context: typer.Context, value: Any) -> Any:
     """Return the value of --format, otherwise json if --json is given, otherwise the format of the suffix of --output.
 
-    Raises UsageError if --json and --format differ, and for a suffix of no format.
+    Raises UsageError if --json and --format differ, or if the suffix is that of no format.
     """
     is_given = is_typed(context, "format")
     output: Path | None = context.params.get(PRINT_TO)
@@ -152,16 +158,16 @@ def resolved(context: typer.Context, value: Any) -> Any:
 
 
 def is_toml(context: typer.Context, value: bool) -> bool:
-    """Return --toml, true also if --output of a command that has it ends in .toml."""
+    """Return the value of --toml, or true if the command has that option and its --output ends in .toml."""
     output: Path | None = context.params.get(PRINT_TO)
     has_option = any("--toml" in parameter.opts for parameter in context.command.params)
     return value or (has_option and output is not None and output.suffix.lower() == ".toml")
 
 
-def format_option(help: str, **more: Any) -> Any:
+def format_option(help: str, **settings: Any) -> Any:
     """Return the option --format."""
     return typer.Option(
-        "--format", metavar="FORMAT", callback=resolved, help=help, rich_help_panel=OUTPUT, **more
+        "--format", metavar="FORMAT", callback=resolved, help=help, rich_help_panel=OUTPUT, **settings
     )
 
 
@@ -172,7 +178,7 @@ AnswerFormat = Annotated[
     format_option(f"{_BY_SUFFIX} table (the default), json, jsonl, csv or {_FORMULAS}."),
 ]
 ResultFormat = Annotated[Format, format_option(f"{_BY_SUFFIX} table, json, jsonl, csv or csv-exact.")]
-# Of a message that a command prints about what it did: --json says all that a program needs.
+# For a command that only prints a message about what it did. The option is hidden: programs need only --json.
 MessageFormat = Annotated[Format, format_option("Format of the message.", hidden=True)]
 TableFormat = Literal["jsonl", "json", "csv", "csv-exact", "tsv", "parquet"]  # of records with columns
 FileFormatOption = Annotated[
@@ -194,7 +200,7 @@ Output = Annotated[
 
 
 def is_parquet(output: Path | None) -> bool:
-    """Whether rows are written to a file as Parquet. Raises UsageError for a name that compresses it again."""
+    """Whether rows are written to a Parquet file. Raises UsageError for a name such as x.parquet.gz."""
     if output is None or file_type(output) != PARQUET_SUFFIX:
         return False
     if output.suffix.lower() in COMPRESSIONS:
@@ -203,7 +209,7 @@ def is_parquet(output: Path | None) -> bool:
 
 
 def refuse_contradiction(format: str, output: Path | None, *, as_rows: bool = False) -> None:
-    """Raise UsageError if the suffix of `output` is that of another format; `as_rows` as for `chosen_format`."""
+    """Raise UsageError if the suffix of `output` belongs to another format; `as_rows` is as in `chosen_format`."""
     if as_rows and is_parquet(output):
         raise UsageError(f"--format {format} contradicts the suffix of {output}; leave one out")
 
@@ -225,10 +231,10 @@ def _suffix(output: Path, *, as_rows: bool) -> str:
 
 
 def chosen_format(format: Format | None, output: Path | None, *, as_rows: bool = False) -> Format:
-    """Return the format given, otherwise that of the suffix of `output`.
+    """Return `format`, or the format of the suffix of `output` if `format` is None.
 
-    Files of rows may be compressed, and Parquet, which has the rows of csv-exact.
-    Raises UsageError for an unknown suffix, and for one that contradicts the format given.
+    `as_rows`: the output is a list of rows, which may be compressed or be Parquet. The rows of Parquet are those of
+    csv-exact. Raises UsageError for an unknown suffix, and for a suffix that contradicts `format`.
     """
     if format is not None:
         refuse_contradiction(format, output, as_rows=as_rows)
@@ -247,23 +253,24 @@ def chosen_format(format: Format | None, output: Path | None, *, as_rows: bool =
     return by_suffix
 
 
-def argument(metavar: str, help: str, **more: Any) -> Any:
-    """Return an argument without a default to show."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
+def argument(metavar: str, help: str, **settings: Any) -> Any:
+    """Return an argument whose help shows no default."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **settings)
 
 
-def output_option(help: str, metavar: str = "PATH", **more: Any) -> Any:
-    """Return the option --output of a command that writes the file itself."""
-    return typer.Option("--output", "-o", metavar=metavar, parser=path, help=help, **more)
+def output_option(help: str, metavar: str = "PATH", **settings: Any) -> Any:
+    """Return the option --output for a command that writes the file itself."""
+    return typer.Option("--output", "-o", metavar=metavar, parser=path, help=help, **settings)
 
 
-def _named_option(name: str, completed: Callable[..., object], help: str, **more: Any) -> Any:
+def _named_option(name: str, completed: Callable[..., object], help: str, **settings: Any) -> Any:
     """Return the option --collection or --profile, by default from NEARSIM_COLLECTION or NEARSIM_PROFILE."""
-    given: dict[str, Any] = {
-        **{"autocompletion": completed, "envvar": f"NEARSIM_{name.upper()}", "show_envvar": False},
-        **more,
+    defaults: dict[str, Any] = {
+        "autocompletion": completed,
+        "envvar": f"NEARSIM_{name.upper()}",
+        "show_envvar": False,
     }
-    return typer.Option(f"--{name}", f"-{name[0]}", metavar="NAME", help=help, **given)
+    return typer.Option(f"--{name}", f"-{name[0]}", metavar="NAME", help=help, **(defaults | settings))
 
 
 collection_option = partial(_named_option, "collection", complete_collection)
@@ -313,34 +320,34 @@ MinSimilarity = Annotated[
         metavar="SIMILARITY",
         min=0,
         max=1,
-        help="Lowest similarity to report; that of a distance d is 1 / (1 + d).",
+        help="Lowest similarity to report; a distance d is the similarity 1 / (1 + d).",
     ),
 ]
 Limit = Annotated[
-    int | None, limit_option("Maximum number of rows. (default: all, or 50 of a table on standard output)")
+    int | None, limit_option("Maximum number of rows. (default: all, or 50 in a table on standard output)")
 ]
 MatchLimit = Annotated[
     int | None,
-    limit_option("Maximum number of matches of each document, those with the best estimates. (default: all)"),
+    limit_option("List at most N matches of each document: those with the best estimates. (default: all)"),
 ]
 ExportLimit = Annotated[int | None, limit_option("Maximum number of documents. (default: all)")]
 
 
 @dataclass(eq=False, repr=False)
 class Scope:
-    """The collection and profile that are used."""
+    """The collection and the profile that a command uses."""
 
     collection: Collection = None
     profile: Profile = None
 
     def answers(self) -> "Answers":
-        """Open what is stored."""
+        """Open the collection for queries of stored pairs and clusters."""
         from nearsim_db.search.answers import Answers
 
         return Answers(*connect_to(self.collection), self.profile)
 
     def queries(self) -> "Queries":
-        """Open what is stored, to look up texts in it."""
+        """Open the collection for all queries, including lookups of texts."""
         from nearsim_db.search.queries import Queries
 
         return Queries(*connect_to(self.collection), self.profile)
@@ -356,20 +363,21 @@ class TwoDocuments:
 
 @dataclass(eq=False, repr=False)
 class Result:
-    """How a command prints one result: as text, or for programs."""
+    """How a command prints one result: as text for people, or in a format for programs."""
 
     format: ResultFormat = Format.TABLE
 
     @property
     def is_silent(self) -> bool:
-        """Whether neither text nor progress is printed."""
-        # Subclasses have --quiet, a plain result has not.
+        """Whether the command prints neither text nor progress."""
+        # Subclasses declare --quiet; a plain Result does not.
         return getattr(self, "quiet", False) or self.format.is_machine
 
     def show(self, value: object, text: str | Callable[[], object], stream: TextIO | None = None) -> None:
-        """Print a value, on standard output by default, for programs; otherwise its text unless silent.
+        """Print a value in the format for programs; or print its text, unless the command is silent.
 
-        The text is a message, or a function that prints it.
+        `text` is a message, or a function that prints the text. `stream` is where a value goes, by default standard
+        output.
         """
         if self.format.is_machine:
             from nearsim_db.cli.output.streams import print_document
@@ -379,12 +387,12 @@ class Result:
             terminal.print_info(text) if isinstance(text, str) else text()
 
 
-def _log_format_option(**more: Any) -> Any:
+def _log_format_option(**settings: Any) -> Any:
     return typer.Option(
         "--log-format",
         help="Progress, warnings and errors as lines of text or JSON. (default: bars on a terminal, otherwise text)",
         rich_help_panel=OUTPUT,
-        **more,
+        **settings,
     )
 
 
@@ -396,32 +404,35 @@ class Reporting:
     log_format: Annotated[LogFormat | None, _log_format_option()] = None
 
     def __post_init__(self) -> None:
-        """Write notes in the format that is given."""
+        """Set the format of all messages on standard error."""
         terminal.write_notes(as_json=self.log_format == "json")
 
     def progress(
         self, source: "Source | None" = None, *, for_programs: bool = False
     ) -> AbstractContextManager["Progress"]:
-        """Return a context in which progress is shown; if the output is for programs, only in the format given."""
+        """Return a context in which progress is shown.
+
+        `for_programs`: the output is for programs, so progress is shown only if --log-format is given.
+        """
         is_quiet = self.quiet or (for_programs and self.log_format is None)
         return progress_bars(is_quiet, source, self.log_format)
 
 
 @dataclass(eq=False, repr=False)
 class Outcome(Reporting, Result):
-    """How a command prints what it did, and whether it shows its progress."""
+    """How a command reports what it did, and whether it shows its progress."""
 
     format: MessageFormat = Format.TABLE
 
     def progress(
         self, source: "Source | None" = None, *, for_programs: bool = False
     ) -> AbstractContextManager["Progress"]:
-        """Return a context in which progress is shown; with --json and the like only if a log format is given."""
+        """Return a context in which progress is shown; with a format for programs, only if --log-format is given."""
         return super().progress(source, for_programs=for_programs or self.format.is_machine)
 
     @contextmanager
     def index(self, collection: str | None, threads: int | None = None) -> Iterator["Index"]:
-        """Open a collection, with progress; its warnings are printed at the end."""
+        """Open the index of a collection, and show progress in the block; print the index's warnings at its end."""
         from nearsim_db.index import Index
 
         database, name = connect_to(collection, threads)
@@ -432,14 +443,14 @@ class Outcome(Reporting, Result):
 
 @dataclass(eq=False, repr=False)
 class ShortOutcome(Outcome):
-    """How a command that takes a moment prints what it did; --log-format is hidden, as there is no progress."""
+    """How a command that takes only a moment reports what it did; without progress, --log-format is hidden."""
 
     log_format: Annotated[LogFormat | None, _log_format_option(hidden=True)] = None
 
 
 @dataclass(eq=False, repr=False)
 class Rows:
-    """How a command prints its rows, and how many."""
+    """How a command prints rows, and how many of them."""
 
     format: AnswerFormat = None
     output: Output = None
@@ -447,11 +458,11 @@ class Rows:
     quiet: Quiet = False
 
     def __post_init__(self) -> None:
-        """Raise UsageError if the suffix of the output is of no format, or contradicts the format given."""
+        """Raise UsageError if the suffix of --output is unknown, or contradicts --format."""
         self.chosen()
 
     def chosen(self) -> Format:
-        """Return the format given, otherwise the format of the output's suffix."""
+        """Return the value of --format, otherwise the format of the suffix of --output."""
         return chosen_format(self.format, self.output, as_rows=True)
 
     @property
@@ -461,21 +472,26 @@ class Rows:
 
     @property
     def table_limit(self) -> int | None:
-        """The number of rows of a table, by default 50 on standard output; None for all, or if there is no table."""
+        """The maximum number of rows of a table, by default 50 on standard output.
+
+        None if all rows are printed, or if the format is not table.
+        """
         if self.chosen() is not Format.TABLE:
             return None
         return self.limit if self.limit or self.is_to_file else _MAX_TABLE_ROWS
 
-    def write(self, layout: "Layout[Answer]", answers: "Generator[Answer, None, None]", **more: Any) -> None:
-        """Write answers as they arrive, as `streams.write` does."""
+    def write(
+        self, layout: "Layout[Answer]", answers: "Generator[Answer, None, None]", **details: Any
+    ) -> None:
+        """Write answers as they arrive; see `streams.write`."""
         from nearsim_db.cli.output import streams
 
-        streams.write(layout, answers, self, **more)
+        streams.write(layout, answers, self, **details)
 
 
 @dataclass(eq=False, repr=False)
 class MatchRows(Rows):
-    """How a command prints the documents that it looks up, and how many matches of each."""
+    """How a command prints the documents that it looks up, and how many matches it lists for each."""
 
     limit: MatchLimit = None
 
@@ -491,21 +507,21 @@ def _note_argument(context: typer.Context, value: str | None) -> str | None:
 def argument_or_option(
     context: typer.Context, parameter: typer.CallbackParam, value: str | None
 ) -> str | None:
-    """Return the argument that may be given instead of an option, otherwise the option's value."""
+    """Return the value of the argument that users may give instead of an option, otherwise the option's value."""
     argument: str | None = context.meta.get(_ARGUMENT)
     if argument is None or argument == value:
         return argument or value
-    # A value from the environment gives way to the argument.
+    # The argument overrides a value from the environment, but not another value on the command line.
     if is_typed(context, parameter.name or ""):
         raise UsageError(f"{argument} and --{parameter.name} {value} differ; give one of them")
     return argument
 
 
 def _argument(name: str, completed: Callable[..., object]) -> Any:
-    """Return the argument that may be given instead of the option --NAME."""
-    # Eager: the value is noted before the callback of the option looks for it.
-    more = {"autocompletion": completed, "is_eager": True, "callback": _note_argument}
-    return argument(f"[{name.upper()}]", f"The same as --{name}.", **more)
+    """Return the argument that users may give instead of the option --NAME."""
+    # Eager, so that its value is noted before the callback of the option looks for it.
+    settings: dict[str, Any] = {"autocompletion": completed, "is_eager": True, "callback": _note_argument}
+    return argument(f"[{name.upper()}]", f"The same as --{name}.", **settings)
 
 
 ProfileArgument = Annotated[str | None, _argument("profile", complete_profile)]

@@ -1,4 +1,4 @@
-"""Options that choose a recipe: a file, a preset, and changes of single keys."""
+"""Options that choose a recipe: a recipe file, a preset, and options that change single keys."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,7 +54,7 @@ Threshold = Annotated[
 
 @dataclass(eq=False, repr=False)
 class RecipeOptions:
-    """A recipe: a file or a preset, by default the preset `default`, and changes of single keys."""
+    """The options for a recipe: a file or a preset, by default the preset `default`, and changes of single keys."""
 
     recipe: Annotated[
         Path | None,
@@ -69,7 +69,7 @@ class RecipeOptions:
         typer.Option(
             autocompletion=complete_preset,
             metavar="NAME",
-            help="Recipe that ships with nearsim, of those that nearsim profile presets lists.",
+            help="Name of a recipe that ships with nearsim; nearsim profile presets lists them.",
         ),
     ] = None
     settings: Annotated[
@@ -86,13 +86,13 @@ class RecipeOptions:
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Ignore what this text has, such as a licence header; for the family winnow (repeatable).",
+            help="Ignore the passages of this text, such as a licence header; for the family winnow (repeatable).",
             rich_help_panel=options.MATCHING,
         ),
     ] = None
 
     def changes(self, threshold: float | None) -> list[str] | None:
-        """Return the --set options with those for --threshold and --ignore; None if there are none."""
+        """Return the values of --set, --threshold and --ignore as KEY=VALUE; None if there are none."""
         settings = [*(self.settings or [])]
         if threshold is not None:
             settings.append(f"match.threshold={threshold}")
@@ -103,7 +103,7 @@ class RecipeOptions:
         return settings or None
 
     def chosen(self, threshold: float | None = None, preset: str | None = None) -> "Recipe":
-        """Return the recipe, by default the preset `preset`, with --set and --threshold applied."""
+        """Return the recipe of --recipe or --preset, by default the preset `preset`, with its keys changed."""
         from nearsim_db.similarity import presets, recipe
 
         if self.recipe is not None and self.preset is not None:
@@ -114,14 +114,14 @@ class RecipeOptions:
         return recipe.override(chosen, changes) if changes else chosen
 
     def chosen_if_any(self, threshold: float | None = None) -> "Recipe | None":
-        """Return the recipe as `chosen` does, None if no option is given."""
+        """Return the recipe as `chosen` does, or None if no option is given."""
         given = (self.recipe, self.preset, self.settings, self.ignore, threshold)
         is_given = any(option is not None for option in given)
         return self.chosen(threshold) if is_given else None
 
     @contextmanager
     def advising_reindex(self, collection: str, profile: str, threshold: float | None) -> Iterator[None]:
-        """Add to a refusal of the recipe how to rebuild the profile with it."""
+        """If the profile in the block has another recipe, raise UsageError with the command that rebuilds it."""
         try:
             yield
         except RecipeConflictError as error:
@@ -130,7 +130,7 @@ class RecipeOptions:
                 if self.recipe is None
                 else ("--recipe", str(self.recipe))
             )
-            # The recipe that was refused, as options of the other command.
+            # Pass the refused recipe to the suggested command.
             changes = [word for setting in self.settings or () for word in ("--set", setting)]
             changes += [word for path in self.ignore or () for word in ("--ignore", str(path))]
             changes += [] if threshold is None else ["--threshold", f"{threshold:g}"]

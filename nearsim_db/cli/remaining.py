@@ -1,4 +1,4 @@
-"""What `nearsim dedupe` and `nearsim cut` have in common: files in, the remaining documents out."""
+"""Options and output that `nearsim dedupe` and `nearsim cut` share; both write the remaining documents of files."""
 
 import os
 import signal
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from nearsim_db.deduplication.output import Outputs
     from nearsim_db.readers import Source
 
-# Formats in which pairs and clusters are not written.
+# Pairs and clusters are JSON lines, so a file name may not promise one of these formats.
 _OTHER_FORMATS = {".zip", ".csv", ".tsv", ".parquet"}
-# Several outputs may go here.
+# The only path that several outputs may share.
 _NOWHERE = Path(os.devnull)
 
 
@@ -54,16 +54,16 @@ _Rejects = Annotated[Path | None, inputs.rejects_option(f"{inputs.REJECTS}; - is
 _MaxRejected = Annotated[int | None, inputs.max_rejected_option("0, or any number with --rejects")]
 
 
-def lines_option(what: str, **more: Any) -> Any:
-    """Return an option for a file of JSON lines."""
+def lines_option(content: str, **settings: Any) -> Any:
+    """Return an option for an output file of JSON lines."""
     return typer.Option(
-        metavar="PATH", parser=options.path, help=f"File for the {what}, as JSON lines.", **more
+        metavar="PATH", parser=options.path, help=f"File for the {content}, as JSON lines.", **settings
     )
 
 
 @dataclass(eq=False, repr=False)
 class RemainingOptions:
-    """Where the remaining documents go, and what happens to records that are rejected."""
+    """Where the remaining documents are written, and what happens to rejected records."""
 
     output: _Output = None
     output_format: _OutputFormat = None
@@ -74,17 +74,17 @@ class RemainingOptions:
 
     @property
     def allowed_rejects(self) -> int | None:
-        """How many records may be rejected; None for any number."""
+        """The maximum number of rejected records; None for any number."""
         return 0 if self.max_rejected is None and self.rejects is None else self.max_rejected
 
     @property
     def is_sharded(self) -> bool:
-        """Whether the output is a folder, with a file for each input."""
+        """Whether the output is a folder with one file for each input file."""
         return self.output is not None and (self.output.endswith(os.sep) or Path(self.output).is_dir())
 
     @property
     def path(self) -> Path | None:
-        """The path of the output; None on a dry run without one. Raises UsageError without an output."""
+        """The path of --output. None in a dry run without it; otherwise raises UsageError if it is missing."""
         if not self.output and not self.dry_run:
             raise UsageError("give --output PATH (- for standard output), or --dry-run")
         if self.output is None:
@@ -97,7 +97,11 @@ class RemainingOptions:
         recipe_options: recipes.RecipeOptions,
         file_options: inputs.FileOptions,
     ) -> None:
-        """Refuse formats that cannot be written, two outputs at one path, and outputs over files that options name."""
+        """Check all output paths before anything is read.
+
+        Raises UsageError for a format that cannot be written, for two outputs at the same path, and for an output that
+        would overwrite a file that another option reads.
+        """
         _check_outputs(
             self.path,
             self.output_format,
@@ -114,7 +118,7 @@ class RemainingOptions:
         )
 
     def outputs(self, **lists: Path | None) -> "Outputs":
-        """Return the files to write, with those of `lists`; none on a dry run."""
+        """Return the files to write, including those of `lists`; no file in a dry run."""
         from nearsim_db.deduplication.output import Outputs
 
         if self.dry_run:
@@ -131,17 +135,20 @@ def opened_source(
     outcome: options.Outcome,
     ids: Literal["required", "optional"] = "optional",
 ) -> Iterator["Source"]:
-    """Open files, and copies of streams, which are deleted after the block, also by a signal."""
+    """Open the input files; copy streams, which can be read once only, to temporary files.
+
+    The copies are deleted after the block, even if a signal ends the process.
+    """
     from nearsim_db.readers import Source
     from nearsim_db.readers.inputs import readable_twice
 
     reading = file_options.reading()
     with ExitStack() as stack:
-        # An exit unwinds the block, which the signal alone would not.
+        # The default action of SIGTERM would skip the clean-up of the block; an exit runs it.
         stack.enter_context(terminal.on_signals(lambda number: sys.exit(128 + number), signal.SIGTERM))
         with outcome.progress() as progress:
             readable = stack.enter_context(readable_twice(files, reading.format, progress))
-        # Messages name the given paths, not the copies.
+        # Messages name the paths of the command line, not the copies.
         originals = dict(zip(readable, files, strict=True))
         fields = replace(file_options.fields(), ids=ids)
         source = Source(readable, fields, reading=reading, originals=originals)
@@ -156,8 +163,8 @@ def show_summary(
     outcome: options.Outcome,
     max_rejected: int | None,
 ) -> None:
-    """Show what was done, with its warnings; exit with 3 if more records were rejected than are allowed."""
-    # Documents or lists may be on standard output.
+    """Print the summary and its warnings; exit with 3 if more records were rejected than --max-rejected allows."""
+    # Standard output may have documents or lists, so the summary then goes to standard error.
     stream = sys.stderr if STANDARD_OUTPUT in (outputs.unique, *outputs.lists()) else sys.stdout
     document = summaries.dedupe_document(summary, outputs.unique)
     outcome.show(
@@ -187,9 +194,9 @@ def _check_outputs(
     is_sharded: bool,
     are_lines: bool,
 ) -> None:
-    """Refuse unknown formats, other formats than JSON lines for `others`, and two outputs at one path.
+    """Raise UsageError for an unknown format, two outputs at one path, and for `others` in a format but JSON lines.
 
-    With `are_lines` the inputs are lines of text, and so is an output of any other suffix.
+    With `are_lines` the inputs are lines of text, and so is an output whose suffix names no format.
     """
     if format is FileFormat.LINES and not are_lines:
         raise UsageError("--output-format lines is for lines of text, which --input-format lines reads")
@@ -214,7 +221,7 @@ def _check_outputs(
             )
 
     paths = [path for path in (output, rejects, *others) if path is not None and path != _NOWHERE]
-    # Resolved, as two names may be one file.
+    # Compare resolved paths: two names may lead to the same file.
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError(
             "--output, --pairs, --clusters, --review, --cuts and --rejects must be different files"
