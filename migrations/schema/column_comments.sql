@@ -1,5 +1,5 @@
--- Comments of columns that have none in the file of their relation: the comment of a column with the same name in another
--- relation, else the general meaning of the name.
+-- Comments for columns that have no comment in the file of their relation: the comment of the column with the same name in
+-- another relation or, without such a column, the general meaning of the name.
 DO $$
 DECLARE
     commented record;
@@ -32,39 +32,39 @@ BEGIN
     FOR commented IN
         SELECT CAST(pg_class.oid AS regclass) AS relation, meaning.name, meaning.comment
         FROM (VALUES
-            ('are_twins', 'Whether they have the same features'),
+            ('are_twins', 'Whether both documents have the same features'),
             ('attempts', 'Number of failed attempts'),
-            ('by', 'Author as stated; by default the database user'),
+            ('by', 'Author, as stated by the caller; by default the database user'),
             ('collection', 'Name of the collection'),
             ('collection_id', 'Number of the collection'),
             ('detached', 'Whether workers continue its build'),
-            ('due_at', 'Earliest start'),
+            ('due_at', 'Earliest time at which a worker may start it'),
             ('estimate', 'Similarity estimated from the two sketches'),
             ('fingerprint', 'SHA-256 of everything that determines sketches, bands and pairs'),
             ('generation_id', 'The generation'),
             ('lease_id', 'Number of the lease'),
             ('left_external_id', 'external_id of the left document'),
-            ('left_id', 'doc_id of the earlier document'),
+            ('left_id', 'doc_id of the left document, the smaller of the two'),
             ('left_title', 'Title of the left document; NULL if it has none'),
             ('min_shared_bands', 'Number of bands that candidates must share; 1 if the recipe has an amplification instead'),
-            ('numbers_differ', 'Whether the runs of digits in their texts differ, such as figures or dates'),
+            ('numbers_differ', 'Whether the runs of digits in the two texts differ, such as figures or dates'),
             ('profile', 'Name of the profile'),
             ('profile_id', 'Number of the profile'),
             ('queued_at', 'When it was queued'),
             ('recipe', 'The complete recipe, including defaults'),
-            ('retired_at', 'When it was retired; NULL if it is live or never was'),
+            ('retired_at', 'When it was retired; NULL if it is live or was never live'),
             ('right_external_id', 'external_id of the right document'),
-            ('right_id', 'doc_id of the right document'),
+            ('right_id', 'doc_id of the right document, the larger of the two'),
             ('right_title', 'Title of the right document; NULL if it has none'),
-            ('shared_bands', 'Number of equal bands of the two sketches'),
+            ('shared_bands', 'Number of bands in which the two sketches are equal'),
             ('survivor_external_id', 'external_id of the document to keep'),
             ('survivor_id', 'doc_id of the document to keep'),
             ('survivor_source', 'Source of the document to keep; NULL if it has none'),
             ('survivor_title', 'Title of the document to keep; NULL if it has none'),
             ('threshold', 'Minimum similarity of a pair; for projection the maximum distance'),
-            ('undone_at', 'When it was undone or replaced; NULL while it is active'),
-            ('undone_by', 'Who undid or replaced it; NULL while it is active'),
-            ('undone_why', 'Why it was undone or replaced; NULL while it is active'),
+            ('undone_at', 'When it was undone or replaced; NULL while it is in force'),
+            ('undone_by', 'Who undid or replaced it; NULL while it is in force'),
+            ('undone_why', 'Why it was undone or replaced; NULL while it is in force'),
             ('verdict', 'pinned or vetoed by a person; NULL if neither'),
             ('verdict_id', 'Number of the verdict, ascending with time'),
             ('why', 'Reason')

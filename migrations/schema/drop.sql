@@ -1,5 +1,5 @@
--- Drops everything, data included, except the schemas themselves and Alembic's version table. Refused while a collection is
--- attached to a table: the table's triggers would stay behind.
+-- Drops everything, data included, except the schemas themselves and Alembic's version table. Raises an error while a
+-- collection has an attached table, because the triggers of that table would stay behind.
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM nearsim_index.attachment) THEN
@@ -45,7 +45,7 @@ BEGIN
 END
 $$;
 
--- The roles stay while another database, or a member of them, needs them.
+-- The roles stay if they have members, or if another database uses them.
 DO $$
 DECLARE
     ours constant name[] := ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin'];

@@ -1,5 +1,5 @@
--- A user who may not create roles stays the owner; a warning names the missing roles. The nodes of a Citus cluster get only
--- the roles and their memberships.
+-- If the user may not create roles, the user remains the owner, and a warning names the missing roles. Only the roles and
+-- their memberships are sent to the nodes of a Citus cluster.
 DO $$
 BEGIN
     IF (SELECT rolsuper OR rolcreaterole FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN

@@ -1,8 +1,8 @@
--- Captures writes to the parents of the generations' tables too.
+-- Writes to the parents of the generations' tables are captured too.
 SELECT nearsim.create_capture_triggers(''), nearsim.restore_shared('similar_pair'), nearsim.restore_shared('cluster_member');
 SELECT nearsim.create_lookup(1), nearsim.create_evidence(1);
 
--- Default privileges are meant for other tables.
+-- Revokes the privileges that the database's default privileges gave: their author had other tables in mind.
 DO $$
 DECLARE
     command text;

@@ -1,11 +1,12 @@
--- The nodes of a Citus cluster get the objects that they need with the band rows. Without this setting, the coordinator would
--- send them every object with everything that it refers to, roles included, which only a superuser may change.
+-- The nodes of a Citus cluster get the objects that they need together with the band rows. Without this setting, the
+-- coordinator would send them every object and everything that it refers to, including roles, which only a superuser may
+-- change.
 SELECT set_config('citus.enable_ddl_propagation', 'off', true)
 WHERE current_setting('citus.enable_ddl_propagation', true) IS NOT NULL;
 
--- nearsim has Alembic's version table, so it exists before this runs. nearsim_index has objects that only nearsim uses: the
--- partitions of the index, leases, slices of builds, views that policies need. Both may be created for a role that may not
--- create schemas.
+-- The schema nearsim exists before this runs, because it has Alembic's version table. nearsim_index has objects that only
+-- nearsim uses: the partitions of the index, leases, slices of builds, and views that policies need. An administrator may have
+-- created both schemas for a role that may not create schemas.
 DO $$
 BEGIN
     IF to_regnamespace('nearsim_index') IS NULL THEN
@@ -14,7 +15,7 @@ BEGIN
     -- Only a schema's owner may comment on it, and another user may have created it.
     IF (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = 'nearsim') THEN
         COMMENT ON SCHEMA nearsim IS
-            'Near-duplicate documents: read the views, call what nearsim.functions lists, write nearsim.document';
+            'Near-duplicate documents: read the views, call the functions that nearsim.functions lists, write to nearsim.document';
     END IF;
     IF (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = 'nearsim_index') THEN
         COMMENT ON SCHEMA nearsim_index IS

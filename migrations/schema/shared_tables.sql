@@ -1,7 +1,8 @@
 -- The tables that generations share. Generations of small collections share all tables. Generations of large collections have
--- numbers from 100,000,000 on and own tables of signatures and bands, with smaller keys, which are loaded without indexes and
--- dropped at once. All share the tables of pairs and members, so that queries without a constant generation_id, as in views,
--- are planned for few tables, however many large collections there are. restore_shared creates the indexes of these two.
+-- numbers from 100,000,000 on and have their own tables of signatures and bands; these have smaller keys, are loaded before
+-- their indexes are created, and are dropped as a whole. All generations share the tables of pairs and of cluster members:
+-- queries whose generation_id is not a constant, as in views, are then planned for few tables, however many large collections
+-- there are. restore_shared creates the indexes of these two tables.
 CREATE SEQUENCE nearsim.own_generation AS integer MINVALUE 100000000 START 100000001
     OWNED BY nearsim.generation.generation_id;
 
@@ -18,7 +19,7 @@ ALTER TABLE nearsim_index.band_shared REPLICA IDENTITY USING INDEX band_shared_b
 CREATE TABLE nearsim_index.similar_pair_shared PARTITION OF nearsim.similar_pair FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 CREATE TABLE nearsim_index.cluster_member_shared PARTITION OF nearsim.cluster_member FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 
-COMMENT ON TABLE nearsim_index.signature_shared IS 'rows of the generations of small collections, see nearsim.generations';
-COMMENT ON TABLE nearsim_index.band_shared IS 'rows of the generations of small collections, see nearsim.generations';
-COMMENT ON TABLE nearsim_index.similar_pair_shared IS 'rows of all generations, see nearsim.generations';
-COMMENT ON TABLE nearsim_index.cluster_member_shared IS 'rows of all generations, see nearsim.generations';
+COMMENT ON TABLE nearsim_index.signature_shared IS 'Signatures of the generations of small collections; see nearsim.generations';
+COMMENT ON TABLE nearsim_index.band_shared IS 'Bands of the generations of small collections; see nearsim.generations';
+COMMENT ON TABLE nearsim_index.similar_pair_shared IS 'Pairs of all generations; see nearsim.generations';
+COMMENT ON TABLE nearsim_index.cluster_member_shared IS 'Cluster members of all generations; see nearsim.generations';

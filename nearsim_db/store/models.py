@@ -34,9 +34,9 @@ class Band(Base):
 
     __tablename__ = "band"
     bucket_hash: Mapped[int] = mapped_column(
-        primary_key=True, comment="Hash of one band of the sketch, its top byte the number of the band"
+        primary_key=True, comment="Hash of one band of the sketch; its top byte is the number of the band"
     )
-    doc_id: Mapped[int] = mapped_column(primary_key=True, comment="The head whose band it is")
+    doc_id: Mapped[int] = mapped_column(primary_key=True, comment="The head to whose sketch the band belongs")
     generation_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="The generation")
     band_no: Mapped[int | None] = mapped_column(
         SmallInteger,
@@ -46,13 +46,13 @@ class Band(Base):
 
 
 class ClusterMember(Base):
-    """Clusters: documents connected by pairs, twins included, and the one of each cluster to keep."""
+    """Members of clusters: documents connected by pairs, twins included, and the document to keep in each cluster."""
 
     __tablename__ = "cluster_member"
     generation_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="The generation")
     doc_id: Mapped[int] = mapped_column(primary_key=True, comment="The document")
     cluster_id: Mapped[int] = mapped_column(comment="The cluster, identified by its smallest doc_id")
-    is_survivor: Mapped[bool] = mapped_column(comment="Whether it is the document of its cluster to keep")
+    is_survivor: Mapped[bool] = mapped_column(comment="Whether it is the document to keep in its cluster")
 
 
 class Collection(Base):
@@ -65,18 +65,18 @@ class Collection(Base):
     name: Mapped[str] = mapped_column(comment="Name, unique")
     created_at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was created")
     purged_at: Mapped[datetime | None] = mapped_column(
-        comment="When texts were last purged from it; processes with cached texts then discard them"
+        comment="When texts were last purged from it; a process that cached texts before then discards them"
     )
 
 
 class Document(Base):
-    """Documents under their owners' own external_id; any application may write here, and nearsim indexes the changes."""
+    """Documents, each with the external_id that its owner chose; any application may write here, and nearsim indexes the changes."""
 
     __tablename__ = "document"
     doc_id: Mapped[int] = mapped_column(
         Identity(always=True),
         primary_key=True,
-        comment="Number of the document, above 0; ascending in order of creation",
+        comment="Number of the document, above 0; documents created later have larger numbers",
     )
     collection_id: Mapped[int] = mapped_column(
         Integer,
@@ -115,17 +115,16 @@ class Document(Base):
         comment="When it was last changed; set by a trigger",
     )
     body_digest: Mapped[UUID | None] = mapped_column(
-        comment="If the collection has an attached table: MD5 of the text in that table (of an empty text if that is NULL)"
+        comment="MD5 of the text in the attached table, of an empty text if it is NULL there; NULL if the text is in body"
     )
     body_length: Mapped[int | None] = mapped_column(
-        Integer,
-        comment="If the collection has an attached table: length of the text in that table, in characters",
+        Integer, comment="Length in characters of the text in the attached table; NULL if the text is in body"
     )
     collection: Mapped["Collection"] = relationship()
 
 
 class Event(Base):
-    """Changes of pairs, clusters and their survivors, in commit order; deleted after some days."""
+    """Changes of pairs, of clusters and of the documents to keep, in commit order; old events are deleted."""
 
     __tablename__ = "event"
     event_id: Mapped[int] = mapped_column(
@@ -135,16 +134,16 @@ class Event(Base):
     )
     left_id: Mapped[int | None] = mapped_column(comment="doc_id of the left document of a pair")
     right_id: Mapped[int | None] = mapped_column(
-        comment="doc_id of the right document of a pair; for twins the one that is not the head"
+        comment="doc_id of the right document of a pair; for twins, of the document that is not the head"
     )
     similarity: Mapped[float | None] = mapped_column(
-        comment="Similarity of a new pair, the estimate if verified is false; 1 for a twin and its head; NULL for other events"
+        comment="Similarity of a new pair; an estimate if verified is false, 1 for a twin and its head; NULL for other events"
     )
     cluster_id: Mapped[int | None] = mapped_column(
-        comment="The cluster; its former number if it was split or dissolved"
+        comment="Number of the cluster; its former number if it was split or dissolved"
     )
     survivor_id: Mapped[int | None] = mapped_column(
-        comment="doc_id of the document to keep in the cluster, or formerly to keep"
+        comment="doc_id of the document to keep in the cluster, or that it kept if it was split or dissolved"
     )
     at: Mapped[datetime] = mapped_column(
         server_default=text("clock_timestamp()"), comment="Time shortly before commit"
@@ -153,19 +152,20 @@ class Event(Base):
     profile_id: Mapped[int] = mapped_column(Integer, comment="The profile")
     generation_id: Mapped[int] = mapped_column(Integer, comment="The generation that was live")
     verified: Mapped[bool | None] = mapped_column(
-        comment="Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events"
+        comment="Whether the similarity was computed from the features, which is also true for documents with the same features; false if it is an estimate from the sketches (match.verify of the recipe decides); NULL for other events"
     )
     pruned: Mapped[bool | None] = mapped_column(
-        comment="True if this event and all earlier ones of its kind and profile were deleted; else NULL, which takes no space"
+        comment="True if this event and all earlier events of its kind and profile were deleted, and this row only marks the place; NULL, which takes no space, for other events"
     )
     kind: Mapped[str] = mapped_column(
         comment="pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone"
     )
     other_ids: Mapped[list[int] | None] = mapped_column(
-        ARRAY(BigInteger), comment="Other clusters: merged into this one, split off it, or its former number"
+        ARRAY(BigInteger),
+        comment="Numbers of other clusters: those that were merged into this one, those that it was split into, or its own former number",
     )
     other_survivor_ids: Mapped[list[int] | None] = mapped_column(
-        ARRAY(BigInteger), comment="Survivors of those clusters, in the same order"
+        ARRAY(BigInteger), comment="doc_ids of the documents to keep in those clusters, in the same order"
     )
 
 
@@ -177,7 +177,7 @@ class Generation(Base):
         Integer,
         Identity(always=True),
         primary_key=True,
-        comment="Number of the generation. Numbers from 100,000,000 on are of large collections, and suffixes of their own tables, as in nearsim_index.band_100000007; others share tables, as nearsim_index.band_shared",
+        comment="Number of the generation. Generations of large collections have numbers from 100,000,000 on and tables of their own with this number as suffix, such as nearsim_index.band_100000007; other generations share tables, such as nearsim_index.band_shared",
     )
     profile_id: Mapped[int] = mapped_column(
         Integer,
@@ -186,7 +186,7 @@ class Generation(Base):
     )
     state: Mapped[str] = mapped_column(
         server_default=text("'building'::text"),
-        comment="building, catching_up, ready, live (answers queries), retired, paused or abandoned",
+        comment="building, catching_up, ready, live (this generation answers queries), retired, paused or abandoned",
     )
     stage: Mapped[str] = mapped_column(
         server_default=text("'sign'::text"), comment="Stage of its build: sign, bands, pairs, clusters, done"
@@ -196,12 +196,12 @@ class Generation(Base):
         comment="SHA-256 of everything that determines sketches, bands and pairs"
     )
     figures: Mapped[dict[str, Any]] = mapped_column(
-        server_default=text("'{}'::jsonb"), comment="Build statistics"
+        server_default=text("'{}'::jsonb"), comment="Counts of the build"
     )
     created_at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was created")
     live_at: Mapped[datetime | None] = mapped_column(comment="When it last became live")
     expired_through: Mapped[datetime | None] = mapped_column(
-        comment="Date up to which documents have expired ([retain] age)"
+        comment="Documents from before this time have expired ([retain] age)"
     )
     bands: Mapped[int | None] = mapped_column(SmallInteger, comment="Number of bands of a sketch")
     rows: Mapped[int | None] = mapped_column(SmallInteger, comment="Number of sketch positions per band")
@@ -210,34 +210,34 @@ class Generation(Base):
     )
     replaces: Mapped[int | None] = mapped_column(
         Integer,
-        comment="The generation that was live when this one was started; NULL for a profile's first, which becomes live when built",
+        comment="The generation that was live when this one was started; NULL for the first generation of a profile, which becomes live as soon as it is built",
     )
     detached: Mapped[bool] = mapped_column(
         server_default=text("false"), comment="Whether workers continue its build"
     )
     distributed: Mapped[bool] = mapped_column(
         server_default=text("false"),
-        comment="Whether its band rows are on the nodes of a Citus cluster; the default is set by nearsim schema init",
+        comment="Whether its band rows are on the nodes of a Citus cluster; nearsim schema init sets the default",
     )
     dropping: Mapped[bool] = mapped_column(
         server_default=text("false"),
-        comment="Whether its tables are being dropped, which waits for sessions that read them",
+        comment="Whether its tables are being dropped; this waits for sessions that read them",
     )
     ready_at: Mapped[datetime | None] = mapped_column(comment="When it became ready")
     retired_at: Mapped[datetime | None] = mapped_column(
-        comment="When it was retired; NULL if it is live or never was"
+        comment="When it was retired; NULL if it is live or was never live"
     )
     common_shingles: Mapped[bytes | None] = mapped_column(
-        comment="Ids of the shingles that it ignores because too many documents have them (match.ignore_common), eight bytes each; NULL if there are none"
+        comment="Ids, of eight bytes each, of the shingles that are ignored because too many documents have them (match.ignore_common); NULL if there are none"
     )
     frequencies: Mapped[bytes | None] = mapped_column(
-        comment="In how many texts each frequent shingle is, by which shingles are weighted (sketch.weights = idf): entries of an id of eight bytes and a count of four, the first with the number of texts; NULL for other weights"
+        comment="Number of texts that contain each frequent shingle, from which the weights of shingles are computed (sketch.weights = idf). Each entry is an id of eight bytes and a count of four bytes; the first entry has the number of all texts. NULL for other weights"
     )
     profile: Mapped["Profile"] = relationship(back_populates="generations")
 
 
 class Probe(Base):
-    """Lookup requests of applications; a worker answers each before its deadline and deletes it an hour later."""
+    """Lookup requests of applications; a worker answers each request before its deadline, and deletes it an hour after the deadline."""
 
     __tablename__ = "probe"
     probe_id: Mapped[int] = mapped_column(
@@ -260,7 +260,7 @@ class Probe(Base):
     )
     max_matches: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Maximum number of documents in the answer, the first in the order of their estimates; NULL for all",
+        comment="Maximum number of documents in the answer, which are those with the best estimates; NULL for all",
     )
     asked_by: Mapped[str] = mapped_column(server_default=text("CURRENT_USER"), comment="The requesting role")
     asked_at: Mapped[datetime] = mapped_column(
@@ -273,21 +273,21 @@ class Probe(Base):
     answered_at: Mapped[datetime | None] = mapped_column(comment="When a worker answered; NULL until then")
     error: Mapped[str | None] = mapped_column(comment="Why the request failed; NULL if it did not")
     external_id: Mapped[str | None] = mapped_column(
-        comment="Id of the document that the text is of, which the answer leaves out"
+        comment="external_id of the document whose text this is; the answer leaves this document out"
     )
     purpose: Mapped[str | None] = mapped_column(
-        comment="lock: the answer has bucket_hashes; insert, and locked if the caller holds the locks: it also knows all documents that were committed before; NULL: neither"
+        comment="lock: the answer includes bucket_hashes. insert, or locked if the caller already holds the locks: the answer also takes into account all documents that were committed before it. NULL: neither"
     )
     generation_id: Mapped[int | None] = mapped_column(
         Integer,
-        comment="With a purpose: the generation of bucket_hashes; NULL if the collection has no index",
+        comment="The generation of bucket_hashes; NULL without a purpose, or if the collection has no index",
     )
     bucket_hashes: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger),
-        comment="With a purpose: the buckets of the text, which a transaction locks before it inserts it: near-duplicates have one in common",
+        comment="Buckets of the text, which a transaction locks before it inserts the text, because near-duplicates have a bucket in common; NULL without a purpose",
     )
     snapshot: Mapped[str | None] = mapped_column(
-        comment="With the purpose insert: the transactions whose documents the answer knows, as pg_snapshot"
+        comment="The transactions whose documents the answer takes into account, as pg_snapshot; NULL unless the purpose is insert"
     )
     collection: Mapped["Collection"] = relationship()
     matches: Mapped[list["ProbeMatch"]] = relationship(
@@ -296,7 +296,7 @@ class Probe(Base):
 
 
 class ProbeMatch(Base):
-    """Answers to lookup requests: the documents that the text would be paired with if it were added, twins expanded."""
+    """Answers to lookup requests: the documents, twins included, that the text would be paired with if it were added."""
 
     __tablename__ = "probe_match"
     probe_id: Mapped[int] = mapped_column(
@@ -308,30 +308,30 @@ class ProbeMatch(Base):
         primary_key=True, comment="The matching document; it may have been deleted since"
     )
     similarity: Mapped[float] = mapped_column(
-        comment="Similarity, 1 / (1 + d) for a distance d; the estimate if verified is false"
+        comment="Similarity, or 1 / (1 + d) for a distance d; an estimate if verified is false"
     )
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     shared_bands: Mapped[int] = mapped_column(
-        SmallInteger, comment="Number of equal bands of the two sketches"
+        SmallInteger, comment="Number of bands in which the two sketches are equal"
     )
     intersection_size: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Number of features in both texts, of equal values of the sketches if verified is false; NULL if the metric does not count features",
+        comment="Number of features in both texts, or of equal values of the sketches if verified is false; NULL if the metric does not count features",
     )
     union_size: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Number of features in either text, of values of a sketch if verified is false; NULL if the metric does not count features",
+        comment="Number of features in either text, or of values of a sketch if verified is false; NULL if the metric does not count features",
     )
     distance: Mapped[float | None] = mapped_column(
         comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
     )
     verified: Mapped[bool] = mapped_column(
-        comment="Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says"
+        comment="Whether the similarity was computed from the features; false if it is an estimate from the sketches (match.verify of the recipe decides)"
     )
 
 
 class Profile(Base):
-    """A named index configuration of a collection; each generation stores its recipe."""
+    """A named index configuration of a collection; each generation stores the recipe with which it is built."""
 
     __tablename__ = "profile"
     profile_id: Mapped[int] = mapped_column(
@@ -351,7 +351,7 @@ class Profile(Base):
 
 
 class Review(Base):
-    """What each reviewer was shown at the review desk, leases that have not ended, and decisions with their verdicts."""
+    """Pairs that reviewers were shown at the review desk, with the reviewers' leases, decisions and verdicts."""
 
     __tablename__ = "review"
     review_id: Mapped[int] = mapped_column(
@@ -364,42 +364,48 @@ class Review(Base):
     )
     reviewer: Mapped[str] = mapped_column(
         server_default=text("CURRENT_USER"),
-        comment="The database user that was shown it; set by the database",
+        comment="The database user that was shown the pair; set by the database",
     )
-    by: Mapped[str] = mapped_column(comment="Who was shown it, as stated; the author of the verdict")
+    by: Mapped[str] = mapped_column(
+        comment="Name of the reviewer, as stated by the caller; the author of the verdict"
+    )
     queue: Mapped[str] = mapped_column(
-        comment="The queue that it was taken from, an argument of review_queue"
+        comment="The queue from which the pair was taken, an argument of review_queue"
     )
     left_id: Mapped[int] = mapped_column(
         ForeignKey("nearsim.verdict.left_id", name="review_verdict_fkey", ondelete=None),
-        comment="doc_id of the earlier document",
+        comment="doc_id of the left document, the smaller of the two",
     )
     right_id: Mapped[int] = mapped_column(
-        comment="doc_id of the later document; for a choice of a document to keep, left_id again"
+        comment="doc_id of the right document, the larger of the two; equal to left_id for the choice of a document to keep"
     )
     leased_until: Mapped[datetime | None] = mapped_column(
-        comment="Nobody else is shown it until then; NULL once it is decided or given back"
+        comment="Until when nobody else is shown the pair; NULL once it is decided or released"
     )
     seen_at: Mapped[datetime] = mapped_column(
-        server_default=text("clock_timestamp()"), comment="When it was shown"
+        server_default=text("clock_timestamp()"), comment="When the pair was shown"
     )
     answer: Mapped[str | None] = mapped_column(
-        comment="same, different, unsure or skipped, kept for a choice of a document to keep; NULL if it was seen only"
+        comment="same, different, unsure or skipped; kept for the choice of a document to keep; NULL if the pair was only shown"
     )
-    why: Mapped[str | None] = mapped_column(comment="Reason, if one was given; NULL otherwise")
-    decided_at: Mapped[datetime | None] = mapped_column(comment="When it was decided; NULL if it was not")
+    why: Mapped[str | None] = mapped_column(comment="Reason; NULL if the reviewer stated none")
+    decided_at: Mapped[datetime | None] = mapped_column(
+        comment="When the pair was decided; NULL if it was not"
+    )
     decision_id: Mapped[int | None] = mapped_column(
-        comment="Number of the decision: its smallest review_id. Rows of one decision are undone together; NULL if it was not decided"
+        comment="Number of the decision: the smallest review_id among its rows, which are undone together; NULL if the pair was not decided"
     )
-    verdict_id: Mapped[int | None] = mapped_column(comment="The verdict that it set; NULL if none")
+    verdict_id: Mapped[int | None] = mapped_column(
+        comment="The verdict that the decision set; NULL if it set none"
+    )
     replaced_id: Mapped[int | None] = mapped_column(
-        comment="The verdict that was replaced, which undo sets again; NULL if none"
+        comment="The verdict that the decision replaced, and that undo sets again; NULL if there was none"
     )
     pin_id: Mapped[int | None] = mapped_column(
-        comment="The choice of a document to keep that it made; NULL if none"
+        comment="The choice of a document to keep that the decision made; NULL if it made none"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
-        comment="When the decision was undone; NULL while it is active"
+        comment="When the decision was undone; NULL while it is in force"
     )
     probability: Mapped[float | None] = mapped_column(
         comment="Probability with which the queue sample draws this pair; NULL in other queues"
@@ -407,34 +413,34 @@ class Review(Base):
 
 
 class Signature(Base):
-    """Indexed documents: number and digest of features, sketch, and head (first document with identical features)."""
+    """Indexed documents: number and digest of their features, sketch, and head (the first document with the same features)."""
 
     __tablename__ = "signature"
     generation_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="The generation")
     doc_id: Mapped[int] = mapped_column(
-        primary_key=True, comment="The document; a deleted document's row is removed by the next dispatch"
+        primary_key=True, comment="The document; the next dispatch removes the row of a deleted document"
     )
     revision: Mapped[int] = mapped_column(comment="Revision of the document that was sketched")
     feature_count: Mapped[int] = mapped_column(
         Integer,
-        comment="Number of distinct features; 0 if the text is empty or too short, so that it matches nothing",
+        comment="Number of distinct features; 0 if the text is empty or too short, so that the document matches nothing",
     )
     feature_digest: Mapped[UUID | None] = mapped_column(
-        comment="Digest of the fingerprint and the sorted features: equal for equal feature sets"
+        comment="Digest of the fingerprint and the sorted features, equal for equal sets of features"
     )
     sketch: Mapped[bytes | None] = mapped_column(
-        comment="Sketch, from which bands are hashed and similarity is estimated"
+        comment="Sketch, from which bucket hashes are computed and similarities are estimated"
     )
     numbers_digest: Mapped[int] = mapped_column(
-        comment="Sum of the hashes of the runs of digits in the text, 0 for none; equal for texts with the same numbers"
+        comment="Sum of the hashes of the runs of digits in the text, equal for texts with the same numbers; 0 for a text without digits"
     )
     head_id: Mapped[int | None] = mapped_column(
-        comment="The first document with the same features, which alone has bands and pairs; often the document itself"
+        comment="The head: the first document with the same features, often the document itself; only heads have bands and pairs"
     )
 
 
 class SimilarPair(Base):
-    """Pairs of heads, left_id < right_id; twins of a head (signature.head_id) have the same pairs."""
+    """Pairs of heads, with left_id < right_id; the twins of a head (signature.head_id) have the same pairs as the head."""
 
     __tablename__ = "similar_pair"
     left_id: Mapped[int] = mapped_column(primary_key=True, comment="The head with the smaller doc_id")
@@ -442,37 +448,37 @@ class SimilarPair(Base):
     generation_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="The generation")
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     similarity: Mapped[float] = mapped_column(
-        comment='Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), by_passage and in_review'
+        comment='Similarity, or 1 / (1 + d) for a distance d; an estimate unless match.verify of the recipe is exact. It is at or above the threshold, except for pairs that count because of their shared bands (match.verify = "bands", match.certain_shared_bands), because of a passage (by_passage), or not at all (in_review)'
     )
     intersection_size: Mapped[int | None] = mapped_column(
-        Integer, comment="Number of features in both; NULL if the metric does not count features"
+        Integer, comment="Number of features in both documents; NULL if the metric does not count features"
     )
     union_size: Mapped[int | None] = mapped_column(
-        Integer, comment="Number of features in either; NULL if the metric does not count features"
+        Integer, comment="Number of features in either document; NULL if the metric does not count features"
     )
     verified_at: Mapped[datetime] = mapped_column(
         server_default=text("now()"), comment="When the similarity was computed"
     )
     distance: Mapped[float | None] = mapped_column(comment="Distance; NULL if the metric is not a distance")
     shared_bands: Mapped[int] = mapped_column(
-        SmallInteger, comment="Number of equal bands of the two sketches"
+        SmallInteger, comment="Number of bands in which the two sketches are equal"
     )
     in_review: Mapped[bool] = mapped_column(
         server_default=text("false"),
-        comment="Whether the similarity is below the threshold (match.review): to be looked at by a person, and no pair otherwise",
+        comment="Whether the pair is only stored for a person to look at, because its similarity is between match.review and the threshold",
     )
     by_passage: Mapped[bool] = mapped_column(
         server_default=text("false"),
-        comment="Whether the similarity is below the threshold, and the two are a pair for a run of match.passage_words equal words: in no cluster, and no reason to remove one of them",
+        comment="Whether the two are a pair only because they share a run of match.passage_words words, although their similarity is below the threshold; such a pair connects no cluster and is no reason to remove a document",
     )
     longest_passage: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Words of the longest run of equal words in both, without words that the recipe leaves out; NULL unless the metric is containment and the similarity verified",
+        comment="Number of words in the longest run of words that both texts have, not counting words that the recipe leaves out; NULL unless the metric is containment and the similarity is verified",
     )
 
 
 class SurvivorPin(Base):
-    """Documents that a person chose to keep; of several in a cluster the newest choice counts, before the keep policy."""
+    """Documents that a person chose to keep. If several documents of a cluster were chosen, the newest choice counts; it takes precedence over the keep policy."""
 
     __tablename__ = "survivor_pin"
     pin_id: Mapped[int] = mapped_column(
@@ -486,16 +492,18 @@ class SurvivorPin(Base):
         comment="The collection of the document",
     )
     doc_id: Mapped[int] = mapped_column(comment="The document to keep")
-    by: Mapped[str] = mapped_column(comment="Author as stated; by default the database user")
+    by: Mapped[str] = mapped_column(comment="Author, as stated by the caller; by default the database user")
     why: Mapped[str] = mapped_column(comment="Reason")
     at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was chosen")
-    undone_by: Mapped[str | None] = mapped_column(comment="Who undid it; NULL while it is active")
-    undone_why: Mapped[str | None] = mapped_column(comment="Why it was undone; NULL while it is active")
-    undone_at: Mapped[datetime | None] = mapped_column(comment="When it was undone; NULL while it is active")
+    undone_by: Mapped[str | None] = mapped_column(comment="Who undid it; NULL while it is in force")
+    undone_why: Mapped[str | None] = mapped_column(comment="Why it was undone; NULL while it is in force")
+    undone_at: Mapped[datetime | None] = mapped_column(
+        comment="When it was undone; NULL while it is in force"
+    )
 
 
 class Verdict(Base):
-    """Pairs that a person pinned (always in one cluster) or vetoed (never), with author, reason and undo."""
+    """Pairs of documents that a person pinned (always in one cluster) or vetoed (never in one cluster), with author, reason and undo."""
 
     __tablename__ = "verdict"
     verdict_id: Mapped[int] = mapped_column(
@@ -506,20 +514,22 @@ class Verdict(Base):
         ForeignKey("nearsim.collection.collection_id", name="verdict_collection_fkey", ondelete="CASCADE"),
         comment="The collection of both documents",
     )
-    left_id: Mapped[int] = mapped_column(comment="doc_id of the earlier document")
-    right_id: Mapped[int] = mapped_column(comment="doc_id of the later document")
+    left_id: Mapped[int] = mapped_column(comment="doc_id of the left document, the smaller of the two")
+    right_id: Mapped[int] = mapped_column(comment="doc_id of the right document, the larger of the two")
     verdict: Mapped[str] = mapped_column(
         comment="pinned: always in one cluster; vetoed: never in one cluster"
     )
-    by: Mapped[str] = mapped_column(comment="Author as stated; by default the database user")
+    by: Mapped[str] = mapped_column(comment="Author, as stated by the caller; by default the database user")
     why: Mapped[str] = mapped_column(comment="Reason")
     at: Mapped[datetime] = mapped_column(server_default=text("now()"), comment="When it was set")
-    undone_by: Mapped[str | None] = mapped_column(comment="Who undid or replaced it; NULL while it is active")
+    undone_by: Mapped[str | None] = mapped_column(
+        comment="Who undid or replaced it; NULL while it is in force"
+    )
     undone_why: Mapped[str | None] = mapped_column(
-        comment="Why it was undone or replaced; NULL while it is active"
+        comment="Why it was undone or replaced; NULL while it is in force"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
-        comment="When it was undone or replaced; NULL while it is active"
+        comment="When it was undone or replaced; NULL while it is in force"
     )
     collection: Mapped["Collection"] = relationship()
 
@@ -538,8 +548,12 @@ class OfGeneration:
 class PairColumns(OfGeneration):
     """Columns of the views of pairs."""
 
-    left_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the left document")
-    right_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the right document")
+    left_id: Mapped[int] = mapped_column(
+        primary_key=True, comment="doc_id of the left document, the smaller of the two"
+    )
+    right_id: Mapped[int] = mapped_column(
+        primary_key=True, comment="doc_id of the right document, the larger of the two"
+    )
     left_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the left document"
     )
@@ -557,91 +571,95 @@ class PairColumns(OfGeneration):
         comment="Source of the right document; NULL if it has none"
     )
     left_published_at: Mapped[datetime | None] = mapped_column(
-        comment="When the left document was published; NULL if it has none"
+        comment="When the left document was published; NULL if it has no date"
     )
     right_published_at: Mapped[datetime | None] = mapped_column(
-        comment="When the right document was published; NULL if it has none"
+        comment="When the right document was published; NULL if it has no date"
     )
     similarity: Mapped[float] = mapped_column(
-        comment="Similarity in the profile's metric (1 / (1 + d) for a distance d); the estimate if verified is false"
+        comment="Similarity in the profile's metric, or 1 / (1 + d) for a distance d; an estimate if verified is false"
     )
     intersection_size: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Number of features in both, of equal values of the sketches if verified is false; NULL if the metric does not count features",
+        comment="Number of features in both documents, or of equal values of the sketches if verified is false; NULL if the metric does not count features",
     )
     union_size: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features",
+        comment="Number of features in either document, or of values of a sketch if verified is false; NULL if the metric does not count features",
     )
     estimate: Mapped[float] = mapped_column(REAL, comment="Similarity estimated from the two sketches")
     shared_bands: Mapped[int | None] = mapped_column(
         SmallInteger,
-        comment="Number of equal bands of the two sketches; NULL for documents with the same features if the metric is containment: they share all, as many as the text is long",
+        comment="Number of bands in which the two sketches are equal; NULL for documents with the same features if the metric is containment, where they share all bands and the number of bands depends on the length of the text",
     )
-    are_twins: Mapped[bool] = mapped_column(comment="Whether they have the same features")
+    are_twins: Mapped[bool] = mapped_column(comment="Whether both documents have the same features")
     are_heads: Mapped[bool] = mapped_column(
-        comment="Whether each is the first document with its features: WHERE are_heads counts every distinct text once"
+        comment="Whether each of the two is the first document with its features; with WHERE are_heads, every distinct text counts once"
     )
     numbers_differ: Mapped[bool] = mapped_column(
-        comment="Whether the runs of digits in their texts differ, such as figures or dates"
+        comment="Whether the runs of digits in the two texts differ, such as figures or dates"
     )
     verdict: Mapped[str | None] = mapped_column(comment="pinned or vetoed by a person; NULL if neither")
     verified_at: Mapped[datetime | None] = mapped_column(
         comment="When the similarity was computed; NULL for documents with the same features"
     )
     distance: Mapped[float | None] = mapped_column(
-        comment="Distance, an estimate if verified is false; NULL if the metric is not a distance"
+        comment="Distance; an estimate if verified is false; NULL if the metric is not a distance"
     )
     verified: Mapped[bool] = mapped_column(
-        comment="Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified"
+        comment="Whether the similarity was computed from the features, which is also true for documents with the same features; false if it is an estimate from the sketches (match.verify of the recipe decides)"
     )
     left_in_right: Mapped[float | None] = mapped_column(
-        comment="Share of the left document's features that the right one has; NULL unless the metric is containment and the similarity verified"
+        comment="Fraction of the features of the left document that the right document has; NULL unless the metric is containment and the similarity is verified"
     )
     right_in_left: Mapped[float | None] = mapped_column(
-        comment="Share of the right document's features that the left one has; NULL unless the metric is containment and the similarity verified"
+        comment="Fraction of the features of the right document that the left document has; NULL unless the metric is containment and the similarity is verified"
     )
     longest_passage: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Words of the longest run of equal words in both, without words that the recipe leaves out; NULL unless the metric is containment and the similarity verified, and for documents with the same features",
+        comment="Number of words in the longest run of words that both texts have, not counting words that the recipe leaves out; NULL for documents with the same features, and unless the metric is containment and the similarity is verified",
     )
 
 
 class Backlog(View):
-    """Queued work by generation and stage, retired generations included, and captured changes not yet dispatched (stage change)."""
+    """Queued work by generation and stage, including work of retired generations, and captured changes that are not dispatched yet (stage change)."""
 
     __tablename__ = "backlog"
     collection: Mapped[str | None] = mapped_column(
-        comment="Name of the collection; NULL for a change that concerns all of them"
+        comment="Name of the collection; NULL if it was deleted, or for a change that concerns all collections"
     )
     profile: Mapped[str | None] = mapped_column(comment="Name of the profile; NULL for changes")
     collection_id: Mapped[int | None] = mapped_column(
-        Integer, primary_key=True, comment="Number of the collection; NULL if it was deleted"
+        Integer,
+        primary_key=True,
+        comment="Number of the collection; NULL for a change that concerns all collections",
     )
     generation_id: Mapped[int | None] = mapped_column(
         Integer, primary_key=True, comment="The generation; NULL for changes"
     )
-    state: Mapped[str | None] = mapped_column(comment="State of that generation; NULL for captured changes")
+    state: Mapped[str | None] = mapped_column(comment="State of the generation; NULL for captured changes")
     stage: Mapped[str] = mapped_column(
         primary_key=True,
-        comment="change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters)",
+        comment="change (captured, not dispatched), compare (compare the index with all documents), sign, search (for pairs), anchor (search a whole bucket) or link (update clusters)",
     )
-    waiting: Mapped[int] = mapped_column(comment="Number of pending rows, excluding those set aside")
+    waiting: Mapped[int] = mapped_column(
+        comment="Number of unfinished rows, including leased rows but not rows that were set aside"
+    )
     due: Mapped[int] = mapped_column(
-        comment="Number of rows that could start now: not leased, due, and their index is not being built"
+        comment="Number of rows that a worker could start now: they are due and not leased, and their index is neither being built nor paused"
     )
     leased: Mapped[int] = mapped_column(comment="Number of rows that a worker is processing")
-    tried: Mapped[int] = mapped_column(comment="Number of rows that have failed and will be retried")
+    tried: Mapped[int] = mapped_column(comment="Number of rows that failed and will be tried again")
     set_aside: Mapped[int] = mapped_column(
-        comment="Number of rows set aside after repeated failure; see nearsim work list --failed"
+        comment="Number of rows that were set aside after repeated failures; see nearsim work list --failed"
     )
     oldest_queued_at: Mapped[datetime | None] = mapped_column(
-        comment="When the oldest row was queued, excluding those set aside; NULL if all are"
+        comment="When the oldest row that was not set aside was queued; NULL if all rows were set aside"
     )
 
 
 class Buckets(OfGeneration, View):
-    """Buckets with two or more members, counted from all band rows; buckets over the bucket limit are hot."""
+    """Buckets with two or more members, counted from all band rows. Buckets with more members than the bucket limit are hot."""
 
     __tablename__ = "buckets"
     band_no: Mapped[int] = mapped_column(
@@ -652,22 +670,22 @@ class Buckets(OfGeneration, View):
     )
     members: Mapped[int] = mapped_column(comment="Number of heads in the bucket")
     anchors: Mapped[int] = mapped_column(
-        comment="Number of anchors, which every member is compared with: the first by doc_id, up to the bucket limit"
+        comment="Number of anchors: the first members by doc_id, up to the bucket limit, with which every member is compared"
     )
     left_out: Mapped[int] = mapped_column(
-        comment="Number of pairs of members that the bucket limit leaves out of this bucket; another bucket may link them"
+        comment="Number of pairs of members that are not compared in this bucket because of the bucket limit; another bucket may link them"
     )
-    is_hot: Mapped[bool] = mapped_column(comment="Whether it has more members than the bucket limit")
+    is_hot: Mapped[bool] = mapped_column(comment="Whether the bucket has more members than the bucket limit")
 
 
 class Clusters(OfGeneration, View):
-    """Clusters of documents connected by pairs: size, document to keep, first and last publication."""
+    """Clusters of documents that are connected by pairs, each with its size, the document to keep, and the first and last publication."""
 
     __tablename__ = "clusters"
     cluster_id: Mapped[int] = mapped_column(
         primary_key=True, comment="Number of the cluster: its smallest doc_id"
     )
-    documents: Mapped[int] = mapped_column(comment="Number of documents")
+    documents: Mapped[int] = mapped_column(comment="Number of documents in the cluster")
     survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
     survivor_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the document to keep"
@@ -684,20 +702,24 @@ class Clusters(OfGeneration, View):
     last_published_at: Mapped[datetime | None] = mapped_column(
         comment="When the last of its documents was published; NULL if no date is known"
     )
-    sources: Mapped[int] = mapped_column(comment="Number of distinct sources")
+    sources: Mapped[int] = mapped_column(comment="Number of distinct sources of its documents")
     members: Mapped[list[str]] = mapped_column(
-        ARRAY(Text(collation="C")), comment="external_ids of its documents, in the order of their doc_ids"
+        ARRAY(Text(collation="C")), comment="external_ids of its documents, in the order of doc_id"
     )
 
 
 class CombinedPairs(View):
-    """Pairs of all live profiles of a collection, each once with the profiles that have it: profiles && ARRAY['headline', 'body'] selects pairs under either, profiles @> ARRAY['headline', 'body'] under both, and NOT profiles && ARRAY['headline'] pairs that are not a pair under that profile."""
+    """Pairs under all live profiles of a collection: one row for each pair, with the profiles under which it is a pair. profiles && ARRAY['headline', 'body'] selects pairs under at least one of the two profiles, profiles @> ARRAY['headline', 'body'] pairs under both, and NOT profiles && ARRAY['headline'] pairs under other profiles only."""
 
     __tablename__ = "combined_pairs"
     collection: Mapped[str] = mapped_column(comment="Name of the collection")
     collection_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="Number of the collection")
-    left_id: Mapped[int] = mapped_column(primary_key=True, comment="The smaller doc_id")
-    right_id: Mapped[int] = mapped_column(primary_key=True, comment="The larger doc_id")
+    left_id: Mapped[int] = mapped_column(
+        primary_key=True, comment="doc_id of the left document, the smaller of the two"
+    )
+    right_id: Mapped[int] = mapped_column(
+        primary_key=True, comment="doc_id of the right document, the larger of the two"
+    )
     left_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the left document"
     )
@@ -710,10 +732,10 @@ class CombinedPairs(View):
     )
     verdict: Mapped[str | None] = mapped_column(comment="pinned or vetoed by a person; NULL if neither")
     profiles: Mapped[list[str]] = mapped_column(
-        ARRAY(Text), comment="Names of the profiles under which they are a pair, sorted"
+        ARRAY(Text), comment="Names of the profiles under which the documents are a pair, sorted"
     )
     similarities: Mapped[dict[str, Any]] = mapped_column(
-        comment="Similarity by profile name, as in similarities ->> 'headline'; 1 for documents with the same features"
+        comment="Similarity under each profile, by profile name, as in similarities ->> 'headline'; 1 for documents with the same features"
     )
     highest_similarity: Mapped[float] = mapped_column(comment="The highest of these similarities")
     lowest_similarity: Mapped[float] = mapped_column(comment="The lowest of these similarities")
@@ -723,13 +745,13 @@ class CombinedPairs(View):
 
 
 class DefaultClusters(OfGeneration, View):
-    """Clusters under the default profile of each collection, with the columns of clusters: the profile named default, or the only one. A collection with several profiles and none named default has no rows."""
+    """Clusters under the default profile of each collection: the profile named default, or the only one. A collection with several profiles, none of them named default, has no rows here. The columns are those of the view clusters."""
 
     __tablename__ = "default_clusters"
     cluster_id: Mapped[int] = mapped_column(
         primary_key=True, comment="Number of the cluster: its smallest doc_id"
     )
-    documents: Mapped[int] = mapped_column(comment="Number of documents")
+    documents: Mapped[int] = mapped_column(comment="Number of documents in the cluster")
     survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
     survivor_external_id: Mapped[str] = mapped_column(
         Text(collation="C"), comment="external_id of the document to keep"
@@ -746,24 +768,24 @@ class DefaultClusters(OfGeneration, View):
     last_published_at: Mapped[datetime | None] = mapped_column(
         comment="When the last of its documents was published; NULL if no date is known"
     )
-    sources: Mapped[int] = mapped_column(comment="Number of distinct sources")
+    sources: Mapped[int] = mapped_column(comment="Number of distinct sources of its documents")
     members: Mapped[list[str]] = mapped_column(
-        ARRAY(Text(collation="C")), comment="external_ids of its documents, in the order of their doc_ids"
+        ARRAY(Text(collation="C")), comment="external_ids of its documents, in the order of doc_id"
     )
 
 
 class DefaultDuplicates(OfGeneration, View):
-    """Duplicates under the default profile of each collection, with the columns of duplicates: the profile named default, or the only one. A collection with several profiles and none named default has no rows."""
+    """Duplicates under the default profile of each collection: the profile named default, or the only one. A collection with several profiles, none of them named default, has no rows here. The columns are those of the view duplicates."""
 
     __tablename__ = "default_duplicates"
-    cluster_id: Mapped[int] = mapped_column(comment="The cluster of both")
+    cluster_id: Mapped[int] = mapped_column(comment="Number of the cluster of both documents")
     doc_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the duplicate")
     external_id: Mapped[str] = mapped_column(Text(collation="C"), comment="external_id of the duplicate")
     title: Mapped[str | None] = mapped_column(comment="Title of the duplicate; NULL if it has none")
     source: Mapped[str | None] = mapped_column(comment="Source of the duplicate; NULL if it has none")
     url: Mapped[str | None] = mapped_column(comment="URL of the duplicate; NULL if it has none")
     published_at: Mapped[datetime | None] = mapped_column(
-        comment="When the duplicate was published; NULL if it has none"
+        comment="When the duplicate was published; NULL if it has no date"
     )
     survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
     survivor_external_id: Mapped[str] = mapped_column(
@@ -776,15 +798,15 @@ class DefaultDuplicates(OfGeneration, View):
         comment="Source of the document to keep; NULL if it has none"
     )
     survivor_published_at: Mapped[datetime | None] = mapped_column(
-        comment="When the document to keep was published; NULL if it has none"
+        comment="When the document to keep was published; NULL if it has no date"
     )
     copy_of: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the document to keep, as survivor_external_id"
+        Text(collation="C"), comment="external_id of the document to keep, equal to survivor_external_id"
     )
 
 
 class DefaultPairs(PairColumns, View):
-    """Pairs under the default profile of each collection, with the columns of pairs: the profile named default, or the only one. A collection with several profiles and none named default has no rows."""
+    """Pairs under the default profile of each collection: the profile named default, or the only one. A collection with several profiles, none of them named default, has no rows here. The columns are those of the view pairs."""
 
     __tablename__ = "default_pairs"
 
@@ -799,7 +821,9 @@ class Documents(View):
     )
     collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
     generation_id: Mapped[int | None] = mapped_column(
-        Integer, primary_key=True, comment="The live generation of the profile; NULL if it has none"
+        Integer,
+        primary_key=True,
+        comment="The live generation of the profile; NULL if the collection has no live profile",
     )
     doc_id: Mapped[int] = mapped_column(primary_key=True, comment="Number of the document")
     external_id: Mapped[str] = mapped_column(
@@ -809,38 +833,40 @@ class Documents(View):
     source: Mapped[str | None] = mapped_column(comment="Source; NULL if it has none")
     url: Mapped[str | None] = mapped_column(comment="URL; NULL if it has none")
     published_at: Mapped[datetime | None] = mapped_column(
-        comment="When it was published; NULL if it has none"
+        comment="When it was published; NULL if it has no date"
     )
     created_at: Mapped[datetime] = mapped_column(comment="When it was first stored")
     updated_at: Mapped[datetime] = mapped_column(comment="When it was last changed")
     revision: Mapped[int] = mapped_column(comment="Increases with every change of the document")
     state: Mapped[str] = mapped_column(
-        comment="indexed; twin (same features as head_id); no features (empty or too short, matches nothing); outdated (an older revision is indexed); waiting (not indexed yet); outside window (expired by [retain] age); not indexed (the collection has no live profile)"
+        comment="indexed; twin (it has the same features as the document head_id); no features (its text is empty or too short, so it matches nothing); outdated (an older revision is indexed); waiting (it is not indexed yet); outside window (it is older than [retain] age); not indexed (the collection has no live profile)"
     )
     feature_count: Mapped[int | None] = mapped_column(
         Integer, comment="Number of distinct features; NULL if it is not in the index"
     )
     head_id: Mapped[int | None] = mapped_column(
-        comment="The first document with the same features, which alone is compared; often the document itself; NULL if it has no features or is not in the index"
+        comment="The first document with the same features, often the document itself; only this document is compared with others; NULL if it has no features or is not in the index"
     )
-    cluster_id: Mapped[int | None] = mapped_column(comment="Its cluster; NULL if it is in none")
+    cluster_id: Mapped[int | None] = mapped_column(
+        comment="Number of its cluster; NULL if it is in no cluster"
+    )
     is_survivor: Mapped[bool | None] = mapped_column(
-        comment="Whether it is the document of its cluster to keep; NULL if it is in no cluster"
+        comment="Whether it is the document to keep in its cluster; NULL if it is in no cluster"
     )
 
 
 class Duplicates(OfGeneration, View):
-    """Duplicates: every document of a cluster except the one to keep, with that one."""
+    """Duplicates: every document of a cluster except the document to keep, together with the document to keep."""
 
     __tablename__ = "duplicates"
-    cluster_id: Mapped[int] = mapped_column(comment="The cluster of both")
+    cluster_id: Mapped[int] = mapped_column(comment="Number of the cluster of both documents")
     doc_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the duplicate")
     external_id: Mapped[str] = mapped_column(Text(collation="C"), comment="external_id of the duplicate")
     title: Mapped[str | None] = mapped_column(comment="Title of the duplicate; NULL if it has none")
     source: Mapped[str | None] = mapped_column(comment="Source of the duplicate; NULL if it has none")
     url: Mapped[str | None] = mapped_column(comment="URL of the duplicate; NULL if it has none")
     published_at: Mapped[datetime | None] = mapped_column(
-        comment="When the duplicate was published; NULL if it has none"
+        comment="When the duplicate was published; NULL if it has no date"
     )
     survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
     survivor_external_id: Mapped[str] = mapped_column(
@@ -853,15 +879,15 @@ class Duplicates(OfGeneration, View):
         comment="Source of the document to keep; NULL if it has none"
     )
     survivor_published_at: Mapped[datetime | None] = mapped_column(
-        comment="When the document to keep was published; NULL if it has none"
+        comment="When the document to keep was published; NULL if it has no date"
     )
     copy_of: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the document to keep, as survivor_external_id"
+        Text(collation="C"), comment="external_id of the document to keep, equal to survivor_external_id"
     )
 
 
 class Events(View):
-    """Changes of pairs, clusters and their survivors, in the order of event_id; new events always have larger numbers."""
+    """Changes of pairs, of clusters and of the documents to keep, in the order of event_id; new events always have larger numbers."""
 
     __tablename__ = "events"
     event_id: Mapped[int] = mapped_column(
@@ -880,7 +906,7 @@ class Events(View):
         Text(collation="C"), comment="external_id of the right document of a pair; NULL if it was deleted"
     )
     similarity: Mapped[float | None] = mapped_column(
-        comment="Similarity of a new pair, the estimate if verified is false, 1 for documents with the same features; NULL for other events"
+        comment="Similarity of a new pair; an estimate if verified is false, 1 for documents with the same features; NULL for other events"
     )
     cluster_id: Mapped[int | None] = mapped_column(
         comment="Number of the cluster; its former number if it was split or dissolved; NULL for other events"
@@ -893,39 +919,39 @@ class Events(View):
         comment="doc_id of the right document; NULL for other events"
     )
     survivor_id: Mapped[int | None] = mapped_column(
-        comment="doc_id of the document to keep in the cluster, or formerly to keep if it was split or dissolved; NULL for other events"
+        comment="doc_id of the document to keep in the cluster, or that it kept if it was split or dissolved; NULL for other events"
     )
     other_ids: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger),
-        comment="Numbers of the clusters that were merged, or resulted from a split, or the former number; NULL for other events",
+        comment="Numbers of the clusters that were merged into this one or that it was split into, or its own former number; NULL for other events",
     )
     other_survivor_ids: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger),
-        comment="doc_ids of the documents to keep of those clusters, in the same order; NULL for other events",
+        comment="doc_ids of the documents to keep in those clusters, in the same order; NULL for other events",
     )
     collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
     profile_id: Mapped[int] = mapped_column(Integer, comment="Number of the profile")
     generation_id: Mapped[int] = mapped_column(Integer, comment="The generation that was live")
     pruned: Mapped[bool] = mapped_column(
-        comment="Whether this event and all earlier ones of its kind and profile were deleted; only its number remains"
+        comment="Whether this event and all earlier events of its kind and profile were deleted, so that only the number of this event remains"
     )
     verified: Mapped[bool | None] = mapped_column(
-        comment="Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events"
+        comment="Whether the similarity was computed from the features, which is also true for documents with the same features; false if it is an estimate from the sketches (match.verify of the recipe decides); NULL for other events"
     )
 
 
 class FirstPublications(OfGeneration, View):
-    """Who published first: every document of a cluster except the one with the earliest published_at, with that one, whichever is kept; of several published at that time the first is the one with the smallest doc_id, documents without a date are never the first, and clusters without any date are left out."""
+    """Who published first: every document of a cluster except the one that was published first, together with that document, whichever of them is kept. If several have the earliest published_at, the one with the smallest doc_id is the first. A document without a date is never the first, and clusters without any date are left out."""
 
     __tablename__ = "first_publications"
-    cluster_id: Mapped[int] = mapped_column(comment="The cluster of both")
+    cluster_id: Mapped[int] = mapped_column(comment="Number of the cluster of both documents")
     doc_id: Mapped[int] = mapped_column(primary_key=True, comment="doc_id of the later document")
     external_id: Mapped[str] = mapped_column(Text(collation="C"), comment="external_id of the later document")
     title: Mapped[str | None] = mapped_column(comment="Title of the later document; NULL if it has none")
     source: Mapped[str | None] = mapped_column(comment="Source of the later document; NULL if it has none")
     url: Mapped[str | None] = mapped_column(comment="URL of the later document; NULL if it has none")
     published_at: Mapped[datetime | None] = mapped_column(
-        comment="When the later document was published; NULL if unknown or infinite"
+        comment="When the later document was published; NULL if it has no date or an infinite one"
     )
     first_id: Mapped[int] = mapped_column(comment="doc_id of the document published first")
     first_external_id: Mapped[str] = mapped_column(
@@ -939,7 +965,7 @@ class FirstPublications(OfGeneration, View):
     )
     first_published_at: Mapped[datetime] = mapped_column(comment="When the first document was published")
     delay: Mapped[timedelta | None] = mapped_column(
-        comment="Time from the first publication to this one; 0 if both are of the same time, NULL without a date"
+        comment="Time from the first publication to this one; 0 if both have the same time, NULL if this document has no date"
     )
     first_elsewhere: Mapped[bool] = mapped_column(
         comment="Whether another source published it first: the delay is above 0, and both sources are known and differ"
@@ -947,7 +973,7 @@ class FirstPublications(OfGeneration, View):
 
 
 class Functions(View):
-    """Functions for callers; all other functions are internal."""
+    """Functions that applications and analysts may call; all other functions are internal."""
 
     __tablename__ = "functions"
     name: Mapped[str] = mapped_column(Text(collation="C"), primary_key=True, comment="Name of the function")
@@ -958,11 +984,11 @@ class Functions(View):
     returns: Mapped[str | None] = mapped_column(
         comment="Return type; NULL for a procedure, which is run with CALL"
     )
-    comment: Mapped[str] = mapped_column(Text(collation="C"), comment="Description")
+    comment: Mapped[str] = mapped_column(Text(collation="C"), comment="What the function returns or does")
 
 
 class Generations(View):
-    """All builds of all profiles in any state; the other views show live ones only."""
+    """All builds of all profiles, in any state; the other views show only live generations."""
 
     __tablename__ = "generations"
     collection: Mapped[str] = mapped_column(comment="Name of the collection")
@@ -972,7 +998,7 @@ class Generations(View):
     generation_id: Mapped[int] = mapped_column(
         Integer,
         primary_key=True,
-        comment="Number of the generation, and suffix of its own tables, as in nearsim_index.band_7",
+        comment="Number of the generation. If it is 100,000,000 or more, it is also the suffix of the generation's own tables, such as nearsim_index.band_100000007",
     )
     state: Mapped[str] = mapped_column(
         comment="building, catching_up, ready, live, retired, paused or abandoned"
@@ -987,22 +1013,22 @@ class Generations(View):
     created_at: Mapped[datetime] = mapped_column(comment="When it was created")
     live_at: Mapped[datetime | None] = mapped_column(comment="When it last became live; NULL if it never did")
     expired_through: Mapped[datetime | None] = mapped_column(
-        comment="Date up to which documents have expired ([retain] age); NULL for none"
+        comment="Documents from before this time have expired ([retain] age); NULL if none have"
     )
     fingerprint: Mapped[str] = mapped_column(
         comment="SHA-256 of everything that determines sketches, bands and pairs"
     )
-    figures: Mapped[dict[str, Any]] = mapped_column(comment="Build statistics")
+    figures: Mapped[dict[str, Any]] = mapped_column(comment="Counts of the build")
     recipe: Mapped[dict[str, Any]] = mapped_column(comment="The complete recipe, including defaults")
     replaces: Mapped[int | None] = mapped_column(
         Integer,
-        comment="The generation that was live when this one was started; NULL for the first of a profile",
+        comment="The generation that was live when this one was started; NULL for the first generation of a profile",
     )
     detached: Mapped[bool] = mapped_column(comment="Whether workers continue its build")
     dropping: Mapped[bool] = mapped_column(comment="Whether its tables are being dropped")
     ready_at: Mapped[datetime | None] = mapped_column(comment="When it became ready; NULL if it never did")
     retired_at: Mapped[datetime | None] = mapped_column(
-        comment="When it was retired; NULL if it is live or never was"
+        comment="When it was retired; NULL if it is live or was never live"
     )
 
 
@@ -1013,7 +1039,7 @@ class LiveGenerations(View):
     generation_id: Mapped[int] = mapped_column(
         Integer,
         primary_key=True,
-        comment="Number of the generation, and suffix of its own tables, as in nearsim_index.band_7",
+        comment="Number of the generation. If it is 100,000,000 or more, it is also the suffix of the generation's own tables, such as nearsim_index.band_100000007",
     )
     profile_id: Mapped[int] = mapped_column(Integer, comment="Number of the profile")
     profile: Mapped[str] = mapped_column(comment="Name of the profile")
@@ -1023,10 +1049,10 @@ class LiveGenerations(View):
         comment="Minimum similarity of a pair; for projection the maximum distance"
     )
     bands: Mapped[int | None] = mapped_column(
-        SmallInteger, comment="Number of bands of a sketch; NULL if unknown"
+        SmallInteger, comment="Number of bands of a sketch; NULL if it was not recorded"
     )
     rows: Mapped[int | None] = mapped_column(
-        SmallInteger, comment="Number of sketch positions per band; NULL if unknown"
+        SmallInteger, comment="Number of sketch positions per band; NULL if it was not recorded"
     )
     min_shared_bands: Mapped[int] = mapped_column(
         Integer,
@@ -1036,7 +1062,7 @@ class LiveGenerations(View):
         Integer, comment="Maximum number of anchors of a bucket; 0 for no limit"
     )
     retained: Mapped[timedelta | None] = mapped_column(
-        comment="Retention of documents in the index; NULL for unlimited"
+        comment="How long documents are kept in the index; NULL for unlimited"
     )
     fingerprint: Mapped[str] = mapped_column(
         comment="SHA-256 of everything that determines sketches, bands and pairs"
@@ -1044,17 +1070,19 @@ class LiveGenerations(View):
     recipe: Mapped[dict[str, Any]] = mapped_column(comment="The complete recipe, including defaults")
     figures: Mapped[dict[str, Any]] = mapped_column(comment="Counts of the build")
     created_at: Mapped[datetime] = mapped_column(comment="When the generation was created")
-    live_at: Mapped[datetime | None] = mapped_column(comment="When it became live; NULL if unknown")
+    live_at: Mapped[datetime | None] = mapped_column(
+        comment="When the generation became live; NULL if it was not recorded"
+    )
 
 
 class Pairs(PairColumns, View):
-    """Pairs of documents, including documents with the same features; the smaller doc_id is on the left."""
+    """Pairs of documents, including documents with the same features; the document with the smaller doc_id is on the left."""
 
     __tablename__ = "pairs"
 
 
 class Profiles(View):
-    """All profiles: recipe, live generation and counts of its build (buckets as of buckets_counted_at; nearsim.buckets counts them now)."""
+    """All profiles, with their recipe, their live generation and the counts of its build. Counts of buckets are as of buckets_counted_at; nearsim.buckets has the present ones."""
 
     __tablename__ = "profiles"
     collection: Mapped[str] = mapped_column(comment="Name of the collection")
@@ -1062,7 +1090,8 @@ class Profiles(View):
     collection_id: Mapped[int] = mapped_column(Integer, comment="Number of the collection")
     profile_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="Number of the profile")
     generation_id: Mapped[int | None] = mapped_column(
-        Integer, comment="The live generation, or the newest if none is live; NULL without a generation"
+        Integer,
+        comment="The live generation, or the newest generation if none is live; NULL without a generation",
     )
     state: Mapped[str | None] = mapped_column(comment="State of that generation; NULL without a generation")
     stage: Mapped[str | None] = mapped_column(comment="Stage of its build; NULL without a generation")
@@ -1083,7 +1112,7 @@ class Profiles(View):
         Integer, comment="Maximum number of anchors of a bucket; 0 for no limit; NULL without a generation"
     )
     expected_recall: Mapped[float | None] = mapped_column(
-        comment="Probability that two documents exactly at the threshold become candidates; higher for more similar documents; NULL without a generation"
+        comment="Probability that two documents exactly at the threshold become candidates; it is higher for more similar documents; NULL without a generation"
     )
     documents: Mapped[int] = mapped_column(comment="Number of documents in the collection")
     buckets: Mapped[int | None] = mapped_column(
@@ -1096,7 +1125,7 @@ class Profiles(View):
         comment="Number of buckets over the bucket limit at buckets_counted_at; NULL before"
     )
     links_left_out: Mapped[int | None] = mapped_column(
-        comment="Number of pairs of members that the bucket limit left out, summed over buckets, at buckets_counted_at; NULL before"
+        comment="Number of pairs of members that were not compared because of the bucket limit, summed over buckets, at buckets_counted_at; NULL before"
     )
     created_at: Mapped[datetime] = mapped_column(comment="When the profile was created")
     live_at: Mapped[datetime | None] = mapped_column(
@@ -1112,21 +1141,21 @@ class Profiles(View):
         comment="The complete recipe, including defaults; NULL without a generation"
     )
     amplification: Mapped[str | None] = mapped_column(
-        comment="Shared bands that make two documents candidates, from the outside in: or(40, and(3)) is any of 40 bands of 3 rows; NULL if the recipe has none"
+        comment="The rule by which shared bands make two documents candidates, written from the outside in: or(40, and(3)) means at least one of 40 bands of 3 rows; NULL without a generation"
     )
     buckets_counted_at: Mapped[datetime | None] = mapped_column(
-        comment="When the build counted the buckets; workers do not count them again. NULL before"
+        comment="When the build counted the buckets, which workers do not count again; NULL before"
     )
 
 
 class ReviewPairs(PairColumns, View):
-    """Pairs for a person to look at, with a similarity from match.review to the threshold; they are outside clusters, removal and counts. Columns are those of the view pairs."""
+    """Pairs for a person to look at, with a similarity between match.review and the threshold. They connect no clusters, cause no removal, and are not counted as pairs. The columns are those of the view pairs."""
 
     __tablename__ = "review_pairs"
 
 
 class Verdicts(View):
-    """Manual verdicts on two documents, whether a pair or not; in force while undone_at is NULL."""
+    """Verdicts of people on two documents, whether the documents are a pair or not. A verdict is in force while undone_at is NULL."""
 
     __tablename__ = "verdicts"
     collection: Mapped[str] = mapped_column(comment="Name of the collection")
@@ -1134,32 +1163,34 @@ class Verdicts(View):
     verdict_id: Mapped[int] = mapped_column(
         primary_key=True, comment="Number of the verdict, ascending with time"
     )
-    left_id: Mapped[int] = mapped_column(comment="doc_id of the earlier document")
-    right_id: Mapped[int] = mapped_column(comment="doc_id of the later document")
+    left_id: Mapped[int] = mapped_column(comment="doc_id of the left document, the smaller of the two")
+    right_id: Mapped[int] = mapped_column(comment="doc_id of the right document, the larger of the two")
     left_external_id: Mapped[str | None] = mapped_column(
-        Text(collation="C"), comment="external_id of the earlier document; NULL if it was deleted"
+        Text(collation="C"), comment="external_id of the left document; NULL if it was deleted"
     )
     right_external_id: Mapped[str | None] = mapped_column(
-        Text(collation="C"), comment="external_id of the later document; NULL if it was deleted"
+        Text(collation="C"), comment="external_id of the right document; NULL if it was deleted"
     )
     left_title: Mapped[str | None] = mapped_column(
-        comment="Title of the earlier document; NULL if it has none"
+        comment="Title of the left document; NULL if it has none or was deleted"
     )
     right_title: Mapped[str | None] = mapped_column(
-        comment="Title of the later document; NULL if it has none"
+        comment="Title of the right document; NULL if it has none or was deleted"
     )
     verdict: Mapped[str] = mapped_column(
         comment="pinned: always in one cluster; vetoed: never in one cluster"
     )
-    by: Mapped[str] = mapped_column(comment="Author as stated; by default the database user")
+    by: Mapped[str] = mapped_column(comment="Author, as stated by the caller; by default the database user")
     why: Mapped[str] = mapped_column(comment="Reason")
     at: Mapped[datetime] = mapped_column(comment="When it was set")
-    undone_by: Mapped[str | None] = mapped_column(comment="Who undid or replaced it; NULL while it is active")
+    undone_by: Mapped[str | None] = mapped_column(
+        comment="Who undid or replaced it; NULL while it is in force"
+    )
     undone_why: Mapped[str | None] = mapped_column(
-        comment="Why it was undone or replaced; NULL while it is active"
+        comment="Why it was undone or replaced; NULL while it is in force"
     )
     undone_at: Mapped[datetime | None] = mapped_column(
-        comment="When it was undone or replaced; NULL while it is active"
+        comment="When it was undone or replaced; NULL while it is in force"
     )
 
 

@@ -1,5 +1,5 @@
--- Converts an external_id back to the type of the attached table's key, as as_uuid does; NULL if the key cannot have had this
--- value. Both are inlined, so that the table's index is used.
+-- This function and as_uuid convert an external_id back to the type of the attached table's key. They return NULL if the key
+-- cannot have had this value. The planner inlines both, so that the table's index is used.
 CREATE FUNCTION nearsim.as_bigint(external_id text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (external_id COLLATE "C") ~ '^-?[0-9]{1,19}$' THEN

@@ -24,7 +24,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     home := nearsim.collection_named(ask.collection);
-    -- Computed before asked_at, a default of the row, so that the two are at most 24 hours apart.
+    -- Computed before asked_at, which is a default of the row, so that the deadline is at most 24 hours after it.
     deadline_at := clock_timestamp() + make_interval(secs => seconds);
     INSERT INTO nearsim.probe (collection_id, profile, title, body, min_similarity, deadline, max_matches, external_id, purpose)
     VALUES (home, ask.profile, ask.title, ask.body, coalesce(ask.min_similarity, 0), deadline_at, ask.max_matches,
@@ -34,4 +34,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.ask(text, text, text, text, double precision, interval, integer, text, text) IS
-    'Request the documents that a text would be paired with; with max_matches only so many, with the best estimates, which need not be the most similar. Commit, then pass the returned number to similar_to_text(). A stored document with external_id is left out; purpose is for check_insert()';
+    'Request the documents that a text would be paired with. Commit, then pass the returned number to similar_to_text(). max_matches limits the answer to the documents with the best estimates, which need not be the most similar ones. The answer leaves out the stored document that has this external_id. The purpose is set for check_insert()';

@@ -1,5 +1,6 @@
--- The view has the rows that current_user may see. An UPDATE of the view runs its trigger, which reads their texts with the
--- owner's rights and writes nothing. A read-only transaction refuses the UPDATE; there the caller needs rights on the table.
+-- The view has the rows that current_user may see. An UPDATE of the view runs its trigger, which reads the texts of these rows
+-- with the owner's rights and writes nothing. PostgreSQL refuses the UPDATE in a read-only transaction; there the caller needs
+-- rights on the attached table.
 CREATE FUNCTION nearsim.attached_bodies(doc_ids bigint[]) RETURNS TABLE (doc_id bigint, body text)
 LANGUAGE plpgsql VOLATILE STRICT ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

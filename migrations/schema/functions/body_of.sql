@@ -12,10 +12,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.body_of(bigint) IS
-    'The text of a document, from nearsim.document or the attached table; bodies_of reads many from an attached table in a fraction of the time';
+    'The text of a document, from nearsim.document or from the attached table. bodies_of() reads many texts of an attached table in a fraction of the time';
 
--- Texts of attached tables are read in parts of about four million characters and at most 4,000 documents; the table is
--- checked once for each part.
+-- Texts of attached tables are read in parts of about four million characters and at most 4,000 documents. Each part checks
+-- the attached table once.
 CREATE FUNCTION nearsim.bodies_of(doc_ids bigint[]) RETURNS TABLE (doc_id bigint, body text)
 LANGUAGE plpgsql STABLE STRICT ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -37,4 +37,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.bodies_of(bigint[]) IS
-    'The texts of documents, from nearsim.document or attached tables, each once, in no order; unknown documents are left out';
+    'The texts of documents, from nearsim.document or from attached tables: one row for each document, in no particular order. Documents that do not exist are left out';

@@ -18,4 +18,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.bucket_members(integer, bigint[], integer) IS
-    'Internal (used by bucket_neighbours): the heads in some buckets, the first of each up to a limit, if the caller may read the generation';
+    'Internal (used by bucket_neighbours): the first heads of each of the buckets, up to a limit for each bucket; NULL if the caller may not read the generation';

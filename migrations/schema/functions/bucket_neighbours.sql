@@ -1,7 +1,8 @@
--- Members of a head's buckets that are not paired with it: the first bucket_limit members of each bucket, so the work is
--- bounded. Members that are candidates under the recipe were compared, so they are below its threshold, whatever their sketches
--- estimate. Similarities are compared with the recipe's least similarity, as the threshold may be a distance; shared bands
--- with min_shared_bands or, if it is NULL, with the amplification. Relies on the indexes that pairs_of uses.
+-- Members of a head's buckets that are not paired with it. Only the first bucket_limit members of each bucket are read, so the
+-- work is bounded. Members that are candidates under the recipe were compared before: they are below its threshold, whatever
+-- their sketches estimate. Similarities are compared with the recipe's least similarity, because the threshold may be a
+-- distance. Shared bands are compared with min_shared_bands or, if it is NULL, with the amplification. Relies on the indexes
+-- that pairs_of uses.
 CREATE FUNCTION nearsim.bucket_neighbours(
     generation_id integer, doc_id bigint, min_similarity double precision, min_shared_bands integer)
 RETURNS TABLE (other_id bigint, estimate double precision, shared_bands smallint, numbers_differ boolean)
@@ -61,4 +62,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.bucket_neighbours(integer, bigint, double precision, integer) IS
-    'Internal (used by similar_to): documents that share a bucket with a document but are not paired with it, with their estimates, twins expanded; only if the caller may read the generation';
+    'Internal (used by similar_to): documents, twins included, that share a bucket with a document but are not paired with it, with their estimates; no rows if the caller may not read the generation';

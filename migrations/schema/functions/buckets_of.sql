@@ -15,4 +15,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.buckets_of(bigint, text) IS
-    'The buckets of a document; nearsim.band has the documents that may be similar under the same bucket_hash (heads only, twins share their rows). Empty if the document is not indexed or has no features';
+    'The buckets of a document. Rows of nearsim.band with the same bucket_hash belong to documents that may be similar to it; these are heads only, because twins share the rows of their head. No rows if the document is not indexed or has no features';

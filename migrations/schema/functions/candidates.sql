@@ -1,7 +1,7 @@
--- The candidate relation over all buckets: two heads that share a bucket in which one of them is an anchor (one of the first
--- bucket_limit heads by doc_id), and whose shared bands satisfy the recipe. Bands are counted from the sketches, as buckets in
--- which neither is an anchor count too; only for linked pairs, so the work is bounded by limit x rows. Relies on the index on
--- (bucket_hash, doc_id), index-only.
+-- The candidate relation over all buckets. Two heads are candidates if they share a bucket in which one of them is an anchor
+-- (one of the first bucket_limit heads by doc_id), and if their shared bands satisfy the recipe. Shared buckets in which
+-- neither head is an anchor count as shared bands too; they are added only to pairs that another bucket links, so the work is
+-- bounded by bucket_limit x rows. Relies on index-only scans of the index on (bucket_hash, doc_id).
 CREATE OR REPLACE FUNCTION nearsim.candidates(collection text DEFAULT NULL, profile text DEFAULT NULL)
 RETURNS TABLE (left_id bigint, right_id bigint, shared_bands smallint)
 LANGUAGE plpgsql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
@@ -52,4 +52,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.candidates(text, text) IS
-    'The candidates of a profile: pairs of heads whose shared bands, in buckets that link them within the bucket limit, satisfy the recipe; counted from the rows of nearsim.band. Name the collection if there are several; without a profile, default or the only one';
+    'The candidates of a profile, computed from all rows of nearsim.band: pairs of heads that a bucket links within the bucket limit, and whose shared bands satisfy the recipe. Name the collection if there are several. The profile is by default the one named default, or the only one';

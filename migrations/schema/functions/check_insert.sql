@@ -1,4 +1,4 @@
--- Leaves out requests of this transaction, which no worker sees. Relies on probe_age.
+-- Leaves out requests of this transaction, because no worker sees them before the commit. Relies on probe_age.
 CREATE FUNCTION nearsim.find_request(
     body text, title text, collection text, profile text, min_similarity double precision, max_matches integer,
     external_id text, purpose text
@@ -22,10 +22,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.find_request(text, text, text, text, double precision, integer, text, text) IS
-    'Internal (used by check_text and check_insert): the newest request with these arguments that was committed before and whose deadline has not passed; NULL if there is none';
+    'Internal (used by check_text and check_insert): the newest committed request with these arguments whose deadline has not passed; NULL if there is none';
 
 -- Asks over a second connection, so that workers see the request while the caller's transaction is open. The session keeps
--- the connection; if it fails it is closed, and the next request opens another.
+-- this connection. A failure closes it, and the next request opens another one.
 CREATE FUNCTION nearsim.ask_apart(
     body text, title text, collection text, profile text, min_similarity double precision, deadline interval,
     max_matches integer, external_id text, purpose text
@@ -62,7 +62,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.ask_apart(text, text, text, text, double precision, interval, integer, text, text) IS
-    'Internal (used by check_text and check_insert): ask() in a transaction of its own, over the foreign server nearsim of dblink';
+    'Internal (used by check_text and check_insert): calls ask() in a separate transaction, over the dblink server named nearsim';
 
 CREATE FUNCTION nearsim.check_text(
     body text, title text DEFAULT NULL, collection text DEFAULT NULL, profile text DEFAULT NULL,
@@ -77,9 +77,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.check_text(text, text, text, text, double precision, interval, integer, text) IS
-    'The documents that a text would be paired with, as CALL similar_to_text, also inside a transaction; a stored document with external_id is left out. Needs a worker, and ask() with the same arguments before the transaction, or the foreign server nearsim of dblink';
+    'The documents that a text would be paired with, as CALL similar_to_text returns them, but also inside a transaction. The stored document that has this external_id is left out. This needs a worker, and either a call of ask() with the same arguments before the transaction or the dblink server named nearsim';
 
--- The trigger of checked_insertion takes the locks, if the caller may write the collection.
+-- The trigger on checked_insertion takes the locks, provided that the caller may write to the collection.
 CREATE FUNCTION nearsim.lock_asked(probe_id bigint) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -88,10 +88,10 @@ BEGIN ATOMIC
     FROM nearsim.probe WHERE probe.probe_id = lock_asked.probe_id;
 END;
 COMMENT ON FUNCTION nearsim.lock_asked(bigint) IS
-    'Internal (used by check_insert): records the insertion of the text of an answered request, and locks its buckets until the transaction ends';
+    'Internal (used by check_insert): records that the text of an answered request is being inserted, and locks its buckets until the transaction ends';
 
--- Called under the locks of the answer's buckets, under which the live generation stays live. The deadline is read after the
--- insertions: insertions that no valid answer needs may have been deleted.
+-- Called under the locks of the answer's buckets; while they are held, the live generation stays live. The deadline is
+-- compared after the insertions are read, because workers delete insertions that no answer within its deadline needs.
 CREATE FUNCTION nearsim.refuse_outdated(probe_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -121,10 +121,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.refuse_outdated(bigint) IS
-    'Internal (used by check_insert): raises serialization_failure if a text that shares a bucket was inserted after a request was answered, or if its deadline has passed';
+    'Internal (used by check_insert): raises serialization_failure if a text that shares a bucket was inserted after a request was answered, or if the deadline of the request has passed';
 
--- Near-duplicates share a bucket, hence a lock: the second of two transactions waits for the first, whose row in
--- checked_insertion it sees then.
+-- Near-duplicates share a bucket and therefore a lock. The second of two transactions waits for the first, and then sees its
+-- row in checked_insertion.
 CREATE FUNCTION nearsim.check_insert(
     body text, title text DEFAULT NULL, collection text DEFAULT NULL, profile text DEFAULT NULL,
     min_similarity double precision DEFAULT NULL, deadline interval DEFAULT '5 seconds',
@@ -146,7 +146,8 @@ BEGIN
         RETURN;
     END IF;
 
-    -- Ask over the second connection until the locks are held that the answer needs; after a promotion it needs others.
+    -- Ask over the second connection until this transaction holds the locks that the answer needs. A promotion in between
+    -- changes which locks these are.
     LOOP
         asked := nearsim.ask_apart(body, title, collection, profile, min_similarity, deadline, max_matches, external_id,
             CASE WHEN held IS NULL THEN 'lock' ELSE 'locked' END);
@@ -160,4 +161,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.check_insert(text, text, text, text, double precision, interval, integer, text) IS
-    'check_text before inserting a document with this text: if it returns no rows, no other transaction that calls it, and no Index.add with on_duplicate, inserts a near-duplicate before this transaction ends. A request before the transaction has the purpose insert';
+    'Like check_text, for a text that this transaction is about to insert. If it returns no rows, no other transaction that calls check_insert, and no Index.add with on_duplicate, can insert a near-duplicate before this transaction ends. If you call ask() before the transaction, pass purpose => ''insert''';

@@ -25,4 +25,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.collection_named(text) IS
-    'Internal (used by functions that take a collection): the collection_id of a name, of the only collection for NULL; raises an error if the name is unknown, none exists yet, or one must be named';
+    'Internal (used by functions that take a collection): the collection_id of a name, or of the only collection if the name is NULL; raises an error if there is no such collection, or if the name is NULL and there are several';

@@ -15,4 +15,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.collection_of(bigint) IS
-    'Internal (used by similar_to and other functions): the collection_id of a document; raises an error if it does not exist';
+    'Internal (used by similar_to and other functions): the collection_id of a document; raises an error if the document does not exist';

@@ -1,5 +1,5 @@
--- Unites clusters of different profiles that share a document, by a union-find: `roots` has for each cluster number a smaller
--- number of the same union, or the number itself.
+-- Unites clusters of different profiles that share a document, with a union-find: `roots` maps each cluster's number to a
+-- smaller number in the same union, or to itself.
 CREATE FUNCTION nearsim.combined_clusters(collection text, profiles text[] DEFAULT NULL)
 RETURNS TABLE (cluster_id bigint, documents bigint, doc_id bigint, external_id text, is_survivor boolean,
     survivor_id bigint, survivor_external_id text)
@@ -92,4 +92,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.combined_clusters(text, text[]) IS
-    'The clusters of several profiles together, or of all live profiles: clusters of different profiles that share a document are merged. The document to keep is the one that a person chose last, else the choice of the keep policy of the first profile, central counting as earliest. Documents that a veto separates under one profile may still be connected through others';
+    'The clusters of several profiles together, by default of all live profiles: clusters of different profiles that share a document are merged. The document to keep is the one that a person chose last or, if nobody chose, the one that the keep policy of the first profile chooses (the policy central counts as earliest here). Documents that a veto separates under one profile may still be connected through others';

@@ -4,7 +4,7 @@ DECLARE
     home constant integer := nearsim.collection_of(a);
 BEGIN
     IF home <> nearsim.collection_of(b) THEN
-        RAISE EXCEPTION 'documents % and % are in different collections, and only documents of one are compared', a, b
+        RAISE EXCEPTION 'documents % and % are in different collections, and only documents of the same collection are compared', a, b
             USING ERRCODE = 'invalid_parameter_value';
     ELSIF a = b THEN
         RAISE EXCEPTION 'document % cannot be compared with itself', a USING ERRCODE = 'invalid_parameter_value';

@@ -1,5 +1,5 @@
--- Two heads are linked if they share a bucket in which the first is an anchor: if the first is none, the second, which comes
--- later, is none either.
+-- Two heads are linked if they share a bucket in which the first of the two is an anchor. Testing the first is enough: anchors
+-- are the first members of a bucket, so the second head cannot be an anchor if the first one is not.
 CREATE OR REPLACE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
 RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
 LANGUAGE plpgsql STABLE ROWS 1
@@ -41,4 +41,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.compare_sketches(integer, bigint, bigint) IS
-    'Internal (used by why_not): compares the sketches of two documents, and whether they share a bucket in which one is an anchor; no row unless both have features and the caller may read the generation';
+    'Internal (used by why_not): compares the sketches of two documents, and reports whether they share a bucket in which one of them is an anchor; no row unless both have features and the caller may read the generation';

@@ -16,4 +16,4 @@ RETURNS SETOF nearsim.similar_document LANGUAGE sql STABLE ROWS 100 SET search_p
         nearsim.document_named(document, collection), min_share, profile, max_matches, false);
 $$;
 COMMENT ON FUNCTION nearsim.contained_in(text, double precision, text, text, integer) IS
-    'The documents that contain a document: each has at least the share min_share of it, by default the threshold of the recipe. Rows as in similar_to, ordered by left_in_right, the share of the document that is in each; with max_matches only the first so many. For profiles of the family winnow. Name the collection if several have such a document';
+    'The documents that contain a document: each has at least the fraction min_share of its features, by default the threshold of the recipe. The columns are those of similar_to; rows are ordered by left_in_right, the fraction of the document that the row''s document contains, and max_matches limits them to the first ones. For profiles of the family winnow only. Name the collection if several have such a document';

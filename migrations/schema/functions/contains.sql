@@ -16,4 +16,4 @@ RETURNS SETOF nearsim.similar_document LANGUAGE sql STABLE ROWS 100 SET search_p
         nearsim.document_named(document, collection), min_share, profile, max_matches, true);
 $$;
 COMMENT ON FUNCTION nearsim.contains(text, double precision, text, text, integer) IS
-    'The documents that a document contains: it has at least the share min_share of each, by default the threshold of the recipe. Rows as in similar_to, ordered by right_in_left, the share of each that is in the document; with max_matches only the first so many. For profiles of the family winnow. Name the collection if several have such a document';
+    'The documents that a document contains: it has at least the fraction min_share of the features of each, by default the threshold of the recipe. The columns are those of similar_to; rows are ordered by right_in_left, the fraction of the row''s document that the document contains, and max_matches limits them to the first ones. For profiles of the family winnow only. Name the collection if several have such a document';

@@ -1,4 +1,4 @@
--- Until this is called for a generation, nothing reads the copies, and no pairs are stored.
+-- Before this is called for a generation, nothing reads the copies, and no pairs are stored.
 CREATE FUNCTION nearsim.copy_signatures(generation_id integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -11,8 +11,8 @@ $$;
 COMMENT ON FUNCTION nearsim.copy_signatures(integer) IS
     'Internal (used by every build of a large collection): copies its signatures to signed_document';
 
--- Copies the signatures of generations whose tables have the triggers; builds that are not so far yet copy them themselves.
--- This is the only place that creates the indexes, also in a new database.
+-- Copies the signatures of generations whose tables have the triggers. A build that has not created its triggers yet copies
+-- its signatures itself later. This is the only place that creates the indexes, also in a new database.
 CREATE FUNCTION nearsim.restore_copies() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

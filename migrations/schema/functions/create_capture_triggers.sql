@@ -1,5 +1,5 @@
--- Only statement triggers of the table that a statement names fire, so parents and partitions have them. For an UPDATE the old
--- rows are captured before the new ones, as triggers fire in the order of their names.
+-- A statement trigger fires only on the table that the statement names, so parents and partitions both have these triggers.
+-- Triggers fire in the order of their names, so an UPDATE captures the old rows before the new ones.
 CREATE FUNCTION nearsim.create_capture_triggers(suffix text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -33,4 +33,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_capture_triggers(text) IS
-    'Internal (used by every build of a large collection): creates missing triggers that capture changes, on the existing tables with a suffix';
+    'Internal (used by every build of a large collection): creates the missing triggers that capture changes on the tables whose names end with a suffix';

@@ -1,7 +1,7 @@
--- Creates a function for each generation with tables of its own, and one for all generations that share tables, so that
--- sessions plan its statement once. Each table is read once for both documents, so that under isolation the grants are checked
--- once for each table. Relies on document_pkey, on the partitions' keys and on verdict_one_current: the same plan for any
--- statistics.
+-- Creates one function for each generation that has tables of its own, and one for all generations that share tables, so that
+-- a session plans the statement once. The statement reads each table once for both documents, so that under isolation the
+-- grants are checked once for each table. Relies on document_pkey, on the partitions' keys and on verdict_one_current; the
+-- plan is the same whatever the statistics.
 CREATE FUNCTION nearsim.create_evidence(generation_id integer) RETURNS regprocedure
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE

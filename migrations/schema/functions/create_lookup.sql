@@ -1,9 +1,9 @@
--- Creates a function for each generation with tables of its own, and one for all generations that share tables, so that
--- sessions plan its statement once. Heads are sorted by similarity; their documents are read until there are enough, without
--- documents that were deleted since they were indexed. enable_sort is off, as the planner might read and sort all of them.
--- Pairs to be reviewed are read if a similarity is given. Relies on the partitions' keys, on the index of similar_pair on
--- right_id, on the indexes of the view signed on (generation_id, head_id, doc_id), on document_pkey and on
--- verdict_one_current: the same plan for any statistics.
+-- Creates one function for each generation that has tables of its own, and one for all generations that share tables, so that
+-- a session plans the statement once. Heads are sorted by similarity; then their documents are read until there are enough,
+-- leaving out documents that were deleted after they were indexed. enable_sort is off, because the planner might otherwise
+-- read and sort all documents. Pairs to be reviewed are read only if a minimum similarity is passed. Relies on the partitions'
+-- keys, on the index of similar_pair on right_id, on the indexes of the view signed on (generation_id, head_id, doc_id), on
+-- document_pkey and on verdict_one_current; the plan is the same whatever the statistics.
 CREATE FUNCTION nearsim.create_lookup(generation_id integer) RETURNS regprocedure
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $create$
 DECLARE
@@ -43,7 +43,7 @@ BEGIN
                         FROM nearsim_index.pair_ends AS stored
                         WHERE stored.generation_id = generation AND stored.doc_id = (SELECT asked.head_id FROM asked)
                         UNION ALL
-                        -- Twins, which have no stored pairs.
+                        -- The twins of the document, which have no stored pairs.
                         SELECT asked.head_id, 1, 1,
                             CASE WHEN metric = 'containment' THEN CAST(least(octet_length(asked.sketch) / 8 - 1, 32767) AS smallint) ELSE all_bands END,
                             CASE WHEN metric IN ('jaccard', 'containment') THEN asked.feature_count END,

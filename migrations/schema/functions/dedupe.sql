@@ -19,7 +19,7 @@ BEGIN
     IF visible.home IS NOT NULL THEN
         SELECT * INTO live FROM nearsim.live_generation(visible.home, profile, visible.known[1]);
         IF FOUND THEN
-            -- Pairs by their shared bands are stored whatever their similarity.
+            -- Pairs that count because of their shared bands are stored whatever their similarity.
             lowest_stored := CASE WHEN live.recipe #>> '{match,certain_shared_bands}' <> '0' THEN 0
                 ELSE nearsim.least_similarity(live.recipe) END;
             IF NOT min_similarity BETWEEN lowest_stored AND 1 THEN
@@ -64,4 +64,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.dedupe(bigint[], double precision, text) IS
-    'Deduplicates a result set in its order: a document is kept unless it is a pair, of at least min_similarity, with an earlier document that is kept; else it is a duplicate of the most similar one of these. By default all pairs count; min_similarity is at least the recipe''s threshold (1 / (1 + threshold) for a distance), unless the recipe stores pairs by their shared bands. The similarity is an estimate where verified is false. Vetoed pairs do not count, pinned pairs do. A repeated id is a duplicate of the first; unknown documents and documents that are not indexed are kept';
+    'Deduplicates a result set in its order. A document is a duplicate if it is a pair, with a similarity of at least min_similarity, with an earlier document that is kept; duplicate_of is the most similar of these documents. All other documents are kept. By default all pairs count; min_similarity cannot be below the recipe''s threshold (1 / (1 + threshold) for a distance), unless the recipe stores pairs because of their shared bands. The similarity is an estimate where verified is false. Vetoed pairs do not count, pinned pairs do. A repeated id is a duplicate of its first occurrence; documents that do not exist or are not indexed are kept';

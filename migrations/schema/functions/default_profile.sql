@@ -7,4 +7,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.default_profile(integer) IS
-    'Internal (used by similar_to and other functions): the profile that is used when none is named: default, or the only one of the collection; NULL if there is none, or if several need a name';
+    'Internal (used by similar_to and other functions): the profile that is used if the caller names none: default, or the only one of the collection; NULL if there is none, or if there are several without one named default';

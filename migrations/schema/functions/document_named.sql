@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.document_named(text, text) IS
-    'The doc_id of a document by its external_id; name the collection if several have such a document';
+    'The doc_id of the document with an external_id. Name the collection if several have such a document';

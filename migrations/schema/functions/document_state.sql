@@ -1,4 +1,4 @@
--- Reads work and changes through views, which have only rows that the caller may see.
+-- Reads work and changes through views that show only the rows that the caller may see.
 CREATE FUNCTION nearsim.document_state(generation_id integer, doc_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -37,4 +37,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.documents_named(text, text, text) IS
-    'Internal (used by pin_pair, veto_pair and undo_verdict): two documents of one collection by their external_id';
+    'Internal (used by pin_pair, veto_pair and undo_verdict): the doc_ids of two documents of one collection, by their external_id';

@@ -1,5 +1,6 @@
--- A digest ends with the label of its document: six bytes of its values of match.within, four of its date in minutes
--- (0: none), five of its value of match.across, each if the recipe has the key (nearsim_db/similarity/field_rules.py).
+-- A digest ends with a label of the document: six bytes for the values of the fields in match.within, four bytes for its date
+-- in minutes (0 if it has none), and five bytes for the value of the field in match.across. Each part is there only if the
+-- recipe has the key (nearsim_db/similarity/field_rules.py).
 CREATE FUNCTION nearsim.exclusion_of(recipe jsonb, one uuid, other uuid) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -31,4 +32,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.exclusion_of(jsonb, uuid, uuid) IS
-    'Internal (used by may_pair and why_not): which fields keep documents with these feature digests from being a pair under the recipe; NULL if none do';
+    'Internal (used by may_pair and why_not): the rule of the recipe (match.within, match.within_days, match.across) that keeps documents with these feature digests from being a pair; NULL if there is none';

@@ -1,8 +1,9 @@
--- PostgreSQL calls functions in expressions of indexes, statistics, partition keys and CHECK constraints while it plans a
--- query on a table, with the rights of the role that runs the query. The owner of a table can add such an index at any
--- moment, and the owner of its schema can put another table in its place; no lock that a reader may hold prevents this. So
--- both owners must be roles that may act as the role that runs the query, or as the owner of nearsim: they gain nothing.
--- PL/pgSQL with a generic plan, as planning takes a hundred times as long as the query, which runs for each text.
+-- While PostgreSQL plans a query on a table, it calls the functions in expressions of indexes, statistics, partition keys and
+-- CHECK constraints, with the rights of the role that runs the query. The owner of a table can add such an index at any
+-- moment, and the owner of its schema can put another table in its place; no lock that a reader may hold prevents this.
+-- Therefore both owners must be roles that may act as the role that runs the query, or as the owner of nearsim: such roles
+-- gain nothing. The function is PL/pgSQL with a generic plan, because planning takes a hundred times as long as the query,
+-- which runs for each text.
 CREATE FUNCTION nearsim.foreign_code(relation regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -47,4 +48,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.foreign_code(regclass) IS
-    'Internal (used by attach): what lets an untrusted role run code with the rights of current_user when a table is read; NULL if nothing does';
+    'Internal (used by attach): a description of the object through which an untrusted role could run code with the rights of current_user when a table is read; NULL if there is none';

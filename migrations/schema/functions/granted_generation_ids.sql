@@ -5,4 +5,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.granted_generation_ids() IS
-    'Internal (used by the policies): the generations that were granted to current_user';
+    'Internal (used by the policies): the generations of the collections that were granted to current_user';

@@ -1,4 +1,4 @@
--- Reads a partition by name, as pairs_between does. Relies on the partitions' keys: a search for each document.
+-- Reads a partition by name, as pairs_between does. Relies on the partitions' keys, with one index search for each document.
 CREATE FUNCTION nearsim.heads_of(generation_id integer, doc_ids bigint[]) RETURNS TABLE (doc_id bigint, head_id bigint)
 LANGUAGE plpgsql STABLE ROWS 100
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
@@ -11,4 +11,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.heads_of(integer, bigint[]) IS
-    'Internal (used by dedupe): the heads of some documents that are indexed in a generation, if the caller may read it';
+    'Internal (used by dedupe): the heads of those documents that are indexed in a generation; no rows if the caller may not read the generation';

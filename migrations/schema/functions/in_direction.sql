@@ -1,4 +1,4 @@
--- Relies on the indexes that similar_to relies on.
+-- Relies on the same indexes as similar_to.
 CREATE FUNCTION nearsim.in_direction(
     document bigint, min_share double precision, profile text, max_matches integer, held boolean)
 RETURNS SETOF nearsim.similar_document LANGUAGE plpgsql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$

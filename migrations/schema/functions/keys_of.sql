@@ -14,4 +14,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.keys_of(integer, bigint) IS
-    'Internal (used by buckets_of): the bucket_hash of each band of a document in a generation, if the caller may read it';
+    'Internal (used by buckets_of): the bucket_hash of each band of a document in a generation; NULL if the caller may not read the generation';

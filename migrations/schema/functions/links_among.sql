@@ -1,5 +1,6 @@
--- Possible duplicates by their places in a result set. Only the first document of a head is ever kept, so others count as
--- earlier documents only if they have a verdict.
+-- Finds possible duplicates, named by their places in a result set. Of the documents of one head only the first is ever kept,
+-- unless one of them has a verdict. So the later documents of a head count as earlier documents of a link only if one of them
+-- has a verdict.
 CREATE FUNCTION nearsim.links_among(
     generation_id integer, doc_ids bigint[], head_ids bigint[], min_similarity double precision)
 RETURNS TABLE (later integer, earlier integer, similarity double precision)
@@ -49,4 +50,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.links_among(integer, bigint[], bigint[], double precision) IS
-    'Internal (used by dedupe): pairs of positions in a result set, later and earlier, that may be duplicates';
+    'Internal (used by dedupe): pairs of places in a result set whose documents may be duplicates, the later place first';

@@ -8,7 +8,7 @@ DECLARE
     collection_name text;
     chosen_profile text;
 BEGIN
-    -- If there are several profiles, default comes first; without it none is chosen.
+    -- If there are several profiles, default comes first; if none of them is named default, no profile is chosen.
     RETURN QUERY
         SELECT first.generation_id, first.profile, first.bands, first.rows,
             CAST(first.recipe #>> '{match,threshold}' AS double precision),
@@ -48,4 +48,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generation(integer, text, bigint) IS
-    'Internal (used by similar_to and other functions): the live generation of a collection''s profile, with parts of its recipe: of the named profile, the only one, or default. No row for an empty collection. If none is live, raises a notice if a document is given, else an error';
+    'Internal (used by similar_to and other functions): the live generation of a collection''s profile, with parts of its recipe. The profile is the named one, the one named default, or the only one. No row for an empty collection. If no generation is live, raises a notice if a document is passed, otherwise an error';

@@ -16,7 +16,7 @@ BEGIN
         RAISE EXCEPTION 'profiles is %: name profiles, or leave it out for all that are live', quote_literal(profiles)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- If none is live, raise the error or notice for a single profile.
+    -- If none is live, live_generation raises its error or notice for a single profile.
     RETURN QUERY
         SELECT requested.place, live.generation_id, live.profile_name, live.recipe
         FROM (
@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generations_of(integer, text[], bigint) IS
-    'Internal (used by similar_by_profiles and combined_clusters): the live generations of some profiles in the given order, or of all live profiles, default first; if none is live, as live_generation';
+    'Internal (used by similar_by_profiles and combined_clusters): the live generations of some profiles in the order of their names in the argument, or of all live profiles, default first; if none is live, it does what live_generation does';

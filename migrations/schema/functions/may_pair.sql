@@ -4,4 +4,4 @@ RETURN coalesce(recipe #>> '{match,across}', 'none') = 'none' AND coalesce(recip
         AND coalesce(recipe #>> '{match,within_days}', '0') = '0'
     OR nearsim.exclusion_of(recipe, one, other) IS NULL;
 COMMENT ON FUNCTION nearsim.may_pair(jsonb, uuid, uuid) IS
-    'Internal (used by similar_to): whether documents with these feature digests may be a pair under the recipe''s match.within, match.within_days and match.across';
+    'Internal (used by similar_to): whether match.within, match.within_days and match.across of the recipe allow documents with these feature digests to be a pair';

@@ -1,5 +1,5 @@
--- For policies of tables that belong to one collection only. Runs as the role whose rows they restrict, and reads the grants on
--- one collection through the policy of collection_access. Relies on collection_access_pkey.
+-- For the policies of tables that belong to a single collection. Runs as the role that reads such a table, and reads the
+-- role's grants on the collection through the policy of collection_access. Relies on collection_access_pkey.
 CREATE FUNCTION nearsim.may_see_collection(collection_id integer) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

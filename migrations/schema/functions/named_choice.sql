@@ -1,4 +1,4 @@
--- Not STABLE, for the reason given in named_verdict. Relies on collection_pkey and document_pkey.
+-- This function is not STABLE, for the reason stated in named_verdict. Relies on collection_pkey and document_pkey.
 CREATE FUNCTION nearsim.named_choice(made nearsim.survivor_pin) RETURNS nearsim.survivor_choice
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -12,4 +12,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.named_choice(nearsim.survivor_pin) IS
-    'Internal (used by pin_survivor and unpin_survivor): a choice of an existing document, with its names';
+    'Internal (used by pin_survivor and unpin_survivor): the choice of a document to keep, with the names of its document and collection';

@@ -1,5 +1,5 @@
--- Not STABLE, as the documents may be younger than the snapshot of the statement that stores the verdict. Relies on
--- collection_pkey and document_pkey.
+-- This function is not STABLE, because the documents may be younger than the snapshot of the statement that stores the
+-- verdict. Relies on collection_pkey and document_pkey.
 CREATE FUNCTION nearsim.named_verdict(made nearsim.verdict) RETURNS nearsim.pair_verdict
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -14,4 +14,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.named_verdict(nearsim.verdict) IS
-    'Internal (used by pin_pair, veto_pair and undo_verdict): a verdict on existing documents, with their names';
+    'Internal (used by pin_pair, veto_pair and undo_verdict): a verdict, with the names of its documents and collection';

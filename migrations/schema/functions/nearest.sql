@@ -22,4 +22,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.nearest(text, integer, double precision, text, text) IS
-    'The k documents most similar to a document, whatever the threshold of the profile, among the documents that share a bucket with it: pairs and pairs to be reviewed, and others with verified = false, whose similarity is the sketches'' estimate. match_probability is the share of documents of a similarity that share a bucket; nearsim nearest compares more. A notice says if the present text of the document is not indexed yet. Name the collection if several have such a document';
+    'The k documents most similar to a document, whatever the threshold of the profile, among the documents that share a bucket with it. These are pairs, pairs to be reviewed, and other documents with verified = false, whose similarity is the sketches'' estimate. Documents of a similarity s share a bucket with the probability match_probability(s, bands, rows); the command nearsim nearest compares more documents. Raises a notice if the present text of the document is not indexed yet. Name the collection if several have such a document';

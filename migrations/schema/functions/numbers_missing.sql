@@ -11,4 +11,4 @@ BEGIN ATOMIC
         FROM unnest(here) AS given (number));
 END;
 COMMENT ON FUNCTION nearsim.numbers_missing(text[], text[]) IS
-    'Internal (used by why): the numbers in one list that are missing in another, with repetitions';
+    'Internal (used by why): the numbers of one list that are missing in another list; a number that occurs more often in the first list is missing as often as its count exceeds the other';

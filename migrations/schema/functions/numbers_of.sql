@@ -1,5 +1,5 @@
--- The runs of digits in the text that a recipe reads, in order. If the recipe does so, forms of characters such as full-width
--- digits are unified, and tags of HTML are roughly removed. NULL if the recipe compares vectors.
+-- The runs of digits in the text that a recipe reads, in order. As far as the recipe asks for it, variants of characters such
+-- as full-width digits are unified, and HTML tags are roughly removed. Empty if the recipe compares vectors.
 CREATE FUNCTION nearsim.numbers_of(doc_id bigint, recipe jsonb) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
@@ -12,10 +12,11 @@ BEGIN
     SELECT concat_ws(E'\n', CASE WHEN recipe -> 'fields' ? 'title' THEN document.title END,
         CASE WHEN recipe -> 'fields' ? 'body' THEN nearsim.body_of(numbers_of.doc_id) END)
     INTO content FROM nearsim.document WHERE document.doc_id = numbers_of.doc_id;
-    -- true, or main: of a page whose article is compared the numbers of all of its text are shown.
+    -- The value is true or main. With main, only the article of a page is compared, but the numbers of the whole page are
+    -- shown.
     IF recipe #>> '{normalise,html}' <> 'false' THEN
-        -- An unclosed element extends to the end of the text, and "<" after the last ">" is not searched: every match
-        -- succeeds, so the time is linear. The first quantifier makes the whole expression non-greedy.
+        -- The time is linear, because every attempt to match succeeds: an unclosed element extends to the end of the text, and
+        -- the text after the last ">" is not searched for tags. The first quantifier makes the whole expression non-greedy.
         content := regexp_replace(content, '<{1,1}?(script\y.*?(</script>|$)|style\y.*?(</style>|$)'
             || '|noscript\y.*?(</noscript>|$)|template\y.*?(</template>|$))', ' ', 'gi');
         closed := coalesce(length(content) + 1 - nullif(strpos(reverse(content), '>'), 0), 0);
@@ -23,7 +24,8 @@ BEGIN
         content := regexp_replace(content, '&#x?[0-9a-f]+;', ' ', 'gi');
     END IF;
     IF recipe #>> '{normalise,unicode}' = 'nfkc' THEN
-        -- In pieces, because the time is quadratic in the length of a run of combining characters. No digit combines.
+        -- Normalised in pieces, because the time is quadratic in the length of a run of combining characters. Cutting changes
+        -- no number, because digits do not combine.
         content := (SELECT coalesce(string_agg(normalize(piece[1], NFKC), '' ORDER BY place), '')
             FROM regexp_matches(content, '.{1,200}', 'g') WITH ORDINALITY AS found (piece, place));
     END IF;

@@ -17,4 +17,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.pairs_between(integer, bigint[]) IS
-    'Internal (used by dedupe): the stored pairs between some heads, in ascending order, if the caller may read the generation';
+    'Internal (used by dedupe): the stored pairs between heads that are passed in ascending order; no rows if the caller may not read the generation';

@@ -18,4 +18,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.pairs_of(integer, bigint, double precision, integer) IS
-    'Internal (used by similar_by_profiles): the documents paired with a document in a generation, twins expanded, with pairs to be reviewed if min_similarity is given; only if the caller may read the generation';
+    'Internal (used by similar_by_profiles): the documents, twins included, that are paired with a document in a generation; pairs to be reviewed only if min_similarity is passed; no rows if the caller may not read the generation';

@@ -6,7 +6,7 @@ DECLARE
     stored nearsim.survivor_pin;
 BEGIN
     PERFORM nearsim.require_reason('the choice of a document to keep', why, by);
-    -- This lock keeps it and a purge of the document apart.
+    -- The lock on the document prevents a purge from deleting it before the choice is committed.
     INSERT INTO nearsim.survivor_pin AS chosen (collection_id, doc_id, by, why)
     SELECT locked.collection_id, locked.doc_id, pin_survivor_by_doc_id.by, pin_survivor_by_doc_id.why
     FROM (SELECT * FROM nearsim.document AS own WHERE own.doc_id = pin_survivor_by_doc_id.document FOR KEY SHARE) AS locked
@@ -28,7 +28,7 @@ BEGIN ATOMIC
     SELECT nearsim.pin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);
 END;
 COMMENT ON FUNCTION nearsim.pin_survivor(text, text, text, text) IS
-    'Keep a document of its cluster from now on, whatever the keep policy; the newest choice in a cluster counts. Returns the choice. Name the collection if several have the document';
+    'Make a document the one that its cluster keeps from now on, whatever the keep policy chooses. If several documents of a cluster were chosen, the newest choice counts. Returns the choice. Name the collection if several have such a document';
 
 CREATE FUNCTION nearsim.unpin_survivor_by_doc_id(document bigint, why text, by text DEFAULT current_user)
 RETURNS nearsim.survivor_choice
@@ -61,4 +61,4 @@ BEGIN ATOMIC
     SELECT nearsim.unpin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);
 END;
 COMMENT ON FUNCTION nearsim.unpin_survivor(text, text, text, text) IS
-    'Undo the newest choice of a document to keep, which stays on record; an earlier one or the keep policy counts again. Returns the choice. Name the collection if several have the document';
+    'Undo the newest choice of a document as the one to keep. The choice stays on record, but an earlier choice or the keep policy counts again. Returns the choice. Name the collection if several have such a document';

@@ -1,6 +1,6 @@
--- The whole promotion is one call, so that no lock is held while a slow client thinks. It waits for transactions that insert
--- texts checked in the live generation: later insertions, with other buckets, would not see them. Rows are locked in order,
--- so that two promotions cannot deadlock; lock waits are limited, also at commit.
+-- The whole promotion is one call, so that no lock is held while a slow client waits. It first waits for transactions that
+-- insert texts after a check in the live generation: insertions after the promotion use other buckets and would not see them.
+-- Rows are locked in order, so that two promotions cannot deadlock. Lock waits are limited, also at commit.
 CREATE FUNCTION nearsim.promote_generation(generation_id integer, expected text[], wait_milliseconds integer,
     OUT state text, OUT retired_id integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -22,4 +22,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.promote_generation(integer, text[], integer) IS
-    'Internal (used by nearsim reindex promote): retires a profile''s live generation and makes another live; does nothing unless its state is an expected one; returns that state';
+    'Internal (used by nearsim reindex promote): retires a profile''s live generation and makes another generation live, provided that the state of the latter is one of the expected states; returns the state that it had';

@@ -1,9 +1,10 @@
--- Compares clusters before and after the transaction: for each cluster that has or had a touched document, the former clusters
--- that its documents come from, and the clusters that documents of a former one went into. Members that were not touched are
--- in the same cluster as before; a cluster has such a member if it has more members than moved into it, which is found without
--- reading all of it. Relies on the keys of cluster_member and on its index on (cluster_id, is_survivor, doc_id). A bitmap scan
--- would read a whole cluster, as would a scan by the key if statistics have no row of the generation; the ORDER BY of a range
--- prevents both. Only joins by key are nested loops, whatever the planner estimates for arrays, so the work is linear.
+-- Compares the clusters before and after the transaction. For each cluster that has a touched document, it finds the former
+-- clusters that the documents come from; for each former cluster that had one, the clusters that its documents are in now.
+-- Members that were not touched are in the same cluster as before. A cluster has such a member if it has more members than
+-- moved into it; counting one more than these is enough, so a large cluster is not read as a whole. Relies on the keys of
+-- cluster_member and on its index on (cluster_id, is_survivor, doc_id). A bitmap scan would read a whole cluster, and so would
+-- a scan by the key if statistics have no row of the generation; the ORDER BY of a range prevents both. Only joins by key are
+-- nested loops, whatever the planner estimates for arrays, so the work is linear.
 CREATE FUNCTION nearsim.publish_cluster_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
 RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
@@ -14,7 +15,7 @@ BEGIN
     INSERT INTO nearsim.event (collection_id, profile_id, generation_id, kind, cluster_id, survivor_id, other_ids,
         other_survivor_ids)
     WITH touched AS (
-        -- Documents whose membership changed, as it was before the transaction.
+        -- Documents whose membership changed, with their membership before the transaction.
         SELECT DISTINCT ON (former_member.doc_id) former_member.doc_id, former_member.is_survivor, former_member.cluster_id
         FROM nearsim_index.pending_event AS draft
         CROSS JOIN LATERAL unnest(draft.doc_ids, draft.cluster_ids, draft.survive)
@@ -37,7 +38,7 @@ BEGIN
             UNION ALL SELECT new_id, true FROM moved WHERE new_id IS NOT NULL
         ) AS membership (cluster_id, is_arrival) GROUP BY cluster_id
     ), kept AS MATERIALIZED (
-        -- Clusters with a member that was not touched, which are former and present ones.
+        -- Clusters with a member that was not touched; each of them existed before and exists now.
         SELECT concerned.cluster_id FROM concerned CROSS JOIN LATERAL (
             SELECT count(*) AS members FROM (
                 SELECT FROM nearsim.cluster_member AS member
@@ -46,7 +47,7 @@ BEGIN
             ) AS found
         ) AS counted WHERE counted.members > concerned.arrivals
     ), flow AS MATERIALIZED (
-        -- The former and the present cluster of documents.
+        -- Pairs of a former and a present cluster that have a document in common.
         SELECT old_id, new_id FROM moved WHERE old_id IS NOT NULL AND new_id IS NOT NULL
         UNION SELECT cluster_id, cluster_id FROM kept
     ), old AS MATERIALIZED (

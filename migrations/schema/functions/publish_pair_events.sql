@@ -1,8 +1,8 @@
--- At commit a transaction's pending events become events. The transaction takes the advisory lock EVENT (28281), draws
--- event_ids only under it, and keeps it until its changes are visible. It is the last lock: under it tables are read and
--- events inserted, but no row lock or other advisory lock is requested. The net change of a pair follows from its first and its
--- last pending event; a transaction that only inserts pairs has one event of each. Twins, which have no similarity in pending
--- events, have similarity 1 under any recipe.
+-- At commit, a transaction's pending events become events. The transaction takes the advisory lock EVENT (28281), draws
+-- event_ids only under this lock, and keeps the lock until its changes are visible. EVENT is the last lock that it takes:
+-- after it, the transaction reads tables and inserts events, but requests no row lock and no other advisory lock. The net
+-- change of a pair follows from its first and its last pending event; in a transaction that only inserts pairs, each pair has
+-- one pending event. Twins have no similarity in pending events; their similarity is 1 under any recipe.
 CREATE FUNCTION nearsim.publish_pair_events(collection_id integer, profile_id integer, generation_id integer, first_draft bigint)
 RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$

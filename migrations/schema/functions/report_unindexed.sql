@@ -1,5 +1,5 @@
--- Cheaper than document_state, which reads all changes. The queue is read only for an empty answer, since this takes longer
--- than everything else. Relies on document_pkey, work_pkey and the keys of signature_N.
+-- Cheaper than document_state, which reads all changes. The queue is read only if the answer is empty, because reading it
+-- takes longer than everything else here. Relies on document_pkey, work_pkey and the keys of signature_N.
 CREATE FUNCTION nearsim.report_unindexed(generation_id integer, doc_id bigint, is_empty boolean) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -25,4 +25,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.report_unindexed(integer, bigint, boolean) IS
-    'Internal (used by similar_to and similar_by_profiles): raises a notice if the present text of a document is not indexed in a generation, or if its answer is empty because it was not searched yet';
+    'Internal (used by similar_to and similar_by_profiles): raises a notice if the present text of a document is not indexed in a generation, or if the answer is empty because pairs of the document were not searched yet';

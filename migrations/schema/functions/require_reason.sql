@@ -7,4 +7,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.require_reason(text, text, text) IS
-    'Internal (used by functions that store verdicts and choices of documents to keep): raises an error without why or by';
+    'Internal (used by functions that store verdicts and choices of documents to keep): raises an error if the reason or the author is missing';

@@ -1,5 +1,5 @@
--- Rows are copied to a second table while others read the damaged one, and replace its rows at the commit. This is the only
--- place that creates the indexes, also in a new database.
+-- The readable rows are copied to a second table while other sessions can still read the damaged table; at the commit they
+-- replace its rows. This is the only place that creates the indexes, also in a new database.
 CREATE FUNCTION nearsim.restore_shared(parent text) RETURNS integer[]
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -13,7 +13,7 @@ BEGIN
     BEGIN
         EXECUTE format('INSERT INTO kept SELECT * FROM %s', leaf);
     EXCEPTION WHEN data_corrupted OR index_corrupted OR internal_error OR undefined_file OR io_error THEN
-        -- By the key, which finds the rows of a generation without reading others.
+        -- The key finds the rows of a generation without reading the rows of other generations.
         SET LOCAL enable_seqscan = off;
         FOR generation_id IN SELECT generation.generation_id FROM nearsim.generation ORDER BY generation.generation_id LOOP
             BEGIN
@@ -51,7 +51,7 @@ BEGIN
         ALTER TABLE nearsim_index.similar_pair_shared ADD PRIMARY KEY (generation_id, left_id, right_id);
         CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, right_id);
         CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, similarity);
-        -- A random part of the pairs, for the queue sample of the review desk.
+        -- One pair in 256, drawn by hash, for the queue "sample" of the review desk.
         CREATE INDEX ON nearsim_index.similar_pair_shared (generation_id, similarity)
             WHERE hashint8extended(left_id, right_id) & 255 = 0;
     ELSE
@@ -64,4 +64,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.restore_shared(text) IS
-    'Internal (used by verify-index): builds the table of all pairs, or of all cluster members, again from the rows that can be read, with its indexes and triggers; returns the generations that may have lost rows';
+    'Internal (used by verify-index): rebuilds the table of all pairs, or of all cluster members, from the rows that can be read, with its indexes and triggers; returns the generations that may have lost rows';

@@ -1,4 +1,4 @@
--- In seconds, as the length of days and months depends on the time zone.
+-- The interval is in seconds, because the length of days and months depends on the time zone.
 CREATE FUNCTION nearsim.retention_of(recipe jsonb) RETURNS interval
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 RETURN make_interval(secs => CAST(extract(epoch FROM CAST(nullif(recipe #>> '{retain,age}', 'none') AS interval)) AS double precision));

@@ -11,4 +11,4 @@ BEGIN ATOMIC
     ORDER BY named.place;
 END;
 COMMENT ON FUNCTION nearsim.review_counts(text, text, text, integer) IS
-    'How many pairs each queue of review_queue has left, counted up to max_pairs, and whether the whole queue is searched';
+    'The number of pairs left in each queue of review_queue, counted up to max_pairs, and whether the whole queue was searched';

@@ -2,13 +2,13 @@ CREATE FUNCTION nearsim.review_scan(queue text) RETURNS integer
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 RETURN CASE queue WHEN 'ties' THEN 1000 ELSE 3000 END;
 COMMENT ON FUNCTION nearsim.review_scan(text) IS
-    'Internal (used by review_queue and review_end): how many pairs of a queue are searched';
+    'Internal (used by review_queue and review_end): the maximum number of pairs of a queue that are searched';
 
 CREATE FUNCTION nearsim.pairs_of_step(generation integer, lowest double precision, number integer)
 RETURNS SETOF nearsim.similar_pair
 LANGUAGE plpgsql STABLE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- No index is read of a generation that the caller may not see.
+    -- Returns before any index is read if the caller may not see the generation.
     IF NOT EXISTS (SELECT FROM nearsim.generation AS its WHERE its.generation_id = generation) THEN
         RETURN;
     END IF;
@@ -21,15 +21,15 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.pairs_of_step(integer, double precision, integer) IS
-    'Internal (used by review_queue): pairs whose similarity is in one of the ten steps from lowest to 1, or below them (0)';
+    'Internal (used by review_queue): the pairs whose similarity is in one of ten equal steps from lowest to 1, numbered from 1; step 0 has the pairs below lowest';
 
--- Runs as the caller over tables with policies. Candidates are chosen from pairs of heads, in the order of the index on
--- (generation_id, similarity), up to a number that can be searched in a fraction of a second; then documents are joined. Texts
--- in attached tables are searched together, once a pair is met whose titles and stored texts do not match.
--- sample: pairs are hashed to (0, 1] and drawn if the hash is at most the probability by which 30 pairs of each of ten steps
--- of similarity are expected, in the order of hash / probability. LIMIT makes the planner expect few pairs; without it, it
--- reads all documents. If the partial index, which has one pair of 256, has 30 pairs of a step, only these are searched;
--- else all of the step.
+-- Runs as the caller, on tables with policies. Pairs of heads are read in the order of the index on (generation_id,
+-- similarity), up to a number that can be searched in a fraction of a second; then their documents are joined. Texts in
+-- attached tables are searched all at once, but only if some pair matches neither by its titles nor by its stored texts.
+-- In the queue sample, each pair is hashed to (0, 1] and drawn if its hash is at most a probability. The probability is chosen
+-- so that 30 pairs of each of ten steps of similarity are expected. Pairs are in the order of hash / probability. LIMIT makes
+-- the planner expect few pairs; without it, the planner would read all documents. The partial index has one pair in 256: if it
+-- has at least 30 pairs of a step, only these are searched; otherwise all pairs of the step are.
 CREATE FUNCTION nearsim.review_queue(
     collection text DEFAULT NULL, profile text DEFAULT NULL, queue text DEFAULT 'threshold', reviewer text DEFAULT NULL,
     min_similarity double precision DEFAULT NULL, max_similarity double precision DEFAULT NULL, source text DEFAULT NULL,
@@ -186,7 +186,7 @@ END
 $$;
 COMMENT ON FUNCTION nearsim.review_queue(
     text, text, text, text, double precision, double precision, text, timestamptz, timestamptz, text, boolean, integer) IS
-    'Pairs that a person should look at, the most doubtful first. Queues: review (below the threshold, stored to be looked at), threshold (the least similar fifth of the range above it), numbers (numbers differ), ties (similar pairs of a cluster that no third document is similar to), torn (similar, but a veto keeps their clusters apart), nearly (below the threshold, between two clusters), sample (drawn at random from each step of similarity, with the probability). Pairs with a verdict or a decision, pairs that the caller skipped under the name reviewer, and pairs leased to somebody else are left out unless unreviewed is false. Filters: the similarity, a source or a part of the title, external_id or text of either document, and its publication from since to before until. Only the first pairs of a long queue are searched, up to the similarity that review_end returns';
+    'Pairs that a person should look at, the most doubtful first. The queues are: review (pairs below the threshold that are stored to be looked at), threshold (pairs in the lowest fifth of the range from the threshold to 1), numbers (pairs whose numbers differ), ties (pairs in the same fifth that connect a cluster of three or more documents, with no third document similar to both), torn (similar documents whose clusters a veto keeps apart), nearly (pairs below the threshold between two clusters), sample (pairs drawn at random from each step of similarity, with the probability of the draw). Unless unreviewed is false, pairs with a verdict or a decision, pairs that the caller skipped under the name reviewer, and pairs leased to somebody else are left out. You can filter by similarity, by the source of either document, by a part of its title, external_id or text, and by its publication date (since is included, until is not). Only the first pairs of a long queue are searched, up to the similarity that review_end returns';
 
 CREATE FUNCTION nearsim.review_end(
     collection text DEFAULT NULL, profile text DEFAULT NULL, queue text DEFAULT 'threshold',
@@ -221,4 +221,4 @@ BEGIN ATOMIC
     ) AS live;
 END;
 COMMENT ON FUNCTION nearsim.review_end(text, text, text, double precision, double precision) IS
-    'The similarity at which review_queue stops searching a long queue; continue from there with its max_similarity, or min_similarity in the queues threshold and ties. NULL if it searches the whole queue';
+    'The similarity at which review_queue stops searching a long queue. To continue, pass it to review_queue as max_similarity, or as min_similarity for the queues threshold and ties. NULL if review_queue searches the whole queue';

@@ -58,4 +58,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_by_profiles(text, text[], text, integer) IS
-    'The documents that are a pair with a document under any of some profiles, or of all live profiles, each once with its profiles; the most similar first, then by doc_id; with max_matches only the first so many. A notice says if the present text of the document is not indexed yet. Name the collection if several have such a document';
+    'The documents that are a pair with a document under at least one of the profiles, by default of all live profiles. Each document is one row with the names of its profiles; the most similar come first, then the smaller doc_id. max_matches limits the rows to the first ones. Raises a notice if the present text of the document is not indexed yet. Name the collection if several have such a document';

@@ -33,4 +33,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_in_buckets(integer, integer, bigint, double precision, double precision, integer, integer) IS
-    'Internal (used by similar_to): the documents paired with a document, and others in its buckets that a lower minimum admits';
+    'Internal (used by similar_to): the documents paired with a document, and other documents in its buckets that satisfy a minimum lower than the recipe''s';

@@ -1,5 +1,5 @@
 -- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
--- Relies on document_pkey and verdict_one_current, and on the function that every generation has (create_lookup).
+-- Relies on document_pkey and verdict_one_current, and on the function that create_lookup creates for the generation.
 CREATE FUNCTION nearsim.similar_to_by_doc_id(
     doc_id bigint, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,
     profile text DEFAULT NULL, max_matches integer DEFAULT NULL)
@@ -63,4 +63,4 @@ EXCEPTION WHEN no_data_found THEN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to(text, double precision, integer, text, text, integer) IS
-    'The documents that are similar to a document, the most similar first, then by doc_id; with max_matches only the first so many (ask for one more to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are pairs, verified unless the recipe takes estimates (match.verify). With lower values it adds pairs to be reviewed (match.review), and other documents in the same buckets (the first bucket_limit of each): these have verified = false, and their similarity is the sketches'' estimate. A notice says if the present text of the document is not indexed yet: the answer is then empty, or for the former text. Name the collection if several have such a document. A new row of an attached table, written by this transaction for example, gives no rows and a notice until it is indexed';
+    'The documents that are similar to a document. The most similar come first, then the smaller doc_id; max_matches limits the rows to the first ones (request one more than you need to see whether there are more). By default min_similarity and min_shared_bands are those of the recipe, and all rows are pairs, verified unless the recipe accepts estimates (match.verify). With lower values there are also pairs to be reviewed (match.review) and other documents from the same buckets (the first bucket_limit documents of each bucket); the latter have verified = false, and their similarity is the sketches'' estimate. Raises a notice if the present text of the document is not indexed yet: the answer is then empty, or it is the answer for the former text. For a row of an attached table that is not indexed yet, such as one that this transaction wrote, there are no rows but a notice. Name the collection if several have such a document';

@@ -1,8 +1,8 @@
--- The table is checked once for all texts. Reads only tables, not computed views, and only columns of built-in types, for
--- which no user-defined cast or operator is found; functions in an expression were checked when the table was attached. Row
--- security of the table raises an error: none of its code runs. PREPARE locks the definition of the table without planning
--- anything; later reads of the definition are current, also in a transaction with an older snapshot of the catalog, except in
--- foreign_code.
+-- The table is checked once for all texts. The function reads only tables, never views, and only columns of built-in types,
+-- for which PostgreSQL finds no user-defined cast or operator. Functions in an expression were checked when the table was
+-- attached. If row-level security applies to the table, an error is raised, so no code of a policy runs. PREPARE locks the
+-- definition of the table without planning anything. From then on the definition is read in its current state, even if the
+-- transaction's snapshot of the catalog is older; this does not hold for the queries in foreign_code.
 CREATE FUNCTION nearsim.source_texts(attached nearsim_index.attachment, external_ids text[]) RETURNS text[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -54,7 +54,8 @@ BEGIN
             USING HINT = 'For the reason run: nearsim table list';
         RETURN array_fill(CAST(NULL AS text), ARRAY[cardinality(external_ids)]);
     END IF;
-    -- A subquery for each id, so that its row is looked up by the key. No column refers to the alias of the table.
+    -- There is a subquery for each id, so that its row is looked up by the key. No expression refers to the alias of the
+    -- table.
     EXECUTE format('SELECT array_agg((SELECT %s FROM %s AS nearsim_source WHERE %I = %s AND %s LIMIT 1) ORDER BY place)
         FROM unnest($1) WITH ORDINALITY AS asked (external_id, place)',
         CASE WHEN is_computed THEN attached.text_column ELSE quote_ident(attached.text_column) END, attached.relation,
@@ -67,4 +68,4 @@ EXCEPTION WHEN insufficient_privilege OR undefined_table OR undefined_column OR 
 END
 $$;
 COMMENT ON FUNCTION nearsim.source_texts(nearsim_index.attachment, text[]) IS
-    'Internal (used by attached_bodies): texts in the attached table, read by their ids with the rights of current_user, in the order of the ids';
+    'Internal (used by attached_bodies): reads texts from an attached table with the rights of current_user, in the order of their ids; NULL, with a warning, for texts that cannot be read';

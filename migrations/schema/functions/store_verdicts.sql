@@ -4,7 +4,7 @@ LANGUAGE plpgsql ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     stored nearsim.verdict[];
 BEGIN
-    -- Somebody may insert a verdict by hand at the same moment; it is replaced.
+    -- A verdict that somebody inserts by hand at the same moment is replaced in the next attempt.
     FOR attempt IN 1 .. 3 LOOP
         PERFORM FROM nearsim.undo_current_verdicts(ones, others, why, by);
         WITH inserted AS (
@@ -33,4 +33,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.store_verdicts(text[], bigint[], bigint[], text, text) IS
-    'Internal (used by pin_pair, veto_pair and the review desk): stores a verdict on each pair, replacing the current one';
+    'Internal (used by pin_pair, veto_pair and the review desk): stores a verdict on each pair and replaces the pair''s current verdict';

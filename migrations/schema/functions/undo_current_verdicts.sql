@@ -12,7 +12,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM nearsim.require_reason('a verdict', why, by);
-    -- This lock keeps verdicts and a purge of either document apart.
+    -- These locks on the documents prevent a purge from deleting them before the verdicts are committed.
     PERFORM FROM nearsim.document WHERE doc_id = ANY (ones || others) ORDER BY doc_id FOR KEY SHARE;
     SELECT one, other, first.doc_id IS NULL OR second.doc_id IS NULL AS is_unknown,
         least(CASE WHEN first.doc_id IS NULL THEN one END, CASE WHEN second.doc_id IS NULL THEN other END) AS unknown
@@ -28,8 +28,8 @@ BEGIN
         RAISE EXCEPTION 'documents % and % are in different collections, which are never compared', refused.one, refused.other
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- The lock VERDICT of nearsim_db.store.driver.locks: verdicts on one pair are set one after the other. Taken in order, so
-    -- that two sessions cannot deadlock.
+    -- The lock VERDICT of nearsim_db.store.driver.locks, because of which verdicts on the same pair are set one after the
+    -- other. The locks are taken in order, so that two sessions cannot deadlock.
     PERFORM pg_advisory_xact_lock(28285, key)
     FROM (
         SELECT DISTINCT hashtext(least(one, other) || ' ' || greatest(one, other)) AS key
@@ -44,4 +44,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_current_verdicts(bigint[], bigint[], text, text) IS
-    'Internal (used by pin_pair, veto_pair, undo_verdict and the review desk): undoes the current verdicts on pairs, and returns them';
+    'Internal (used by pin_pair, veto_pair, undo_verdict and the review desk): undoes the current verdicts on pairs, and returns these verdicts';

@@ -32,4 +32,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_verdict(text, text, text, text, text) IS
-    'Undo the verdict on two documents, which stays on record; returns that verdict. Name the collection if several have both documents';
+    'Undo the verdict on two documents. The verdict stays on record and is returned. Name the collection if several have both documents';

@@ -22,4 +22,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.visible_among(bigint[]) IS
-    'Internal (used by dedupe): the existing documents of a list, each once and in order, and their collection; raises an error if they have several';
+    'Internal (used by dedupe): the existing documents of a list, each once and in order, and their collection; raises an error if they are in several collections';

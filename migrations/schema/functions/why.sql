@@ -1,5 +1,5 @@
 -- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
--- Relies on document_pkey and on the function that every generation has (create_evidence).
+-- Relies on document_pkey and on the function that create_evidence creates for the generation.
 CREATE FUNCTION nearsim.why_by_doc_id(a bigint, b bigint, profile text DEFAULT NULL)
 RETURNS SETOF nearsim.pair_evidence
 LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why(text, text, text, text) IS
-    'The evidence for two documents as a pair, the smaller doc_id on the left: scores, shared bands (from 0), differing numbers (numbers_only_left and numbers_only_right are NULL while a text is newer than the index), verdict and recipe. For documents that are not a pair, similarity is NULL, and estimate the only score: the command nearsim why computes the similarity from the texts. is_pair says whether they are a pair; if not, why_not() explains it. Name the collection if several have both documents';
+    'The evidence that two documents are a pair, or not: scores, shared bands, differing numbers, verdict and recipe. The document with the smaller doc_id is on the left. is_pair is true if they are a pair; if they are not, why_not() gives the reason. Documents that are not a pair have only an estimate; their similarity is NULL, and the command nearsim why computes it from the texts. numbers_only_left and numbers_only_right are NULL while a text is newer than the index. Name the collection if several have both documents';

@@ -11,7 +11,7 @@ BEGIN
             SELECT l.doc_id, r.doc_id, l.external_id, r.external_id, CAST(NULL AS text), CAST(NULL AS integer), false,
                 CAST(NULL AS smallint), CAST(NULL AS real), CAST(NULL AS double precision),
                 CAST(NULL AS double precision), CAST(NULL AS integer), CAST(NULL AS text),
-                format('they are in different collections, %L and %L, and only documents of one are compared',
+                format('they are in different collections, %L and %L, and only documents of the same collection are compared',
                     left_place.name, right_place.name),
                 CAST(NULL AS text), l.title, r.title
             FROM nearsim.document AS l JOIN nearsim.collection AS left_place USING (collection_id)
@@ -46,4 +46,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why_not(text, text, text, text) IS
-    'Why two documents are not a pair: shared bands, estimated similarity, the probability that this recipe finds a pair of that similarity, and the reason as a sentence. Name the collection if several have both documents';
+    'The reason why two documents are not a pair, as a sentence, with their shared bands, their estimated similarity, and the probability that this recipe finds a pair of that similarity. Name the collection if several have both documents';

@@ -1,6 +1,7 @@
--- Planner statistics contain values, also of rows that row-level security hides, and EXPLAIN shows estimates from them: a
--- role that may name a column in a condition could search for its values. They also outlive a purge. So there are statistics
--- only of numbers that nearsim assigned and of states of work; not of hashes of bands, which are hashes of texts.
+-- Planner statistics contain values, also of rows that row-level security hides, and EXPLAIN shows estimates that depend on
+-- them: a role that may name a column in a condition could search for its values. Statistics also outlive a purge. Therefore
+-- statistics are kept only of numbers that nearsim assigned and of states of work. They are not kept of bucket hashes, because
+-- these are computed from texts.
 CREATE FUNCTION nearsim.shown_statistics(relation regclass)
 RETURNS TABLE (place smallint, name name, is_index boolean, has_values boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -27,13 +28,13 @@ BEGIN ATOMIC
         AND (coalesce(attstattarget, -1) <> 0 OR kept.has_values);
 END;
 COMMENT ON FUNCTION nearsim.shown_statistics(regclass) IS
-    'Internal (used by doctor and withhold_statistics): columns and index expressions with users'' data of which ANALYZE would keep values, or has kept some';
+    'Internal (used by doctor and withhold_statistics): columns and index expressions with users'' data of which ANALYZE would keep values or has kept values';
 
--- Stores only the number of distinct values: without a statistic the planner expects each name in a two-hundredth of the
--- rows. For all partitions together it is one value, so that a join of band rows with band rows, however few or many, goes by
--- index: the planner expects a sort or hash of all rows to match every row with every other.
--- Before PostgreSQL 18 this takes a superuser, or an empty table: ANALYZE of one row leaves the number behind, and later ones,
--- which skip the column, keep it.
+-- Stores only the number of distinct values. Without a statistic, the planner expects each name in a two-hundredth of the
+-- rows. For all partitions of the bands together, the stored number is 1: the planner then expects that sorting or hashing all
+-- rows would match every row with every other, so it joins band rows by index, however few or many they are.
+-- Before PostgreSQL 18 this needs a superuser or an empty table: ANALYZE of a single row stores the number, and later runs of
+-- ANALYZE, which skip the column, keep it.
 CREATE FUNCTION nearsim.store_distinctness(relation regclass, distinct_column name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -73,7 +74,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.store_distinctness(regclass, name) IS
-    'Internal (used by withhold_statistics): makes the planner expect one row for each value of a column, or one value in all rows of a partitioned table, without keeping values';
+    'Internal (used by withhold_statistics): makes the planner expect a different value of a column in each row, or the same value in all rows of a partitioned table, without keeping values';
 
 CREATE FUNCTION nearsim.withhold_statistics(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -104,7 +105,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.withhold_statistics(regclass) IS
-    'Internal (used by nearsim): lets ANALYZE keep no values of users'' data in a table, and removes the values that it kept';
+    'Internal (used by nearsim): prevents ANALYZE from keeping values of users'' data in a table, and removes the values that it has kept';
 
 CREATE FUNCTION nearsim.withhold_all_statistics() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
@@ -114,9 +115,9 @@ BEGIN ATOMIC
         AND relkind IN ('r', 'p', 'i', 'I') AND pg_has_role(relowner, 'USAGE');
 END;
 COMMENT ON FUNCTION nearsim.withhold_all_statistics() IS
-    'Internal (used by nearsim schema init and access grant): withhold_statistics for all tables and indexes, after a restore for example';
+    'Internal (used by nearsim schema init and access grant): calls withhold_statistics for all tables and indexes, for example after a restore';
 
--- Does for names of collections and ids of documents what store_distinctness does for bands.
+-- Does for names of collections and external_ids of documents what store_distinctness does for bands.
 INSERT INTO nearsim.collection (collection_id, name) OVERRIDING SYSTEM VALUE VALUES (1, 'any');
 INSERT INTO nearsim.document (doc_id, collection_id, external_id, revision) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'any', 0);
 ALTER TABLE nearsim.collection ALTER name SET (n_distinct = -1);

@@ -30,10 +30,10 @@ CREATE TABLE nearsim_index.attachment (
 );
 
 COMMENT ON TABLE nearsim_index.attachment IS
-    'Tables of applications that are attached to collections (nearsim table attach); the texts stay in those tables';
+    'Application tables that are attached to collections (nearsim table attach); the texts stay in those tables';
 COMMENT ON COLUMN nearsim_index.attachment.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim_index.attachment.relation IS 'The table; still valid after it is renamed';
-COMMENT ON COLUMN nearsim_index.attachment.id_column IS 'Name of the id column; its values as text are external_id';
+COMMENT ON COLUMN nearsim_index.attachment.id_column IS 'Name of the id column; its values, as text, are the external_ids of the documents';
 COMMENT ON COLUMN nearsim_index.attachment.text_column IS
     'Name of the text column, or the SQL expression that computes the text';
 COMMENT ON COLUMN nearsim_index.attachment.title_column IS 'Name of the title column, or an SQL expression';
@@ -41,25 +41,25 @@ COMMENT ON COLUMN nearsim_index.attachment.source_column IS 'Name of the source 
 COMMENT ON COLUMN nearsim_index.attachment.url_column IS 'Name of the URL column, or an SQL expression';
 COMMENT ON COLUMN nearsim_index.attachment.published_at_column IS 'Name of the publication date column';
 COMMENT ON COLUMN nearsim_index.attachment.condition IS
-    'SQL expression that is true of the rows that are documents; NULL for all rows';
+    'SQL condition for the rows that are documents; NULL if all rows are';
 COMMENT ON COLUMN nearsim_index.attachment.given_condition IS
-    'The part of the condition that was given with --where, if collection_field adds another one';
+    'The condition of the option --where, if collection_field adds another condition to it';
 COMMENT ON COLUMN nearsim_index.attachment.collection_field IS
-    'Name of the column whose values have a collection each; NULL if all rows are in this one';
+    'Name of the column by whose values rows are distributed to collections; NULL if all rows belong to this collection';
 COMMENT ON COLUMN nearsim_index.attachment.parent_id IS
-    'Collection that has the triggers of the table and the rows without a value; NULL if that is this one';
+    'The collection to which the triggers of the table, and its rows without a value, belong; NULL if it is this collection itself';
 COMMENT ON COLUMN nearsim_index.attachment.collection_value IS
-    'The value, as text, whose rows are in this collection; NULL for a collection without a parent';
+    'Rows with this value, as text, in the column collection_field belong to this collection; NULL for a collection without a parent';
 COMMENT ON COLUMN nearsim_index.attachment.computed IS
-    'What is an SQL expression (text, title, source, url, where), each with the names of the columns that it reads';
-COMMENT ON COLUMN nearsim_index.attachment.attached_at IS 'When it was attached';
+    'For each of text, title, source, url and where that is an SQL expression: the names of the columns that it reads';
+COMMENT ON COLUMN nearsim_index.attachment.attached_at IS 'When the table was attached';
 COMMENT ON COLUMN nearsim_index.attachment.wanted_at IS 'When a sweep of the whole table was last requested';
 COMMENT ON COLUMN nearsim_index.attachment.swept_at IS
     'Start of the last completed sweep; if earlier than wanted_at, another sweep is due';
-COMMENT ON COLUMN nearsim_index.attachment.sweep_seconds IS 'Duration of that sweep';
+COMMENT ON COLUMN nearsim_index.attachment.sweep_seconds IS 'Duration of the last completed sweep, in seconds';
 COMMENT ON COLUMN nearsim_index.attachment.unusable IS
-    'Number of rows it skipped because their id is NULL, empty or longer than 1,024 bytes';
+    'Number of rows that the last completed sweep skipped because their id is NULL, empty or longer than 1,024 bytes';
 COMMENT ON COLUMN nearsim_index.attachment.detaching IS
-    'Whether the table is being detached: texts are copied, and changes are no longer read';
-COMMENT ON COLUMN nearsim_index.attachment.trouble IS 'Why changes of the table are not indexed; NULL if they are';
-COMMENT ON COLUMN nearsim_index.attachment.troubled_at IS 'Since when, as far as workers know';
+    'Whether the table is being detached: its texts are being copied, and its changes are no longer read';
+COMMENT ON COLUMN nearsim_index.attachment.trouble IS 'Reason why changes of the table are not indexed; NULL if they are';
+COMMENT ON COLUMN nearsim_index.attachment.troubled_at IS 'When a worker first noticed this; NULL if changes are indexed';

@@ -7,6 +7,6 @@ CREATE TABLE nearsim.band (
 
 COMMENT ON TABLE nearsim.band IS
     'Bands of heads: documents with the same bucket_hash may be similar; band_no is its top byte';
-COMMENT ON COLUMN nearsim.band.bucket_hash IS 'Hash of one band of the sketch, its top byte the number of the band';
-COMMENT ON COLUMN nearsim.band.doc_id IS 'The head whose band it is';
+COMMENT ON COLUMN nearsim.band.bucket_hash IS 'Hash of one band of the sketch; its top byte is the number of the band';
+COMMENT ON COLUMN nearsim.band.doc_id IS 'The head to whose sketch the band belongs';
 COMMENT ON COLUMN nearsim.band.band_no IS 'The number of the band: the top byte of bucket_hash';

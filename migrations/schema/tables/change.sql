@@ -1,4 +1,4 @@
--- Changes have no order and therefore need no key; without a key a COPY into document is about 10 % faster.
+-- Changes have no order, so they need no key. Without a key, a COPY into document is about 10 % faster.
 CREATE TABLE nearsim.change (
     doc_id bigint,
     revision bigint,
@@ -15,12 +15,12 @@ ALTER TABLE nearsim.change REPLICA IDENTITY FULL;
 COMMENT ON TABLE nearsim.change IS 'Captured writes that are not yet dispatched to the work queue; triggers only append here';
 COMMENT ON COLUMN nearsim.change.doc_id IS 'The document that was written';
 COMMENT ON COLUMN nearsim.change.revision IS
-    'Revision of the document that was written; NULL if it was deleted or left the collection';
+    'Revision of the written document; NULL if it was deleted or left the collection';
 COMMENT ON COLUMN nearsim.change.changed_at IS 'When it was written';
-COMMENT ON COLUMN nearsim.change.collection_id IS 'The collection; NULL for all documents';
+COMMENT ON COLUMN nearsim.change.collection_id IS 'The collection; NULL if the change concerns the documents of all collections';
 COMMENT ON COLUMN nearsim.change.stage IS
     'link if only clusters have to be updated, after a verdict; NULL if the document itself was written';
 COMMENT ON COLUMN nearsim.change.external_id IS
-    'Id of a row in the attached table; if this and doc_id are NULL, the whole collection is meant';
+    'external_id of a row in the attached table; if this and doc_id are NULL, the change concerns the whole collection';
 COMMENT ON COLUMN nearsim.change.collection_value IS
-    'What that row has, or had before, in the field whose values have a collection each; NULL if there is none';
+    'Value, present or former, of that row in the column by whose values rows are distributed to collections; NULL if there is none';

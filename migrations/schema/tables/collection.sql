@@ -11,4 +11,4 @@ COMMENT ON TABLE nearsim.collection IS
 COMMENT ON COLUMN nearsim.collection.name IS 'Name, unique';
 COMMENT ON COLUMN nearsim.collection.created_at IS 'When it was created';
 COMMENT ON COLUMN nearsim.collection.purged_at IS
-    'When texts were last purged from it; processes with cached texts then discard them';
+    'When texts were last purged from it; a process that cached texts before then discards them';

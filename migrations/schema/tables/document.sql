@@ -1,4 +1,4 @@
--- All documents take revisions from one sequence, so a reused doc_id never has an old revision.
+-- All documents take their revisions from one sequence, so that a reused doc_id never has a revision that it had before.
 CREATE SEQUENCE nearsim.document_revision;
 
 CREATE TABLE nearsim.document (
@@ -20,20 +20,20 @@ CREATE TABLE nearsim.document (
     body_length integer,
     CONSTRAINT document_external_id_key UNIQUE (collection_id, external_id),
     CONSTRAINT document_external_id_length CHECK (octet_length(external_id) BETWEEN 1 AND 1024),
-    -- In work 0 stands for a whole generation, in look-ups for a text that is not indexed.
+    -- In nearsim.work, 0 means a whole generation; in lookups, it means a text that is not indexed.
     CONSTRAINT document_doc_id_positive CHECK (doc_id > 0),
     CONSTRAINT document_body_stored_or_attached CHECK (body IS NULL OR body_digest IS NULL),
-    -- Parsers of JSON have a maximum depth.
+    -- JSON parsers have a maximum depth.
     CONSTRAINT document_attributes_at_most_100_levels CHECK (NOT jsonb_path_exists(attributes, 'strict $.**{101}'))
 )
--- Rows up to half a page are not compressed: compression would take longer than everything else in storing them.
+-- Rows of up to half a page are not compressed: compression would take longer than all other work of storing them.
 WITH (toast_tuple_target = 4080);
 CREATE INDEX document_collection_doc ON nearsim.document (collection_id, doc_id);
 CREATE INDEX document_age ON nearsim.document (collection_id, (coalesce(published_at, created_at)));
 
 COMMENT ON TABLE nearsim.document IS
-    'Documents under their owners'' own external_id; any application may write here, and nearsim indexes the changes';
-COMMENT ON COLUMN nearsim.document.doc_id IS 'Number of the document, above 0; ascending in order of creation';
+    'Documents, each with the external_id that its owner chose; any application may write here, and nearsim indexes the changes';
+COMMENT ON COLUMN nearsim.document.doc_id IS 'Number of the document, above 0; documents created later have larger numbers';
 COMMENT ON COLUMN nearsim.document.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim.document.external_id IS
     'The owner''s id of the document, unique in the collection; at most 1,024 bytes';
@@ -48,6 +48,6 @@ COMMENT ON COLUMN nearsim.document.revision IS 'Increases with every change; set
 COMMENT ON COLUMN nearsim.document.created_at IS 'When it was first stored';
 COMMENT ON COLUMN nearsim.document.updated_at IS 'When it was last changed; set by a trigger';
 COMMENT ON COLUMN nearsim.document.body_digest IS
-    'If the collection has an attached table: MD5 of the text in that table (of an empty text if that is NULL)';
+    'MD5 of the text in the attached table, of an empty text if it is NULL there; NULL if the text is in body';
 COMMENT ON COLUMN nearsim.document.body_length IS
-    'If the collection has an attached table: length of the text in that table, in characters';
+    'Length in characters of the text in the attached table; NULL if the text is in body';

@@ -1,5 +1,5 @@
--- Events in commit order: event_id is drawn under a lock that is held until the transaction ends, so a session that sees an
--- event sees all events with smaller numbers. No foreign keys: an event outlives its objects.
+-- Events in commit order. A transaction draws event_ids under a lock that it holds until it ends, so a session that sees an
+-- event sees all events with smaller numbers. There are no foreign keys, because an event outlives its objects.
 CREATE TABLE nearsim.event (
     event_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT event_pkey PRIMARY KEY,
     left_id bigint,
@@ -29,25 +29,25 @@ CREATE TABLE nearsim.event (
 CREATE INDEX event_pruned ON nearsim.event (profile_id, kind) WHERE pruned;
 
 COMMENT ON TABLE nearsim.event IS
-    'Changes of pairs, clusters and their survivors, in commit order; deleted after some days';
+    'Changes of pairs, of clusters and of the documents to keep, in commit order; old events are deleted';
 COMMENT ON COLUMN nearsim.event.event_id IS
     'Position in commit order; there are gaps, but later events always have larger numbers';
 COMMENT ON COLUMN nearsim.event.left_id IS 'doc_id of the left document of a pair';
 COMMENT ON COLUMN nearsim.event.right_id IS
-    'doc_id of the right document of a pair; for twins the one that is not the head';
-COMMENT ON COLUMN nearsim.event.similarity IS 'Similarity of a new pair, the estimate if verified is false; 1 for a twin and its head; NULL for other events';
-COMMENT ON COLUMN nearsim.event.cluster_id IS 'The cluster; its former number if it was split or dissolved';
-COMMENT ON COLUMN nearsim.event.survivor_id IS 'doc_id of the document to keep in the cluster, or formerly to keep';
+    'doc_id of the right document of a pair; for twins, of the document that is not the head';
+COMMENT ON COLUMN nearsim.event.similarity IS 'Similarity of a new pair; an estimate if verified is false, 1 for a twin and its head; NULL for other events';
+COMMENT ON COLUMN nearsim.event.cluster_id IS 'Number of the cluster; its former number if it was split or dissolved';
+COMMENT ON COLUMN nearsim.event.survivor_id IS 'doc_id of the document to keep in the cluster, or that it kept if it was split or dissolved';
 COMMENT ON COLUMN nearsim.event.at IS 'Time shortly before commit';
 COMMENT ON COLUMN nearsim.event.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim.event.profile_id IS 'The profile';
 COMMENT ON COLUMN nearsim.event.generation_id IS 'The generation that was live';
 COMMENT ON COLUMN nearsim.event.verified IS
-    'Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events';
+    'Whether the similarity was computed from the features, which is also true for documents with the same features; false if it is an estimate from the sketches (match.verify of the recipe decides); NULL for other events';
 COMMENT ON COLUMN nearsim.event.pruned IS
-    'True if this event and all earlier ones of its kind and profile were deleted; else NULL, which takes no space';
+    'True if this event and all earlier events of its kind and profile were deleted, and this row only marks the place; NULL, which takes no space, for other events';
 COMMENT ON COLUMN nearsim.event.kind IS
     'pair_found, pair_gone, cluster_formed, cluster_gone, cluster_merged, cluster_split, cluster_renamed, cluster_changed, survivor_changed, generation_live or generation_gone';
 COMMENT ON COLUMN nearsim.event.other_ids IS
-    'Other clusters: merged into this one, split off it, or its former number';
-COMMENT ON COLUMN nearsim.event.other_survivor_ids IS 'Survivors of those clusters, in the same order';
+    'Numbers of other clusters: those that were merged into this one, those that it was split into, or its own former number';
+COMMENT ON COLUMN nearsim.event.other_survivor_ids IS 'doc_ids of the documents to keep in those clusters, in the same order';

@@ -7,9 +7,9 @@ CREATE TABLE nearsim_index.lease (
 );
 
 COMMENT ON TABLE nearsim_index.lease IS
-    'Processes at work, each holding an advisory lock while it runs; their work is released when they end';
+    'Leases of running processes. Each process holds an advisory lock while it runs; when it ends, its work is released';
 COMMENT ON COLUMN nearsim_index.lease.worker IS 'The process that holds it, as host:pid';
 COMMENT ON COLUMN nearsim_index.lease.taken_at IS 'When it was acquired';
 COMMENT ON COLUMN nearsim_index.lease.beat_at IS 'Last heartbeat';
 COMMENT ON COLUMN nearsim_index.lease.closed IS
-    'Whether its process ended it, but the server could not release its work yet; no attempt is counted for that';
+    'Whether its process has ended the lease but could not release the work yet; this does not count as a failed attempt';

@@ -1,5 +1,5 @@
--- Every session of the server sees advisory locks. Their numbers depend on this secret, which only the owner can read, so that
--- nobody can find out which text they are of.
+-- Every session of the server can see advisory locks. The numbers of the locks depend on this secret, which only the owner can
+-- read, so that nobody can infer from a lock which text is being inserted.
 CREATE TABLE nearsim_index.lock_secret (
     generation_id integer CONSTRAINT lock_secret_pkey PRIMARY KEY CONSTRAINT lock_secret_generation_fkey
         REFERENCES nearsim.generation ON DELETE CASCADE,
@@ -7,6 +7,6 @@ CREATE TABLE nearsim_index.lock_secret (
 );
 
 COMMENT ON TABLE nearsim_index.lock_secret IS
-    'Secret of a generation, from which the numbers of its advisory locks are computed; readers and writers may not read it';
+    'Secret of a generation, from which the numbers of its advisory locks are computed; readers and writers have no right to read it';
 COMMENT ON COLUMN nearsim_index.lock_secret.generation_id IS 'The generation';
 COMMENT ON COLUMN nearsim_index.lock_secret.secret IS '32 random bytes';

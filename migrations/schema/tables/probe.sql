@@ -1,4 +1,4 @@
--- Lookup requests and answers. Answers have doc_ids, so they do not show documents that the reader may not see or that were
+-- Lookup requests. The answers consist of doc_ids, so they never show a document that the reader may not see or that was
 -- purged.
 CREATE TABLE nearsim.probe (
     probe_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT probe_pkey PRIMARY KEY,
@@ -30,7 +30,7 @@ CREATE INDEX probe_waiting ON nearsim.probe (deadline) WHERE answered_at IS NULL
 CREATE INDEX probe_age ON nearsim.probe (deadline);
 
 COMMENT ON TABLE nearsim.probe IS
-    'Lookup requests of applications; a worker answers each before its deadline and deletes it an hour later';
+    'Lookup requests of applications; a worker answers each request before its deadline, and deletes it an hour after the deadline';
 COMMENT ON COLUMN nearsim.probe.probe_id IS 'Number of the request, an argument of similar_to_text';
 COMMENT ON COLUMN nearsim.probe.collection_id IS 'The collection to search';
 COMMENT ON COLUMN nearsim.probe.profile IS
@@ -39,18 +39,18 @@ COMMENT ON COLUMN nearsim.probe.title IS 'Title, for profiles whose fields inclu
 COMMENT ON COLUMN nearsim.probe.body IS 'Text';
 COMMENT ON COLUMN nearsim.probe.min_similarity IS 'Minimum similarity of the documents in the answer';
 COMMENT ON COLUMN nearsim.probe.max_matches IS
-    'Maximum number of documents in the answer, the first in the order of their estimates; NULL for all';
+    'Maximum number of documents in the answer, which are those with the best estimates; NULL for all';
 COMMENT ON COLUMN nearsim.probe.asked_by IS 'The requesting role';
 COMMENT ON COLUMN nearsim.probe.asked_at IS 'When it was requested';
 COMMENT ON COLUMN nearsim.probe.deadline IS 'When the request expires; at most 24 hours after asked_at';
 COMMENT ON COLUMN nearsim.probe.answered_at IS 'When a worker answered; NULL until then';
 COMMENT ON COLUMN nearsim.probe.error IS 'Why the request failed; NULL if it did not';
-COMMENT ON COLUMN nearsim.probe.external_id IS 'Id of the document that the text is of, which the answer leaves out';
+COMMENT ON COLUMN nearsim.probe.external_id IS 'external_id of the document whose text this is; the answer leaves this document out';
 COMMENT ON COLUMN nearsim.probe.purpose IS
-    'lock: the answer has bucket_hashes; insert, and locked if the caller holds the locks: it also knows all documents that were committed before; NULL: neither';
+    'lock: the answer includes bucket_hashes. insert, or locked if the caller already holds the locks: the answer also takes into account all documents that were committed before it. NULL: neither';
 COMMENT ON COLUMN nearsim.probe.generation_id IS
-    'With a purpose: the generation of bucket_hashes; NULL if the collection has no index';
+    'The generation of bucket_hashes; NULL without a purpose, or if the collection has no index';
 COMMENT ON COLUMN nearsim.probe.bucket_hashes IS
-    'With a purpose: the buckets of the text, which a transaction locks before it inserts it: near-duplicates have one in common';
+    'Buckets of the text, which a transaction locks before it inserts the text, because near-duplicates have a bucket in common; NULL without a purpose';
 COMMENT ON COLUMN nearsim.probe.snapshot IS
-    'With the purpose insert: the transactions whose documents the answer knows, as pg_snapshot';
+    'The transactions whose documents the answer takes into account, as pg_snapshot; NULL unless the purpose is insert';

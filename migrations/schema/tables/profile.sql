@@ -8,7 +8,7 @@ CREATE TABLE nearsim.profile (
     CONSTRAINT profile_name_given CHECK (name <> '')
 );
 
-COMMENT ON TABLE nearsim.profile IS 'A named index configuration of a collection; each generation stores its recipe';
+COMMENT ON TABLE nearsim.profile IS 'A named index configuration of a collection; each generation stores the recipe with which it is built';
 COMMENT ON COLUMN nearsim.profile.collection_id IS 'The collection';
 COMMENT ON COLUMN nearsim.profile.name IS 'Name, unique in the collection';
 COMMENT ON COLUMN nearsim.profile.created_at IS 'When it was created';

@@ -1,6 +1,6 @@
--- Pairs that reviewers were shown at the review desk, and their answers. Rows belong to documents, not to an index, and outlive
--- both: no foreign keys to them. Writers can insert any values, so the foreign keys let a row name only verdicts and choices
--- about its documents, which undo relies on.
+-- Pairs that reviewers were shown at the review desk, and the reviewers' answers. A row belongs to documents, not to an index,
+-- and outlives both, so it has no foreign keys to them. Writers can insert any values; the foreign keys ensure that a row
+-- names only verdicts and choices about its own documents, which undo relies on.
 CREATE TABLE nearsim.review (
     review_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT review_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT review_collection_fkey
@@ -43,25 +43,25 @@ CREATE INDEX review_right ON nearsim.review (right_id);
 CREATE INDEX review_decisions ON nearsim.review (collection_id, reviewer, by, decided_at) WHERE decided_at IS NOT NULL;
 
 COMMENT ON TABLE nearsim.review IS
-    'What each reviewer was shown at the review desk, leases that have not ended, and decisions with their verdicts';
+    'Pairs that reviewers were shown at the review desk, with the reviewers'' leases, decisions and verdicts';
 COMMENT ON COLUMN nearsim.review.review_id IS 'Number of the row, ascending with time';
 COMMENT ON COLUMN nearsim.review.collection_id IS 'The collection of the documents';
-COMMENT ON COLUMN nearsim.review.reviewer IS 'The database user that was shown it; set by the database';
-COMMENT ON COLUMN nearsim.review.by IS 'Who was shown it, as stated; the author of the verdict';
-COMMENT ON COLUMN nearsim.review.queue IS 'The queue that it was taken from, an argument of review_queue';
+COMMENT ON COLUMN nearsim.review.reviewer IS 'The database user that was shown the pair; set by the database';
+COMMENT ON COLUMN nearsim.review.by IS 'Name of the reviewer, as stated by the caller; the author of the verdict';
+COMMENT ON COLUMN nearsim.review.queue IS 'The queue from which the pair was taken, an argument of review_queue';
 COMMENT ON COLUMN nearsim.review.right_id IS
-    'doc_id of the later document; for a choice of a document to keep, left_id again';
+    'doc_id of the right document, the larger of the two; equal to left_id for the choice of a document to keep';
 COMMENT ON COLUMN nearsim.review.leased_until IS
-    'Nobody else is shown it until then; NULL once it is decided or given back';
-COMMENT ON COLUMN nearsim.review.seen_at IS 'When it was shown';
-COMMENT ON COLUMN nearsim.review.answer IS 'same, different, unsure or skipped, kept for a choice of a document to keep; NULL if it was seen only';
-COMMENT ON COLUMN nearsim.review.why IS 'Reason, if one was given; NULL otherwise';
-COMMENT ON COLUMN nearsim.review.decided_at IS 'When it was decided; NULL if it was not';
+    'Until when nobody else is shown the pair; NULL once it is decided or released';
+COMMENT ON COLUMN nearsim.review.seen_at IS 'When the pair was shown';
+COMMENT ON COLUMN nearsim.review.answer IS 'same, different, unsure or skipped; kept for the choice of a document to keep; NULL if the pair was only shown';
+COMMENT ON COLUMN nearsim.review.why IS 'Reason; NULL if the reviewer stated none';
+COMMENT ON COLUMN nearsim.review.decided_at IS 'When the pair was decided; NULL if it was not';
 COMMENT ON COLUMN nearsim.review.decision_id IS
-    'Number of the decision: its smallest review_id. Rows of one decision are undone together; NULL if it was not decided';
-COMMENT ON COLUMN nearsim.review.verdict_id IS 'The verdict that it set; NULL if none';
-COMMENT ON COLUMN nearsim.review.replaced_id IS 'The verdict that was replaced, which undo sets again; NULL if none';
-COMMENT ON COLUMN nearsim.review.pin_id IS 'The choice of a document to keep that it made; NULL if none';
-COMMENT ON COLUMN nearsim.review.undone_at IS 'When the decision was undone; NULL while it is active';
+    'Number of the decision: the smallest review_id among its rows, which are undone together; NULL if the pair was not decided';
+COMMENT ON COLUMN nearsim.review.verdict_id IS 'The verdict that the decision set; NULL if it set none';
+COMMENT ON COLUMN nearsim.review.replaced_id IS 'The verdict that the decision replaced, and that undo sets again; NULL if there was none';
+COMMENT ON COLUMN nearsim.review.pin_id IS 'The choice of a document to keep that the decision made; NULL if it made none';
+COMMENT ON COLUMN nearsim.review.undone_at IS 'When the decision was undone; NULL while it is in force';
 COMMENT ON COLUMN nearsim.review.probability IS
     'Probability with which the queue sample draws this pair; NULL in other queues';

@@ -15,15 +15,15 @@ CREATE TABLE nearsim.signature (
 ) PARTITION BY RANGE (generation_id);
 ALTER TABLE nearsim.signature ALTER COLUMN sketch SET STORAGE EXTERNAL;
 
-COMMENT ON TABLE nearsim.signature IS 'Indexed documents: number and digest of features, sketch, and head (first document with identical features)';
-COMMENT ON COLUMN nearsim.signature.doc_id IS 'The document; a deleted document''s row is removed by the next dispatch';
+COMMENT ON TABLE nearsim.signature IS 'Indexed documents: number and digest of their features, sketch, and head (the first document with the same features)';
+COMMENT ON COLUMN nearsim.signature.doc_id IS 'The document; the next dispatch removes the row of a deleted document';
 COMMENT ON COLUMN nearsim.signature.revision IS 'Revision of the document that was sketched';
 COMMENT ON COLUMN nearsim.signature.feature_count IS
-    'Number of distinct features; 0 if the text is empty or too short, so that it matches nothing';
+    'Number of distinct features; 0 if the text is empty or too short, so that the document matches nothing';
 COMMENT ON COLUMN nearsim.signature.feature_digest IS
-    'Digest of the fingerprint and the sorted features: equal for equal feature sets';
-COMMENT ON COLUMN nearsim.signature.sketch IS 'Sketch, from which bands are hashed and similarity is estimated';
+    'Digest of the fingerprint and the sorted features, equal for equal sets of features';
+COMMENT ON COLUMN nearsim.signature.sketch IS 'Sketch, from which bucket hashes are computed and similarities are estimated';
 COMMENT ON COLUMN nearsim.signature.numbers_digest IS
-    'Sum of the hashes of the runs of digits in the text, 0 for none; equal for texts with the same numbers';
+    'Sum of the hashes of the runs of digits in the text, equal for texts with the same numbers; 0 for a text without digits';
 COMMENT ON COLUMN nearsim.signature.head_id IS
-    'The first document with the same features, which alone has bands and pairs; often the document itself';
+    'The head: the first document with the same features, often the document itself; only heads have bands and pairs';

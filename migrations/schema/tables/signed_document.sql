@@ -1,5 +1,6 @@
--- Columns of the signatures of large collections that views need, as the signatures are in many tables; small collections share
--- a table. The order of the columns leaves no padding between them. restore_copies creates the indexes.
+-- The signatures of large collections are in many tables; this table has the columns of all of them that views need. The
+-- signatures of small collections are in one table anyway. The order of the columns leaves no padding between them.
+-- restore_copies creates the indexes.
 CREATE TABLE nearsim_index.signed_document (
     generation_id integer NOT NULL,
     feature_count integer NOT NULL,
@@ -10,4 +11,4 @@ CREATE TABLE nearsim_index.signed_document (
 );
 
 COMMENT ON TABLE nearsim_index.signed_document IS
-    'Internal: the signatures of large collections without sketches and digests, which triggers keep equal to nearsim.signature';
+    'Internal: copies of the signatures of large collections, without sketches and digests; triggers keep them equal to nearsim.signature';

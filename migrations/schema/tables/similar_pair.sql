@@ -20,18 +20,18 @@ CREATE TABLE nearsim.similar_pair (
 ) PARTITION BY RANGE (generation_id);
 
 COMMENT ON TABLE nearsim.similar_pair IS
-    'Pairs of heads, left_id < right_id; twins of a head (signature.head_id) have the same pairs';
+    'Pairs of heads, with left_id < right_id; the twins of a head (signature.head_id) have the same pairs as the head';
 COMMENT ON COLUMN nearsim.similar_pair.left_id IS 'The head with the smaller doc_id';
 COMMENT ON COLUMN nearsim.similar_pair.right_id IS 'The head with the larger doc_id';
 COMMENT ON COLUMN nearsim.similar_pair.similarity IS
-    'Similarity, 1 / (1 + d) for a distance d; the estimate unless match.verify of the recipe is exact. At or above the threshold, except for pairs by their shared bands (match.verify = "bands", match.certain_shared_bands), by_passage and in_review';
-COMMENT ON COLUMN nearsim.similar_pair.intersection_size IS 'Number of features in both; NULL if the metric does not count features';
-COMMENT ON COLUMN nearsim.similar_pair.union_size IS 'Number of features in either; NULL if the metric does not count features';
+    'Similarity, or 1 / (1 + d) for a distance d; an estimate unless match.verify of the recipe is exact. It is at or above the threshold, except for pairs that count because of their shared bands (match.verify = "bands", match.certain_shared_bands), because of a passage (by_passage), or not at all (in_review)';
+COMMENT ON COLUMN nearsim.similar_pair.intersection_size IS 'Number of features in both documents; NULL if the metric does not count features';
+COMMENT ON COLUMN nearsim.similar_pair.union_size IS 'Number of features in either document; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.similar_pair.verified_at IS 'When the similarity was computed';
 COMMENT ON COLUMN nearsim.similar_pair.distance IS 'Distance; NULL if the metric is not a distance';
 COMMENT ON COLUMN nearsim.similar_pair.in_review IS
-    'Whether the similarity is below the threshold (match.review): to be looked at by a person, and no pair otherwise';
+    'Whether the pair is only stored for a person to look at, because its similarity is between match.review and the threshold';
 COMMENT ON COLUMN nearsim.similar_pair.longest_passage IS
-    'Words of the longest run of equal words in both, without words that the recipe leaves out; NULL unless the metric is containment and the similarity verified';
+    'Number of words in the longest run of words that both texts have, not counting words that the recipe leaves out; NULL unless the metric is containment and the similarity is verified';
 COMMENT ON COLUMN nearsim.similar_pair.by_passage IS
-    'Whether the similarity is below the threshold, and the two are a pair for a run of match.passage_words equal words: in no cluster, and no reason to remove one of them';
+    'Whether the two are a pair only because they share a run of match.passage_words words, although their similarity is below the threshold; such a pair connects no cluster and is no reason to remove a document';

@@ -1,4 +1,5 @@
--- Documents that a person chose to keep. Rows belong to documents, not to an index, and outlive both: no foreign keys.
+-- Documents that a person chose to keep. A row belongs to a document, not to an index, and outlives both, so it has no foreign
+-- keys to them.
 CREATE TABLE nearsim.survivor_pin (
     pin_id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT survivor_pin_pkey PRIMARY KEY,
     collection_id integer NOT NULL CONSTRAINT survivor_pin_collection_fkey
@@ -10,7 +11,7 @@ CREATE TABLE nearsim.survivor_pin (
     undone_by text,
     undone_why text,
     undone_at timestamptz,
-    -- For the foreign keys of reviews.
+    -- The foreign key of nearsim.review refers to this.
     CONSTRAINT survivor_pin_document_key UNIQUE (doc_id, pin_id, collection_id),
     CONSTRAINT survivor_pin_explained CHECK (btrim(why) <> '' AND btrim(by) <> ''),
     CONSTRAINT survivor_pin_undone_whole CHECK
@@ -18,11 +19,11 @@ CREATE TABLE nearsim.survivor_pin (
 );
 
 COMMENT ON TABLE nearsim.survivor_pin IS
-    'Documents that a person chose to keep; of several in a cluster the newest choice counts, before the keep policy';
+    'Documents that a person chose to keep. If several documents of a cluster were chosen, the newest choice counts; it takes precedence over the keep policy';
 COMMENT ON COLUMN nearsim.survivor_pin.pin_id IS 'Number of the choice, ascending with time';
 COMMENT ON COLUMN nearsim.survivor_pin.collection_id IS 'The collection of the document';
 COMMENT ON COLUMN nearsim.survivor_pin.doc_id IS 'The document to keep';
 COMMENT ON COLUMN nearsim.survivor_pin.at IS 'When it was chosen';
-COMMENT ON COLUMN nearsim.survivor_pin.undone_by IS 'Who undid it; NULL while it is active';
-COMMENT ON COLUMN nearsim.survivor_pin.undone_why IS 'Why it was undone; NULL while it is active';
-COMMENT ON COLUMN nearsim.survivor_pin.undone_at IS 'When it was undone; NULL while it is active';
+COMMENT ON COLUMN nearsim.survivor_pin.undone_by IS 'Who undid it; NULL while it is in force';
+COMMENT ON COLUMN nearsim.survivor_pin.undone_why IS 'Why it was undone; NULL while it is in force';
+COMMENT ON COLUMN nearsim.survivor_pin.undone_at IS 'When it was undone; NULL while it is in force';

@@ -1,5 +1,6 @@
--- Waiting work has a row for each document, work under a lease a row for each batch: to update and delete a row of each document
--- would cost some 500 bytes of write-ahead log. If a batch fails or its lease ends, each document gets a row again.
+-- Waiting work has a row for each document; work under a lease has a row for each batch, because updating and deleting a row
+-- for each document would cost some 500 bytes of write-ahead log. If a batch fails or its lease ends, each document gets its
+-- own row again.
 CREATE TABLE nearsim.work (
     generation_id integer NOT NULL CONSTRAINT work_generation_fkey
         REFERENCES nearsim.generation ON DELETE CASCADE,
@@ -26,14 +27,14 @@ CREATE INDEX work_tried_before ON nearsim.work (generation_id, stage, attempts, 
 CREATE INDEX work_set_aside ON nearsim.work (generation_id, stage, doc_id) WHERE set_aside_at IS NOT NULL;
 
 COMMENT ON TABLE nearsim.work IS 'Work queue of a generation: sign, search and link, with leases, retries and errors';
-COMMENT ON COLUMN nearsim.work.doc_id IS 'The document; 0 for the whole index, a random negative number for a batch';
+COMMENT ON COLUMN nearsim.work.doc_id IS 'The document; 0 for the whole index, and a random negative number for a batch';
 COMMENT ON COLUMN nearsim.work.stage IS
-    'sign, search (for pairs), anchor (through a whole bucket), link (clusters) or compare (all documents)';
-COMMENT ON COLUMN nearsim.work.lease_id IS 'The lease under which it is processed; NULL if it waits';
-COMMENT ON COLUMN nearsim.work.reached IS 'Progress of an anchor through its buckets: the last doc_id';
-COMMENT ON COLUMN nearsim.work.error IS 'Last error';
-COMMENT ON COLUMN nearsim.work.set_aside_at IS 'When it was set aside after its last attempt, for a person to look at';
+    'sign, search (for pairs), anchor (search a whole bucket), link (update clusters) or compare (the index with all documents)';
+COMMENT ON COLUMN nearsim.work.lease_id IS 'The lease under which it is processed; NULL while it waits';
+COMMENT ON COLUMN nearsim.work.reached IS 'Progress of the stage anchor: the last doc_id that was searched in the buckets';
+COMMENT ON COLUMN nearsim.work.error IS 'Error of the last failed attempt';
+COMMENT ON COLUMN nearsim.work.set_aside_at IS 'When it was set aside, after its last attempt, for a person to look at';
 COMMENT ON COLUMN nearsim.work.doc_ids IS
     'The documents of a batch that a worker processes; NULL for work that waits';
 COMMENT ON COLUMN nearsim.work.lost_lease_id IS
-    'The lease that was lost when the last attempt was counted; its process takes that back if it lives; else NULL';
+    'The lease whose loss was counted as the last attempt; if its process is still alive, it takes the count back. NULL if no loss was counted';

@@ -19,10 +19,10 @@ CREATE TYPE nearsim.pair_absence AS (
 );
 
 COMMENT ON TYPE nearsim.pair_absence IS 'Row of why_not';
-COMMENT ON COLUMN nearsim.pair_absence.left_id IS 'doc_id of the left document, the smaller one';
+COMMENT ON COLUMN nearsim.pair_absence.left_id IS 'doc_id of the left document, the smaller of the two';
 COMMENT ON COLUMN nearsim.pair_absence.generation_id IS 'The live generation of the profile';
-COMMENT ON COLUMN nearsim.pair_absence.is_pair IS 'Whether they are a pair';
+COMMENT ON COLUMN nearsim.pair_absence.is_pair IS 'Whether the documents are a pair';
 COMMENT ON COLUMN nearsim.pair_absence.probability IS
     'Probability that this recipe finds a pair of the estimated similarity';
-COMMENT ON COLUMN nearsim.pair_absence.reason IS 'Why they are not a pair';
-COMMENT ON COLUMN nearsim.pair_absence.collection IS 'Name of the collection; NULL if they are in different collections';
+COMMENT ON COLUMN nearsim.pair_absence.reason IS 'Why the documents are not a pair, as a sentence';
+COMMENT ON COLUMN nearsim.pair_absence.collection IS 'Name of the collection; NULL if the documents are in different collections';

@@ -31,26 +31,26 @@ CREATE TYPE nearsim.pair_evidence AS (
 );
 
 COMMENT ON TYPE nearsim.pair_evidence IS 'Row of why';
-COMMENT ON COLUMN nearsim.pair_evidence.left_id IS 'doc_id of the left document, the smaller one';
+COMMENT ON COLUMN nearsim.pair_evidence.left_id IS 'doc_id of the left document, the smaller of the two';
 COMMENT ON COLUMN nearsim.pair_evidence.generation_id IS 'The live generation of the profile';
-COMMENT ON COLUMN nearsim.pair_evidence.is_pair IS 'Whether they are a pair; if not, why_not() explains it';
+COMMENT ON COLUMN nearsim.pair_evidence.is_pair IS 'Whether the documents are a pair; if they are not, why_not() gives the reason';
 COMMENT ON COLUMN nearsim.pair_evidence.similarity IS
-    'Similarity (1 / (1 + d) for a distance d), the estimate if verified is false; NULL if they are not a pair: nearsim why computes it';
+    'Similarity, or 1 / (1 + d) for a distance d; an estimate if verified is false; NULL if the documents are not a pair (the command nearsim why computes it)';
 COMMENT ON COLUMN nearsim.pair_evidence.intersection_size IS
-    'Number of features in both, of equal values of the sketches if verified is false; NULL if they are not a pair or the metric does not count features';
+    'Number of features in both documents, or of equal values of the sketches if verified is false; NULL if the documents are not a pair or the metric does not count features';
 COMMENT ON COLUMN nearsim.pair_evidence.union_size IS
-    'Number of features in either, of values of a sketch if verified is false; NULL if they are not a pair or the metric does not count features';
-COMMENT ON COLUMN nearsim.pair_evidence.bands IS 'Numbers of the equal bands, from 0';
-COMMENT ON COLUMN nearsim.pair_evidence.numbers_differ IS 'Whether the runs of digits in their texts differ';
+    'Number of features in either document, or of values of a sketch if verified is false; NULL if the documents are not a pair or the metric does not count features';
+COMMENT ON COLUMN nearsim.pair_evidence.bands IS 'Numbers, from 0, of the bands in which the sketches are equal';
+COMMENT ON COLUMN nearsim.pair_evidence.numbers_differ IS 'Whether the runs of digits in the two texts differ';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_left IS
-    'Runs of digits in the left text only, with repetitions; NULL while a text is newer than the index';
+    'Runs of digits that only the left text has, with repetitions; NULL while a text is newer than the index';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_right IS
-    'Runs of digits in the right text only, with repetitions; NULL while a text is newer than the index';
+    'Runs of digits that only the right text has, with repetitions; NULL while a text is newer than the index';
 COMMENT ON COLUMN nearsim.pair_evidence.verified_at IS 'When the similarity was computed; NULL for twins';
-COMMENT ON COLUMN nearsim.pair_evidence.verdict_by IS 'Author of the verdict';
-COMMENT ON COLUMN nearsim.pair_evidence.verdict_why IS 'Reason';
+COMMENT ON COLUMN nearsim.pair_evidence.verdict_by IS 'Author of the verdict; NULL if there is none';
+COMMENT ON COLUMN nearsim.pair_evidence.verdict_why IS 'Reason of the verdict; NULL if there is none';
 COMMENT ON COLUMN nearsim.pair_evidence.same_cluster IS 'Whether both are in the same cluster';
 COMMENT ON COLUMN nearsim.pair_evidence.distance IS
-    'Distance, an estimate if verified is false; NULL if they are not a pair or the metric is not a distance';
+    'Distance; an estimate if verified is false; NULL if the documents are not a pair or the metric is not a distance';
 COMMENT ON COLUMN nearsim.pair_evidence.verified IS
-    'Whether the similarity was computed from the features; false for an estimate from the sketches, NULL if they are not a pair';
+    'Whether the similarity was computed from the features; false if it is an estimate from the sketches; NULL if the documents are not a pair';

@@ -1,5 +1,5 @@
--- Queued work by generation and stage, and captured changes that are not dispatched. Work of a generation that is being built or
--- paused waits, but is not due. Reads the whole queue.
+-- Queued work by generation and stage, and captured changes that are not dispatched yet. The work of a generation that is
+-- being built or is paused waits, but is not due. Reads the whole queue.
 CREATE VIEW nearsim.backlog WITH (security_invoker = true) AS
 SELECT collection.name AS collection, profile.name AS profile, collection.collection_id, generation.generation_id,
     generation.state, queued.stage, queued.waiting,
@@ -29,19 +29,19 @@ FROM (
 LEFT JOIN nearsim.collection USING (collection_id);
 
 COMMENT ON VIEW nearsim.backlog IS
-    'Queued work by generation and stage, retired generations included, and captured changes not yet dispatched (stage change)';
-COMMENT ON COLUMN nearsim.backlog.collection IS 'Name of the collection; NULL for a change that concerns all of them';
+    'Queued work by generation and stage, including work of retired generations, and captured changes that are not dispatched yet (stage change)';
+COMMENT ON COLUMN nearsim.backlog.collection IS 'Name of the collection; NULL if it was deleted, or for a change that concerns all collections';
 COMMENT ON COLUMN nearsim.backlog.profile IS 'Name of the profile; NULL for changes';
-COMMENT ON COLUMN nearsim.backlog.collection_id IS 'Number of the collection; NULL if it was deleted';
+COMMENT ON COLUMN nearsim.backlog.collection_id IS 'Number of the collection; NULL for a change that concerns all collections';
 COMMENT ON COLUMN nearsim.backlog.generation_id IS 'The generation; NULL for changes';
-COMMENT ON COLUMN nearsim.backlog.state IS 'State of that generation; NULL for captured changes';
+COMMENT ON COLUMN nearsim.backlog.state IS 'State of the generation; NULL for captured changes';
 COMMENT ON COLUMN nearsim.backlog.stage IS
-    'change (captured, not dispatched), compare (all documents), sign, search, anchor (a whole bucket), link (clusters)';
-COMMENT ON COLUMN nearsim.backlog.waiting IS 'Number of pending rows, excluding those set aside';
+    'change (captured, not dispatched), compare (compare the index with all documents), sign, search (for pairs), anchor (search a whole bucket) or link (update clusters)';
+COMMENT ON COLUMN nearsim.backlog.waiting IS 'Number of unfinished rows, including leased rows but not rows that were set aside';
 COMMENT ON COLUMN nearsim.backlog.due IS
-    'Number of rows that could start now: not leased, due, and their index is not being built';
+    'Number of rows that a worker could start now: they are due and not leased, and their index is neither being built nor paused';
 COMMENT ON COLUMN nearsim.backlog.leased IS 'Number of rows that a worker is processing';
-COMMENT ON COLUMN nearsim.backlog.tried IS 'Number of rows that have failed and will be retried';
+COMMENT ON COLUMN nearsim.backlog.tried IS 'Number of rows that failed and will be tried again';
 COMMENT ON COLUMN nearsim.backlog.set_aside IS
-    'Number of rows set aside after repeated failure; see nearsim work list --failed';
-COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'When the oldest row was queued, excluding those set aside; NULL if all are';
+    'Number of rows that were set aside after repeated failures; see nearsim work list --failed';
+COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'When the oldest row that was not set aside was queued; NULL if all rows were set aside';

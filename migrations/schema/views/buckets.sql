@@ -9,13 +9,13 @@ FROM nearsim.live_generations AS live
 CROSS JOIN LATERAL nearsim.count_buckets(live.generation_id) AS bucket;
 
 COMMENT ON VIEW nearsim.buckets IS
-    'Buckets with two or more members, counted from all band rows; buckets over the bucket limit are hot';
+    'Buckets with two or more members, counted from all band rows. Buckets with more members than the bucket limit are hot';
 COMMENT ON COLUMN nearsim.buckets.generation_id IS 'The live generation of the profile';
 COMMENT ON COLUMN nearsim.buckets.band_no IS 'Number of the band, the top byte of bucket_hash';
 COMMENT ON COLUMN nearsim.buckets.bucket_hash IS 'Hash of the band, equal for all members';
 COMMENT ON COLUMN nearsim.buckets.members IS 'Number of heads in the bucket';
 COMMENT ON COLUMN nearsim.buckets.anchors IS
-    'Number of anchors, which every member is compared with: the first by doc_id, up to the bucket limit';
+    'Number of anchors: the first members by doc_id, up to the bucket limit, with which every member is compared';
 COMMENT ON COLUMN nearsim.buckets.left_out IS
-    'Number of pairs of members that the bucket limit leaves out of this bucket; another bucket may link them';
-COMMENT ON COLUMN nearsim.buckets.is_hot IS 'Whether it has more members than the bucket limit';
+    'Number of pairs of members that are not compared in this bucket because of the bucket limit; another bucket may link them';
+COMMENT ON COLUMN nearsim.buckets.is_hot IS 'Whether the bucket has more members than the bucket limit';

@@ -1,5 +1,5 @@
--- Clusters of two or more existing documents. If the survivor was deleted since the last link, the first member takes its
--- place. Relies on the partition's index on cluster_id and on document_pkey.
+-- Clusters of two or more existing documents. If the survivor was deleted after clusters were last updated, the first member
+-- takes its place. Relies on the partition's index on cluster_id and on document_pkey.
 CREATE VIEW nearsim.clusters WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
 FROM nearsim.live_generations AS live
@@ -25,11 +25,11 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 COMMENT ON VIEW nearsim.clusters IS
-    'Clusters of documents connected by pairs: size, document to keep, first and last publication';
+    'Clusters of documents that are connected by pairs, each with its size, the document to keep, and the first and last publication';
 COMMENT ON COLUMN nearsim.clusters.generation_id IS 'The live generation of the profile';
 COMMENT ON COLUMN nearsim.clusters.cluster_id IS 'Number of the cluster: its smallest doc_id';
-COMMENT ON COLUMN nearsim.clusters.documents IS 'Number of documents';
+COMMENT ON COLUMN nearsim.clusters.documents IS 'Number of documents in the cluster';
 COMMENT ON COLUMN nearsim.clusters.first_published_at IS 'When the first of its documents was published; NULL if no date is known';
 COMMENT ON COLUMN nearsim.clusters.last_published_at IS 'When the last of its documents was published; NULL if no date is known';
-COMMENT ON COLUMN nearsim.clusters.sources IS 'Number of distinct sources';
-COMMENT ON COLUMN nearsim.clusters.members IS 'external_ids of its documents, in the order of their doc_ids';
+COMMENT ON COLUMN nearsim.clusters.sources IS 'Number of distinct sources of its documents';
+COMMENT ON COLUMN nearsim.clusters.members IS 'external_ids of its documents, in the order of doc_id';

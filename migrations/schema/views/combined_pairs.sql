@@ -1,5 +1,5 @@
--- Pairs of all live profiles of a collection. Groups by everything that a condition may name, so that conditions are applied
--- before grouping. The view pairs selects live generations and describes the indexes.
+-- Pairs of all live profiles of a collection. Groups by every column that a condition may name, so that conditions are applied
+-- before the grouping. The view pairs selects the live generations; its comments describe the indexes.
 CREATE VIEW nearsim.combined_pairs WITH (security_invoker = true) AS
 SELECT pair.collection, pair.collection_id, pair.left_id, pair.right_id, pair.left_external_id, pair.right_external_id,
     pair.left_title, pair.right_title, pair.verdict,
@@ -12,12 +12,12 @@ GROUP BY pair.collection_id, pair.left_id, pair.right_id, pair.collection, pair.
     pair.left_title, pair.right_title, pair.verdict;
 
 COMMENT ON VIEW nearsim.combined_pairs IS
-    'Pairs of all live profiles of a collection, each once with the profiles that have it: profiles && ARRAY[''headline'', ''body''] selects pairs under either, profiles @> ARRAY[''headline'', ''body''] under both, and NOT profiles && ARRAY[''headline''] pairs that are not a pair under that profile';
-COMMENT ON COLUMN nearsim.combined_pairs.left_id IS 'The smaller doc_id';
-COMMENT ON COLUMN nearsim.combined_pairs.right_id IS 'The larger doc_id';
-COMMENT ON COLUMN nearsim.combined_pairs.profiles IS 'Names of the profiles under which they are a pair, sorted';
+    'Pairs under all live profiles of a collection: one row for each pair, with the profiles under which it is a pair. profiles && ARRAY[''headline'', ''body''] selects pairs under at least one of the two profiles, profiles @> ARRAY[''headline'', ''body''] pairs under both, and NOT profiles && ARRAY[''headline''] pairs under other profiles only';
+COMMENT ON COLUMN nearsim.combined_pairs.left_id IS 'doc_id of the left document, the smaller of the two';
+COMMENT ON COLUMN nearsim.combined_pairs.right_id IS 'doc_id of the right document, the larger of the two';
+COMMENT ON COLUMN nearsim.combined_pairs.profiles IS 'Names of the profiles under which the documents are a pair, sorted';
 COMMENT ON COLUMN nearsim.combined_pairs.similarities IS
-    'Similarity by profile name, as in similarities ->> ''headline''; 1 for documents with the same features';
+    'Similarity under each profile, by profile name, as in similarities ->> ''headline''; 1 for documents with the same features';
 COMMENT ON COLUMN nearsim.combined_pairs.highest_similarity IS 'The highest of these similarities';
 COMMENT ON COLUMN nearsim.combined_pairs.lowest_similarity IS 'The lowest of these similarities';
 COMMENT ON COLUMN nearsim.combined_pairs.verified IS 'Whether all of these similarities are verified; false if any is an estimate';

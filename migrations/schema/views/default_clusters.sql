@@ -6,4 +6,4 @@ WHERE cluster.profile = 'default' OR NOT EXISTS (
     WHERE other.collection_id = cluster.collection_id AND other.name <> cluster.profile);
 
 COMMENT ON VIEW nearsim.default_clusters IS
-    'Clusters under the default profile of each collection, with the columns of clusters: the profile named default, or the only one. A collection with several profiles and none named default has no rows';
+    'Clusters under the default profile of each collection: the profile named default, or the only one. A collection with several profiles, none of them named default, has no rows here. The columns are those of the view clusters';

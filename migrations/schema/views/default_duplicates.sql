@@ -6,4 +6,4 @@ WHERE duplicate.profile = 'default' OR NOT EXISTS (
     WHERE other.collection_id = duplicate.collection_id AND other.name <> duplicate.profile);
 
 COMMENT ON VIEW nearsim.default_duplicates IS
-    'Duplicates under the default profile of each collection, with the columns of duplicates: the profile named default, or the only one. A collection with several profiles and none named default has no rows';
+    'Duplicates under the default profile of each collection: the profile named default, or the only one. A collection with several profiles, none of them named default, has no rows here. The columns are those of the view duplicates';

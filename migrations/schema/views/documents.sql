@@ -1,6 +1,7 @@
--- Every document once for each live profile of its collection, with its state. One SELECT joins all tables, so that a join by
--- external_id goes by index (document_external_id_key, then the partitions' keys), while the whole view is hash joins. The
--- generation is a parameter of the partitions, as live_generations describes, by a subquery that is not pulled up (OFFSET 0).
+-- Every document once for each live profile of its collection, with its state. One SELECT joins all tables, so that a query by
+-- external_id uses indexes (document_external_id_key, then the partitions' keys), while a query of the whole view uses hash
+-- joins. A subquery that is not pulled up (OFFSET 0) makes the generation a parameter of the scans of partitions, as the
+-- comment in live_generations explains.
 CREATE VIEW nearsim.documents WITH (security_invoker = true) AS
 SELECT collection.name AS collection, profile.name AS profile, collection.collection_id, generation.generation_id,
     document.doc_id, document.external_id, document.title, document.source, document.url, document.published_at,
@@ -40,21 +41,21 @@ WHERE (signature.parameter < 0 AND signature.parameter IS NULL) IS NOT TRUE
 COMMENT ON VIEW nearsim.documents IS
     'Every document once per live profile of its collection, with its state in the index';
 COMMENT ON COLUMN nearsim.documents.profile IS 'Name of the profile; NULL if the collection has no live profile';
-COMMENT ON COLUMN nearsim.documents.generation_id IS 'The live generation of the profile; NULL if it has none';
+COMMENT ON COLUMN nearsim.documents.generation_id IS 'The live generation of the profile; NULL if the collection has no live profile';
 COMMENT ON COLUMN nearsim.documents.doc_id IS 'Number of the document';
 COMMENT ON COLUMN nearsim.documents.external_id IS 'The owner''s id of the document, unique in its collection';
 COMMENT ON COLUMN nearsim.documents.title IS 'Title; NULL if it has none';
 COMMENT ON COLUMN nearsim.documents.source IS 'Source; NULL if it has none';
 COMMENT ON COLUMN nearsim.documents.url IS 'URL; NULL if it has none';
-COMMENT ON COLUMN nearsim.documents.published_at IS 'When it was published; NULL if it has none';
+COMMENT ON COLUMN nearsim.documents.published_at IS 'When it was published; NULL if it has no date';
 COMMENT ON COLUMN nearsim.documents.created_at IS 'When it was first stored';
 COMMENT ON COLUMN nearsim.documents.updated_at IS 'When it was last changed';
 COMMENT ON COLUMN nearsim.documents.revision IS 'Increases with every change of the document';
 COMMENT ON COLUMN nearsim.documents.state IS
-    'indexed; twin (same features as head_id); no features (empty or too short, matches nothing); outdated (an older revision is indexed); waiting (not indexed yet); outside window (expired by [retain] age); not indexed (the collection has no live profile)';
+    'indexed; twin (it has the same features as the document head_id); no features (its text is empty or too short, so it matches nothing); outdated (an older revision is indexed); waiting (it is not indexed yet); outside window (it is older than [retain] age); not indexed (the collection has no live profile)';
 COMMENT ON COLUMN nearsim.documents.feature_count IS 'Number of distinct features; NULL if it is not in the index';
 COMMENT ON COLUMN nearsim.documents.head_id IS
-    'The first document with the same features, which alone is compared; often the document itself; NULL if it has no features or is not in the index';
-COMMENT ON COLUMN nearsim.documents.cluster_id IS 'Its cluster; NULL if it is in none';
+    'The first document with the same features, often the document itself; only this document is compared with others; NULL if it has no features or is not in the index';
+COMMENT ON COLUMN nearsim.documents.cluster_id IS 'Number of its cluster; NULL if it is in no cluster';
 COMMENT ON COLUMN nearsim.documents.is_survivor IS
-    'Whether it is the document of its cluster to keep; NULL if it is in no cluster';
+    'Whether it is the document to keep in its cluster; NULL if it is in no cluster';

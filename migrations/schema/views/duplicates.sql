@@ -1,7 +1,8 @@
--- Every document of a cluster except the document to keep, with that: the survivor, or the first existing member if the survivor
--- was deleted or moved since the last link. Joined as the view documents describes. Outer joins, and a condition that does not
--- make them inner joins, leave few orders to plan. The survivor is found by keys however many documents the planner expects,
--- through the partition's index on (cluster_id, is_survivor, doc_id).
+-- Every document of a cluster except the document to keep, together with the document to keep. That is the survivor or, if the
+-- survivor was deleted or moved after clusters were last updated, the first existing member. The tables are joined as in the
+-- view documents. Outer joins, and a condition that does not turn them into inner joins, leave the planner few join orders.
+-- The survivor is looked up by keys, however many documents the planner expects, through the partition's index on
+-- (cluster_id, is_survivor, doc_id).
 CREATE VIEW nearsim.duplicates WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, member.cluster_id, document.doc_id,
     document.external_id, document.title, document.source, document.url, document.published_at,
@@ -35,7 +36,7 @@ LEFT JOIN LATERAL (
             AND first.cluster_id = member.cluster_id AND NOT first.is_survivor
         ORDER BY first.doc_id LIMIT 1
     ) AS successor ON true
-    -- CASE, as under row-level security a key that is the result of coalesce() is not looked up.
+    -- This is CASE because, under row-level security, PostgreSQL does not use the index for the result of coalesce().
     JOIN nearsim.document AS named
         ON named.doc_id = CASE WHEN kept.doc_id IS NULL THEN successor.doc_id ELSE kept.doc_id END
     OFFSET 0
@@ -43,14 +44,14 @@ LEFT JOIN LATERAL (
 WHERE coalesce(survivor.doc_id <> document.doc_id, false)
     AND (member.parameter < 0 AND member.parameter IS NULL) IS NOT TRUE;
 
-COMMENT ON VIEW nearsim.duplicates IS 'Duplicates: every document of a cluster except the one to keep, with that one';
+COMMENT ON VIEW nearsim.duplicates IS 'Duplicates: every document of a cluster except the document to keep, together with the document to keep';
 COMMENT ON COLUMN nearsim.duplicates.generation_id IS 'The live generation of the profile';
-COMMENT ON COLUMN nearsim.duplicates.cluster_id IS 'The cluster of both';
+COMMENT ON COLUMN nearsim.duplicates.cluster_id IS 'Number of the cluster of both documents';
 COMMENT ON COLUMN nearsim.duplicates.doc_id IS 'doc_id of the duplicate';
 COMMENT ON COLUMN nearsim.duplicates.external_id IS 'external_id of the duplicate';
 COMMENT ON COLUMN nearsim.duplicates.title IS 'Title of the duplicate; NULL if it has none';
 COMMENT ON COLUMN nearsim.duplicates.source IS 'Source of the duplicate; NULL if it has none';
 COMMENT ON COLUMN nearsim.duplicates.url IS 'URL of the duplicate; NULL if it has none';
-COMMENT ON COLUMN nearsim.duplicates.published_at IS 'When the duplicate was published; NULL if it has none';
-COMMENT ON COLUMN nearsim.duplicates.survivor_published_at IS 'When the document to keep was published; NULL if it has none';
-COMMENT ON COLUMN nearsim.duplicates.copy_of IS 'external_id of the document to keep, as survivor_external_id';
+COMMENT ON COLUMN nearsim.duplicates.published_at IS 'When the duplicate was published; NULL if it has no date';
+COMMENT ON COLUMN nearsim.duplicates.survivor_published_at IS 'When the document to keep was published; NULL if it has no date';
+COMMENT ON COLUMN nearsim.duplicates.copy_of IS 'external_id of the document to keep, equal to survivor_external_id';

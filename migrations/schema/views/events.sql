@@ -1,5 +1,5 @@
--- Read in the order of event_id, from any number on, by event_pkey. Names are looked up by primary keys, and are NULL for deleted
--- objects.
+-- Queries read it in the order of event_id, from any number on, by event_pkey. Names are looked up by primary keys, and are
+-- NULL for deleted objects.
 CREATE VIEW nearsim.events WITH (security_invoker = true) AS
 SELECT event.event_id, event.at, event.kind, collection.name AS collection, profile.name AS profile,
     l.external_id AS left_external_id, r.external_id AS right_external_id, event.similarity,
@@ -15,7 +15,7 @@ LEFT JOIN nearsim.document AS survivor
     ON survivor.doc_id = event.survivor_id AND survivor.collection_id = event.collection_id;
 
 COMMENT ON VIEW nearsim.events IS
-    'Changes of pairs, clusters and their survivors, in the order of event_id; new events always have larger numbers';
+    'Changes of pairs, of clusters and of the documents to keep, in the order of event_id; new events always have larger numbers';
 COMMENT ON COLUMN nearsim.events.event_id IS 'Position in commit order; there are gaps';
 COMMENT ON COLUMN nearsim.events.at IS 'Time shortly before commit';
 COMMENT ON COLUMN nearsim.events.kind IS
@@ -27,18 +27,18 @@ COMMENT ON COLUMN nearsim.events.left_external_id IS
 COMMENT ON COLUMN nearsim.events.right_external_id IS
     'external_id of the right document of a pair; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.events.similarity IS
-    'Similarity of a new pair, the estimate if verified is false, 1 for documents with the same features; NULL for other events';
+    'Similarity of a new pair; an estimate if verified is false, 1 for documents with the same features; NULL for other events';
 COMMENT ON COLUMN nearsim.events.cluster_id IS 'Number of the cluster; its former number if it was split or dissolved; NULL for other events';
 COMMENT ON COLUMN nearsim.events.survivor_external_id IS 'external_id of the document to keep; NULL if it was deleted';
 COMMENT ON COLUMN nearsim.events.left_id IS 'doc_id of the left document; NULL for other events';
 COMMENT ON COLUMN nearsim.events.right_id IS 'doc_id of the right document; NULL for other events';
 COMMENT ON COLUMN nearsim.events.survivor_id IS
-    'doc_id of the document to keep in the cluster, or formerly to keep if it was split or dissolved; NULL for other events';
+    'doc_id of the document to keep in the cluster, or that it kept if it was split or dissolved; NULL for other events';
 COMMENT ON COLUMN nearsim.events.other_ids IS
-    'Numbers of the clusters that were merged, or resulted from a split, or the former number; NULL for other events';
-COMMENT ON COLUMN nearsim.events.other_survivor_ids IS 'doc_ids of the documents to keep of those clusters, in the same order; NULL for other events';
+    'Numbers of the clusters that were merged into this one or that it was split into, or its own former number; NULL for other events';
+COMMENT ON COLUMN nearsim.events.other_survivor_ids IS 'doc_ids of the documents to keep in those clusters, in the same order; NULL for other events';
 COMMENT ON COLUMN nearsim.events.generation_id IS 'The generation that was live';
 COMMENT ON COLUMN nearsim.events.pruned IS
-    'Whether this event and all earlier ones of its kind and profile were deleted; only its number remains';
+    'Whether this event and all earlier events of its kind and profile were deleted, so that only the number of this event remains';
 COMMENT ON COLUMN nearsim.events.verified IS
-    'Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified; NULL for other events';
+    'Whether the similarity was computed from the features, which is also true for documents with the same features; false if it is an estimate from the sketches (match.verify of the recipe decides); NULL for other events';

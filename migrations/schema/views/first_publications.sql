@@ -1,6 +1,7 @@
--- Documents of clusters with the document that was published first. One pass over the members and their documents and one
--- sort, without columns that are not requested; a condition on cluster_id is evaluated before the sort, through the
--- partition's index on (cluster_id, is_survivor, doc_id). Infinite dates count as missing: they have no difference.
+-- Documents of clusters, each with the document of its cluster that was published first. A query makes one pass over the
+-- members and their documents and one sort, and reads only the columns that it needs. A condition on cluster_id is evaluated
+-- before the sort, through the partition's index on (cluster_id, is_survivor, doc_id). Infinite dates count as missing,
+-- because no delay can be computed from them.
 CREATE VIEW nearsim.first_publications WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.*
 FROM nearsim.live_generations AS live
@@ -29,22 +30,22 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 COMMENT ON VIEW nearsim.first_publications IS
-    'Who published first: every document of a cluster except the one with the earliest published_at, with that one, whichever is kept; of several published at that time the first is the one with the smallest doc_id, documents without a date are never the first, and clusters without any date are left out';
+    'Who published first: every document of a cluster except the one that was published first, together with that document, whichever of them is kept. If several have the earliest published_at, the one with the smallest doc_id is the first. A document without a date is never the first, and clusters without any date are left out';
 COMMENT ON COLUMN nearsim.first_publications.generation_id IS 'The live generation of the profile';
-COMMENT ON COLUMN nearsim.first_publications.cluster_id IS 'The cluster of both';
+COMMENT ON COLUMN nearsim.first_publications.cluster_id IS 'Number of the cluster of both documents';
 COMMENT ON COLUMN nearsim.first_publications.doc_id IS 'doc_id of the later document';
 COMMENT ON COLUMN nearsim.first_publications.external_id IS 'external_id of the later document';
 COMMENT ON COLUMN nearsim.first_publications.title IS 'Title of the later document; NULL if it has none';
 COMMENT ON COLUMN nearsim.first_publications.source IS 'Source of the later document; NULL if it has none';
 COMMENT ON COLUMN nearsim.first_publications.url IS 'URL of the later document; NULL if it has none';
 COMMENT ON COLUMN nearsim.first_publications.published_at IS
-    'When the later document was published; NULL if unknown or infinite';
+    'When the later document was published; NULL if it has no date or an infinite one';
 COMMENT ON COLUMN nearsim.first_publications.first_id IS 'doc_id of the document published first';
 COMMENT ON COLUMN nearsim.first_publications.first_external_id IS 'external_id of the document published first';
 COMMENT ON COLUMN nearsim.first_publications.first_title IS 'Title of the document published first; NULL if it has none';
 COMMENT ON COLUMN nearsim.first_publications.first_source IS 'Source of the document published first; NULL if it has none';
 COMMENT ON COLUMN nearsim.first_publications.first_published_at IS 'When the first document was published';
 COMMENT ON COLUMN nearsim.first_publications.delay IS
-    'Time from the first publication to this one; 0 if both are of the same time, NULL without a date';
+    'Time from the first publication to this one; 0 if both have the same time, NULL if this document has no date';
 COMMENT ON COLUMN nearsim.first_publications.first_elsewhere IS
     'Whether another source published it first: the delay is above 0, and both sources are known and differ';

@@ -1,8 +1,9 @@
--- All stored pairs with twins expanded, the document with the smaller doc_id on the left. So the documents of a pair of heads
--- are in the order of the heads or, if a twin of the right head is earlier, in the other order; and twins of one head make pairs.
--- The indexes of signatures on (head_id, doc_id) find all documents of a head. A document that a condition names, on one side,
--- by number or by name, is looked up first, then its signature, pairs and the other documents by keys and indexes; without a
--- condition these are hash joins. Separate subqueries read the recipe, once for each generation instead of for each row.
+-- All stored pairs with twins expanded; the document with the smaller doc_id is on the left. The first SELECT has the pairs of
+-- documents in the same order as their heads, the second SELECT the pairs in which a twin of the right head precedes the left
+-- document, and the third SELECT the pairs of twins. The indexes of signatures on (head_id, doc_id) find all documents of a
+-- head. If a condition names the document on one side, by number or by external_id, this document is looked up first, and then
+-- its signature, its pairs and the other documents by keys and indexes. Without such a condition there are hash joins. The
+-- recipe is read in separate subqueries, which run once for each generation instead of once for each row.
 CREATE VIEW nearsim.stored_pairs WITH (security_invoker = true) AS
 SELECT live.collection, live.profile, live.collection_id, live.generation_id, found.left_id, found.right_id,
     found.left_external_id, found.right_external_id, found.left_title, found.right_title, found.left_source, found.right_source,
@@ -18,7 +19,7 @@ CROSS JOIN LATERAL (
         b.external_id AS right_external_id, a.title AS left_title, b.title AS right_title, a.source AS left_source,
         b.source AS right_source, a.published_at AS left_published_at, b.published_at AS right_published_at,
         pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, false AS are_twins,
-        -- In CASE, as the planner would else expect very few rows.
+        -- Without CASE, the planner would expect very few rows.
         CASE WHEN l.doc_id = l.head_id THEN r.doc_id = r.head_id ELSE false END AS are_heads,
         l.numbers_digest <> r.numbers_digest AS numbers_differ, pair.verified_at, pair.distance,
         (SELECT nearsim.is_exact(live.recipe)) AS verified, pair.in_review,
@@ -68,7 +69,8 @@ CROSS JOIN LATERAL (
 ) AS found
 WHERE found.generation_id = live.generation_id;
 
--- A condition on left_id alone selects the document first, so that only its collection is searched.
+-- Because of the join with document, a condition on left_id alone selects the document first, so that only its collection is
+-- searched.
 CREATE VIEW nearsim.pairs WITH (security_invoker = true) AS
 SELECT stored.collection, stored.profile, stored.collection_id, stored.generation_id, stored.left_id, stored.right_id,
     stored.left_external_id, stored.right_external_id, stored.left_title, stored.right_title, stored.left_source,
@@ -88,37 +90,37 @@ SELECT collection, profile, collection_id, generation_id, left_id, right_id, lef
 FROM nearsim.stored_pairs WHERE in_review;
 
 COMMENT ON VIEW nearsim.stored_pairs IS
-    'Internal (read by the views pairs and review_pairs): pairs that count and pairs to be reviewed';
+    'Internal (used by the views pairs and review_pairs): pairs that count, and pairs to be reviewed';
 COMMENT ON VIEW nearsim.review_pairs IS
-    'Pairs for a person to look at, with a similarity from match.review to the threshold; they are outside clusters, removal and counts. Columns are those of the view pairs';
+    'Pairs for a person to look at, with a similarity between match.review and the threshold. They connect no clusters, cause no removal, and are not counted as pairs. The columns are those of the view pairs';
 COMMENT ON VIEW nearsim.pairs IS
-    'Pairs of documents, including documents with the same features; the smaller doc_id is on the left';
+    'Pairs of documents, including documents with the same features; the document with the smaller doc_id is on the left';
 COMMENT ON COLUMN nearsim.pairs.generation_id IS 'The live generation of the profile';
-COMMENT ON COLUMN nearsim.pairs.left_id IS 'doc_id of the left document';
+COMMENT ON COLUMN nearsim.pairs.left_id IS 'doc_id of the left document, the smaller of the two';
 COMMENT ON COLUMN nearsim.pairs.left_source IS 'Source of the left document; NULL if it has none';
 COMMENT ON COLUMN nearsim.pairs.right_source IS 'Source of the right document; NULL if it has none';
-COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was published; NULL if it has none';
-COMMENT ON COLUMN nearsim.pairs.right_published_at IS 'When the right document was published; NULL if it has none';
+COMMENT ON COLUMN nearsim.pairs.left_published_at IS 'When the left document was published; NULL if it has no date';
+COMMENT ON COLUMN nearsim.pairs.right_published_at IS 'When the right document was published; NULL if it has no date';
 COMMENT ON COLUMN nearsim.pairs.similarity IS
-    'Similarity in the profile''s metric (1 / (1 + d) for a distance d); the estimate if verified is false';
+    'Similarity in the profile''s metric, or 1 / (1 + d) for a distance d; an estimate if verified is false';
 COMMENT ON COLUMN nearsim.pairs.intersection_size IS
-    'Number of features in both, of equal values of the sketches if verified is false; NULL if the metric does not count features';
+    'Number of features in both documents, or of equal values of the sketches if verified is false; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.pairs.union_size IS
-    'Number of features in either, of values of a sketch if verified is false; NULL if the metric does not count features';
+    'Number of features in either document, or of values of a sketch if verified is false; NULL if the metric does not count features';
 COMMENT ON COLUMN nearsim.pairs.shared_bands IS
-    'Number of equal bands of the two sketches; NULL for documents with the same features if the metric is containment: they share all, as many as the text is long';
+    'Number of bands in which the two sketches are equal; NULL for documents with the same features if the metric is containment, where they share all bands and the number of bands depends on the length of the text';
 COMMENT ON COLUMN nearsim.pairs.are_heads IS
-    'Whether each is the first document with its features: WHERE are_heads counts every distinct text once';
+    'Whether each of the two is the first document with its features; with WHERE are_heads, every distinct text counts once';
 COMMENT ON COLUMN nearsim.pairs.verified_at IS
     'When the similarity was computed; NULL for documents with the same features';
 COMMENT ON COLUMN nearsim.pairs.distance IS
-    'Distance, an estimate if verified is false; NULL if the metric is not a distance';
+    'Distance; an estimate if verified is false; NULL if the metric is not a distance';
 COMMENT ON COLUMN nearsim.pairs.verified IS
-    'Whether the similarity was computed from the features; false for an estimate from the sketches, as match.verify of the recipe says. Documents with the same features are verified';
+    'Whether the similarity was computed from the features, which is also true for documents with the same features; false if it is an estimate from the sketches (match.verify of the recipe decides)';
 COMMENT ON COLUMN nearsim.pairs.left_in_right IS
-    'Share of the left document''s features that the right one has; NULL unless the metric is containment and the similarity verified';
+    'Fraction of the features of the left document that the right document has; NULL unless the metric is containment and the similarity is verified';
 COMMENT ON COLUMN nearsim.pairs.longest_passage IS
-    'Words of the longest run of equal words in both, without words that the recipe leaves out; NULL unless the metric is containment and the similarity verified, and for documents with the same features';
+    'Number of words in the longest run of words that both texts have, not counting words that the recipe leaves out; NULL for documents with the same features, and unless the metric is containment and the similarity is verified';
 COMMENT ON COLUMN nearsim.pairs.right_in_left IS
-    'Share of the right document''s features that the left one has; NULL unless the metric is containment and the similarity verified';
-COMMENT ON COLUMN nearsim.stored_pairs.in_review IS 'Whether it is for a person to look at, below the threshold';
+    'Fraction of the features of the right document that the left document has; NULL unless the metric is containment and the similarity is verified';
+COMMENT ON COLUMN nearsim.stored_pairs.in_review IS 'Whether the pair is below the threshold and is only stored for a person to look at';

@@ -9,4 +9,4 @@ WHERE change.collection_id IS NULL
         WHERE pg_has_role(to_regrole(quote_ident(access.role_name)), 'USAGE')));
 
 COMMENT ON VIEW nearsim_index.visible_changes IS
-    'Internal (used by backlog and why_not): captured writes, not yet dispatched, of the collections that current_user may see';
+    'Internal (used by backlog and why_not): captured writes that are not dispatched yet, of the collections that current_user may see';

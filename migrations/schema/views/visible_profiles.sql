@@ -1,5 +1,5 @@
--- Runs with its owner's rights, as granted_generations does, and checks the grants once in place of the policies of two tables.
--- Relies on profile_name_key and generation_one_live.
+-- Runs with its owner's rights, as granted_generations does, and checks the grants once, instead of in the policies of two
+-- tables. Relies on profile_name_key and generation_one_live.
 CREATE VIEW nearsim_index.visible_profiles WITH (security_barrier = true) AS
 SELECT profile.collection_id, profile.name AS profile, live.generation_id, live.bands, live.rows, live.recipe
 FROM nearsim.profile
@@ -12,7 +12,7 @@ WHERE (SELECT NOT row_security_active(CAST('nearsim.document' AS regclass)))
 COMMENT ON VIEW nearsim_index.visible_profiles IS
     'Internal (used by live_generation): the profiles that current_user may see, each with its live generation';
 COMMENT ON COLUMN nearsim_index.visible_profiles.collection_id IS 'The collection';
-COMMENT ON COLUMN nearsim_index.visible_profiles.generation_id IS 'Its live generation; NULL if there is none';
-COMMENT ON COLUMN nearsim_index.visible_profiles.bands IS 'Number of bands of a sketch in it';
-COMMENT ON COLUMN nearsim_index.visible_profiles.rows IS 'Number of sketch positions per band in it';
-COMMENT ON COLUMN nearsim_index.visible_profiles.recipe IS 'Its complete recipe, including defaults';
+COMMENT ON COLUMN nearsim_index.visible_profiles.generation_id IS 'The live generation of the profile; NULL if there is none';
+COMMENT ON COLUMN nearsim_index.visible_profiles.bands IS 'Number of bands of a sketch in the live generation';
+COMMENT ON COLUMN nearsim_index.visible_profiles.rows IS 'Number of sketch positions per band in the live generation';
+COMMENT ON COLUMN nearsim_index.visible_profiles.recipe IS 'The complete recipe of the live generation, including defaults';

@@ -8,5 +8,5 @@ CROSS JOIN (SELECT row_security_active(CAST('nearsim.document' AS regclass)) AS 
 CROSS JOIN LATERAL (SELECT extract(epoch FROM clock_timestamp() - lease.beat_at) AS seconds) AS silence;
 
 COMMENT ON VIEW nearsim_index.visible_workers IS 'Internal (used by nearsim stats): processes at work, as current_user may see them';
-COMMENT ON COLUMN nearsim_index.visible_workers.worker IS 'The process that holds it, as host:pid; under isolation worker';
-COMMENT ON COLUMN nearsim_index.visible_workers.silent_seconds IS 'Age of the last heartbeat; under isolation in steps of 30 s';
+COMMENT ON COLUMN nearsim_index.visible_workers.worker IS 'The process that holds the lease, as host:pid; under isolation always "worker"';
+COMMENT ON COLUMN nearsim_index.visible_workers.silent_seconds IS 'Seconds since the last heartbeat; under isolation rounded down to a multiple of 30';

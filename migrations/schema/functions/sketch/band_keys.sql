@@ -35,4 +35,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.band_keys(bytea, integer, integer, bigint, integer, text, boolean) IS
-    'The bucket_hash of each band of a sketch, as stored in nearsim.band: bands and rows as in nearsim.live_generations, seed and hash as in its recipe, 8 bytes_per_position for minhash with prime32 and 1 for hyperplane, is_signed for minhash with java32. buckets_of(doc_id) takes these from the recipe, and supports bottom_k';
+    'The bucket_hash of each band of a sketch, as stored in nearsim.band. Take bands and rows from nearsim.live_generations, and seed and hash from its recipe. bytes_per_position is 8 for minhash with prime32, 1 for hyperplane, and 4 otherwise; is_signed is true for minhash with java32. buckets_of(doc_id) takes all of these from the recipe and supports every family';

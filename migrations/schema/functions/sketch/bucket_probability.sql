@@ -1,7 +1,7 @@
--- Datar, Immorlica, Indyk and Mirrokni 2004, with x = width / distance: the normal distribution between -x and x,
--- minus sqrt(2 / pi) (1 - exp(-x^2 / 2)) / x. Both are series in odd powers of x, times exp(-x^2 / 2): no term of their
--- difference is negative, so it is exact for small x too. From 9 on the distribution is 1. Terms that are too small for double
--- precision would raise an error and are left out.
+-- The formula of Datar, Immorlica, Indyk and Mirrokni (2004), with x = width / distance: the normal distribution between -x
+-- and x, minus sqrt(2 / pi) (1 - exp(-x^2 / 2)) / x. Both are exp(-x^2 / 2) times a series in odd powers of x. No term of the
+-- difference of the two series is negative, so the result is also exact for small x. From x = 9 on, the first term is 1. Terms
+-- too small for double precision would raise an error and are left out.
 CREATE FUNCTION nearsim.bucket_probability(ratio double precision) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

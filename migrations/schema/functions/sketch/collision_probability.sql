@@ -16,4 +16,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.collision_probability(jsonb, double precision) IS
-    'Internal (used by why_not): the probability that two documents of a given similarity agree in one position of their sketches';
+    'Internal (used by why_not): the probability that the sketches of two documents with this similarity agree in one position';

@@ -7,7 +7,7 @@ BEGIN ATOMIC
     ORDER BY point.similarity;
 END;
 COMMENT ON FUNCTION nearsim.curve(integer, integer, integer) IS
-    'The S-curve of a banding: match_probability for the similarities 0, 0.05 ... 1';
+    'The S-curve of a banding: match_probability for the similarities 0, 0.05, 0.1, ..., 1';
 
 CREATE FUNCTION nearsim.curve(amplification text) RETURNS TABLE (similarity double precision, probability double precision)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 21 SET search_path = pg_catalog, pg_temp
@@ -17,4 +17,4 @@ BEGIN ATOMIC
     ORDER BY point.similarity;
 END;
 COMMENT ON FUNCTION nearsim.curve(text) IS
-    'The S-curve of an amplification such as and(4, or(4)): match_probability for the similarities 0, 0.05 ... 1';
+    'The S-curve of an amplification such as and(4, or(4)): match_probability for the similarities 0, 0.05, 0.1, ..., 1';

@@ -18,4 +18,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.estimate(bytea, bytea, integer) IS
-    'The share of equal positions of two sketches of one recipe, of 4 bytes each (8 for minhash with prime32, 1 for hyperplane): the estimated similarity for minhash, fast_similarity and dart_minhash. why() returns the estimate for every family';
+    'The fraction of positions in which two sketches of the same recipe agree. It is the estimated similarity for minhash, fast_similarity and dart_minhash; why() returns the estimate for every family. bytes_per_position is 8 for minhash with prime32, 1 for hyperplane, and 4 otherwise';

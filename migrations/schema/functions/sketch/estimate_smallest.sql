@@ -18,4 +18,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.estimate_smallest(bigint[], bigint[]) IS
-    'Internal (used by estimate_under): the share of the smallest ids of the union of two documents that both have; exact for two short documents';
+    'Internal (used by estimate_under): the fraction of the smallest ids in the union of two documents that both documents have; exact if both documents are short';

@@ -1,4 +1,5 @@
--- For every family: the similarity at which the probability of agreement is the share of equal positions.
+-- For most families, the estimate is the similarity at which the probability of agreement in a position equals the fraction of
+-- equal positions.
 CREATE FUNCTION nearsim.estimate_under(recipe jsonb, a bytea, b bytea) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
--- Part of the band hashes, which equal the hashes of the Python package bit for bit. The product of a word and a factor modulo
--- 2^64 is computed from signed upper and lower halves: products of halves fit a bigint, and left shifts drop the excess. This
--- is 1.5 times as fast as numeric.
+-- Part of the band hashes, which equal those of the Python package bit for bit. The product of a word and a factor modulo 2^64
+-- is computed from their signed upper and lower halves: the product of two halves fits a bigint, and left shifts drop the
+-- excess bits. This is 1.5 times as fast as numeric.
 CREATE FUNCTION nearsim.fmix64(words bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Groups of a step are consecutive bands or groups; both are numbered from 0. Documents without a shared band are no
--- candidates.
+-- Each step groups consecutive bands, or consecutive groups of the step before; both are numbered from 0. Documents without a
+-- shared band are not candidates.
 CREATE FUNCTION nearsim.is_candidate(recipe jsonb, shared smallint[]) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -20,4 +20,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.is_candidate(jsonb, smallint[]) IS
-    'Whether two documents that share these bands (numbers from 0; any numbers for bottom_k, rare and winnow) are candidates under a recipe, as in nearsim.live_generations';
+    'Whether two documents that share these bands are candidates under a recipe, which nearsim.live_generations shows. Bands are numbered from 0; for bottom_k, rare and winnow only their count matters';

@@ -17,4 +17,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.join_bands(bigint[], integer, integer) IS
-    'Internal (used by band_keys): the hash djb2a-joined of each band';
+    'Internal (used by band_keys): the hash of each band under the band hash djb2a-joined';

@@ -1,4 +1,4 @@
--- Applies a generation's recipe to its sketches.
+-- Computes the band keys of a sketch in the way that its recipe says.
 CREATE FUNCTION nearsim.keys_under(recipe jsonb, bands integer, rows integer, sketch bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -16,4 +16,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.keys_under(jsonb, integer, integer, bytea) IS
-    'Internal (used by buckets_of): the band_keys of a sketch with the parameters of a recipe';
+    'Internal (used by buckets_of): the bucket_hash of each band of a sketch under its recipe';

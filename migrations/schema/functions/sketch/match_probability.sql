@@ -1,5 +1,5 @@
--- The binomial tail, summed from its largest term outwards and divided by the sum of all terms: nothing overflows, and
--- probabilities near 0 and 1 are exact. Terms below 1e-150 of the largest are left out.
+-- The tail of the binomial distribution, summed from its largest term outwards and divided by the sum of all terms. So nothing
+-- overflows, and probabilities near 0 and 1 are exact. Terms below 1e-150 of the largest term are left out.
 CREATE FUNCTION nearsim.match_probability(
     s double precision, bands integer, rows integer, min_shared_bands integer DEFAULT 1)
 RETURNS double precision
@@ -40,7 +40,7 @@ BEGIN
         END IF;
     END LOOP;
     term := 1;
-    -- From the largest term in steps of 1, as `largest + 1` may exceed the type integer.
+    -- Counts the steps from the largest term, because `largest + 1` may exceed the type integer.
     FOR step IN 1 .. bands - largest LOOP
         term := term * (bands - largest - step + 1) / (largest + step) * shared / (1 - shared);
         EXIT WHEN term < 1e-150;
@@ -53,7 +53,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.match_probability(double precision, integer, integer, integer) IS
-    'The probability that two documents of similarity s share at least min_shared_bands of bands bands of rows rows each; with a minimum of 1 that is 1 - (1 - s^rows)^bands';
+    'The probability that two documents of similarity s share at least min_shared_bands bands, if sketches have the given number of bands with the given number of rows each. With min_shared_bands = 1 it is 1 - (1 - s^rows)^bands';
 
 CREATE FUNCTION nearsim.match_probability(s double precision, amplification text) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -1,4 +1,4 @@
--- For projection the threshold is a distance d, at which the similarity is 1 / (1 + d).
+-- For projection, the metric is euclidean and the threshold is a distance d; the similarity at this distance is 1 / (1 + d).
 CREATE FUNCTION nearsim.metric_of(recipe jsonb) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 RETURN CASE recipe #>> '{sketch,family}'

@@ -21,4 +21,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.mix_bands(bigint[], integer, integer, bigint) IS
-    'Internal (used by band_keys): the hash mix64 of each band; the lower 56 bits are used';
+    'Internal (used by band_keys): the hash of each band under the band hash mix64, of which the lower 56 bits are used';

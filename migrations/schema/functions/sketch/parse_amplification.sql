@@ -1,5 +1,5 @@
--- An amplification is written from the outside in. Its steps are (least, count), the outermost first; the innermost "and" is
--- no step, but the number of rows of a band.
+-- An amplification is written from the outside in. Each step is (least, count): at least so many of count bands or groups must
+-- agree. The outermost step comes first. The innermost "and" is not a step, but the number of rows of a band.
 CREATE FUNCTION nearsim.parse_amplification(amplification text, OUT steps integer[], OUT rows integer)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
@@ -41,4 +41,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.parse_amplification(text) IS
-    'Internal (used by is_candidate and match_probability): an amplification as an array of steps (least, count), outermost first, and the rows per band';
+    'Internal (used by is_candidate and match_probability): an amplification as an array of steps (least, count), the outermost first, and the number of rows of a band';

@@ -1,4 +1,4 @@
--- SplitMix64 with a state from seed and purpose. Products of 64 bits use numeric.
+-- SplitMix64, whose initial state is a hash of the purpose and the seed. Products of two 64-bit numbers need numeric.
 CREATE FUNCTION nearsim.random_word(seed bigint, purpose text, place integer) RETURNS numeric
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -19,4 +19,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.random_word(bigint, text, integer) IS
-    'Internal (used by band_keys): an unsigned 64-bit number from the random stream of a recipe''s parameters; place 1 is the first';
+    'Internal (used by band_keys): the unsigned 64-bit number at a place, from 1, of the random stream for a seed and a purpose';

@@ -1,4 +1,4 @@
--- For mix64 the rows of the sketches are compared instead of keys, which is faster and excludes chance collisions.
+-- For mix64, the bytes of the bands are compared instead of their keys: this is faster and excludes chance collisions.
 CREATE FUNCTION nearsim.shared_bands(recipe jsonb, bands integer, rows integer, a bytea, b bytea) RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -26,4 +26,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.shared_bands(jsonb, integer, integer, bytea, bytea) IS
-    'Internal (used by why): the numbers of the bands, from 0, that two sketches of one recipe share; for bottom_k, rare and winnow the positions in the first sketch of the features that both have (for winnow the first 32,767)';
+    'Internal (used by why): the numbers, from 0, of the bands that two sketches of one recipe share. For bottom_k, rare and winnow: the positions, in the first sketch, of the features that both sketches have (for winnow only among the first 32,767)';

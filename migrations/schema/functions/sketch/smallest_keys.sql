@@ -1,5 +1,5 @@
--- A sketch of bottom_k has the smallest ids of a document, a sketch of rare the rarest ones, ascending as unsigned numbers. A
--- document with fewer ids repeats the last one.
+-- A sketch of bottom_k has the smallest ids of a document, a sketch of rare has the rarest ids; both ascend as unsigned
+-- numbers. If a document has fewer ids than the sketch has positions, the last id is repeated.
 CREATE FUNCTION nearsim.smallest_keys(ids bigint[], bands integer, seed bigint) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -18,4 +18,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.smallest_keys(bigint[], integer, bigint) IS
-    'Internal (used by keys_under): the bucket_hash of each of the smallest ids of a bottom_k sketch, all in band 0';
+    'Internal (used by keys_under): the bucket_hash of each of the first ids of a bottom_k or rare sketch, all with band number 0';

@@ -13,4 +13,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.xor_bands(bigint[], integer, integer, bigint) IS
-    'Internal (used by band_keys): the hash xor of each band';
+    'Internal (used by band_keys): the hash of each band under the band hash xor';
