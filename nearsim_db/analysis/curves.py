@@ -18,8 +18,9 @@ from nearsim_db.messages import count_of
 from nearsim_db.readers.output import open_output
 from nearsim_db.similarity import lsh
 from nearsim_db.similarity.amplification import Amplification, Sensitivity, banding, parse
-from nearsim_db.similarity.lsh import Bin, design_bands
+from nearsim_db.similarity.lsh import Bin
 from nearsim_db.similarity.profile import Profile, make_family
+from nearsim_db.similarity.sensitivity_design import design
 from nearsim_db.similarity.sketch.winnow import run_probability
 
 if TYPE_CHECKING:
@@ -71,22 +72,34 @@ class Curve:
         Raises RecipeError unless they are distances of the metric and `near` is smaller.
         """
         self._check_distances(near, far)
-        return Sensitivity.of(near, far, lambda distance: self.probability(self._place(distance)))
+        return Sensitivity.of(near, far, lambda distance: self.probability(self.place_of(distance)))
 
     def design(self, wanted: Sensitivity) -> "Curve":
-        """Return a curve over the same axis, of the fewest bands and rows that reach the wanted sensitivity.
+        """Return a curve over the same axis, of a construction that reaches the wanted sensitivity.
 
-        Raises RecipeError as `sensitivity` does, and if no bands reach it.
+        It is the smallest banding or, where no banding suffices, nested bandings of few functions. Raises RecipeError
+        as `sensitivity` does, and if nested bandings do not reach the sensitivity either.
         """
         self._check_distances(wanted.near_distance, wanted.far_distance)
-        bands = design_bands(wanted, lambda distance: self.agreement(self._place(distance)))
+        designed = design(wanted, lambda distance: self.agreement(self.place_of(distance)))
+        is_banding = designed.min_shared_bands is not None
         return replace(
             self,
-            name=f"{bands.bands}x{bands.rows}",
-            amplification=bands,
-            probability=lambda place: bands.probability(self.agreement(place)),
+            name=f"{designed.bands}x{designed.rows}" if is_banding else str(designed),
+            amplification=designed,
+            probability=lambda place: designed.probability(self.agreement(place)),
             threshold=None,
         )
+
+    def place_of(self, distance: float) -> float:
+        """Return the place of a distance on the axis."""
+        match self.metric:
+            case "euclidean":
+                return distance
+            case "cosine":
+                return math.cos(math.radians(distance))
+            case _:
+                return 1 - distance
 
     def _check_distances(self, near: float, far: float) -> None:
         if self.windows:
@@ -97,16 +110,6 @@ class Curve:
                 f"distances of {near:g} and {far:g} are out of range; choose them in 0..{max_distance:g}, the near one "
                 "smaller than the far one"
             )
-
-    def _place(self, distance: float) -> float:
-        """Return the place of a distance on the axis."""
-        match self.metric:
-            case "euclidean":
-                return distance
-            case "cosine":
-                return math.cos(math.radians(distance))
-            case _:
-                return 1 - distance
 
 
 def of_text(text: str, min_shared_bands: int = 1) -> Curve:
@@ -269,10 +272,17 @@ _LEGEND_LINE_CHARACTERS = 130
 _LEGEND_LINE_INCHES = 0.17
 
 
-def draw(curves: Sequence[Curve], measures: Sequence[Measures], threshold: float | None, path: Path) -> None:
+def draw(
+    curves: Sequence[Curve],
+    measures: Sequence[Measures],
+    threshold: float | None,
+    sensitivities: Sequence[Sensitivity] | None,
+    path: Path,
+) -> None:
     """Write curves that share an axis to an .svg or .png file.
 
-    With a threshold, the areas of false negatives and false positives are shaded. Raises NearsimError if matplotlib is
+    With a threshold, the areas of false negatives and false positives are shaded. The distances and probabilities of
+    sensitivities are drawn as lines d1, d2, p1 and p2. Raises NearsimError if matplotlib is
     not installed or the file cannot be written.
     """
     try:
@@ -294,6 +304,8 @@ def draw(curves: Sequence[Curve], measures: Sequence[Measures], threshold: float
         for place, (curve, measured) in enumerate(zip(curves, measures, strict=True)):
             _draw_curve(axes, curve, measured, threshold, place, len(curves) == 1)
         _label(axes, curves, low, high, threshold)
+        if sensitivities is not None:
+            _draw_sensitivities(axes, curves, sensitivities, low)
 
         # The legend is below the axes, so that it covers no curve.
         longest = max(len(line) for text in axes.get_legend_handles_labels()[1] for line in text.split("\n"))
@@ -333,6 +345,30 @@ def _draw_curve(
 
     style = _STYLES[place // len(_COLOURS) % len(_STYLES)]
     axes.plot(points, values, color=colour, ls=style, lw=1.8, label=label)
+
+
+def _draw_sensitivities(
+    axes: "Axes", curves: Sequence[Curve], sensitivities: Sequence[Sensitivity], low: float
+) -> None:
+    """Draw lines from the axis up to each curve at d1 and d2, and from there to the left at p1 and p2."""
+    for number, (curve, bounds) in enumerate(zip(curves, sensitivities, strict=True)):
+        colour = _COLOURS[number % len(_COLOURS)]
+        for which, distance, probability in (
+            (1, bounds.near_distance, bounds.near_probability),
+            (2, bounds.far_distance, bounds.far_probability),
+        ):
+            place = curve.place_of(distance)
+            axes.plot(
+                [place, place, low], [0, probability, probability], color=colour, lw=0.9, ls=(0, (1, 2))
+            )
+            axes.annotate(
+                f"p{which}", (low, probability), (4, 2), textcoords="offset points", fontsize=8, color=colour
+            )
+            # All curves have the same two distances.
+            if number == 0:
+                axes.annotate(
+                    f"d{which} = {distance:g}", (place, 0), (3, 3), textcoords="offset points", fontsize=8
+                )
 
 
 def _label(axes: "Axes", curves: Sequence[Curve], low: float, high: float, threshold: float | None) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nearsim_db.errors import RecipeError
 from nearsim_db.messages import count_of
-from nearsim_db.similarity.amplification import MAX_COUNT, Amplification, Sensitivity, banding, upper_tail
+from nearsim_db.similarity.amplification import Amplification, banding
 
 # A curve from 0 to 1 is integrated in so many panels, each exactly for polynomials up to degree 63.
 _INTEGRATION_PANELS = 64
@@ -211,53 +211,6 @@ def _shown_recall(best: float, recall: float) -> str:
 def _check_threshold(threshold: float) -> None:
     if not 0 < threshold <= 1:
         raise RecipeError(f"a threshold of {threshold} is out of range; choose one above 0 and at most 1")
-
-
-def design_bands(
-    wanted: Sensitivity, agreement: Callable[[float], float] = lambda distance: 1 - distance
-) -> Amplification:
-    """Return the fewest bands, and for these the fewest rows, that make a family at least as sensitive.
-
-    `agreement` maps a distance to the probability that one function agrees; by default it is 1 - distance, as of
-    MinHash at a Jaccard distance. Raises RecipeError if the request is out of range or takes more than 65,536 bands or
-    rows.
-    """
-    near, far = agreement(wanted.near_distance), agreement(wanted.far_distance)
-    _check_sensitivity(wanted, near, far)
-
-    bands = rows = 1
-    # More rows need more bands, so that each step of either rules out all smaller counts.
-    while max(bands, rows) <= MAX_COUNT:
-        if upper_tail(1, bands, near**rows) < wanted.near_probability:
-            bands += 1
-        elif upper_tail(1, bands, far**rows) > wanted.far_probability:
-            rows += 1
-        else:
-            return banding(bands, rows)
-
-    raise RecipeError(
-        f"no banding of at most {MAX_COUNT:,} bands and rows has a probability of at least {wanted.near_probability:g} "
-        f"at the distance {wanted.near_distance:g} and at most {wanted.far_probability:g} at {wanted.far_distance:g}; "
-        "choose distances further apart, or probabilities closer together"
-    )
-
-
-def _check_sensitivity(wanted: Sensitivity, near: float, far: float) -> None:
-    """Refuse a sensitivity that no bands reach whose functions agree with the probabilities `near` and `far`."""
-    if not (0 <= wanted.near_distance < wanted.far_distance and 0 <= far <= near <= 1):
-        raise RecipeError(
-            f"distances of {wanted.near_distance:g} and {wanted.far_distance:g} are out of range; choose distances of "
-            "the metric, for Jaccard in 0..1, the near one smaller than the far one"
-        )
-    if not 0 <= wanted.far_probability < wanted.near_probability <= 1:
-        raise RecipeError(
-            f"probabilities of {wanted.near_probability:g} near and {wanted.far_probability:g} far are out of range; "
-            "choose them in 0..1, the near one larger than the far one"
-        )
-    if wanted.near_probability == 1 and near < 1:
-        raise RecipeError("no banding finds pairs at a distance above 0 with certainty; choose less than 1")
-    if wanted.far_probability == 0 and far > 0:
-        raise RecipeError("no banding excludes pairs on which functions may agree; choose more than 0")
 
 
 def pick_bands(threshold: float, k: int) -> int:

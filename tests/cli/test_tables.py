@@ -212,6 +212,21 @@ def test_plot_with_another_axis() -> None:
     assert stream.text().splitlines()[22].split() == ["-1", "-0.5", "0", "0.5", "1"]
 
 
+def test_plot_marks_distances_and_their_probabilities() -> None:
+    stream = Pipe("utf-8")
+    distances = [("d1", "p1", 0.75), ("d2", "p2", 0.25)]
+    plots.draw([lambda similarity: similarity], 0, 1, None, stream, distances)
+    lines = stream.text().splitlines()
+
+    columns = {"d1": round(0.75 * 72), "d2": round(0.25 * 72)}
+    assert {name: lines[22].index(name) + 1 - 6 for name in columns} == columns
+    assert [column for column, sign in enumerate(lines[21][6:]) if sign == "┴"] == sorted(columns.values())
+    for name, distance, height in (("p1", "d1", 0.75), ("p2", "d2", 0.25)):
+        (row,) = (row for row, line in enumerate(lines[:21]) if name in line)
+        assert lines[row].index(name) - 6 == columns[distance] + 1
+        assert abs((1 - row / 20) - height) <= 0.1
+
+
 def test_a_complete_step_shows_its_total(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from nearsim_db.errors import RecipeError
-from nearsim_db.similarity.amplification import Sensitivity, and_, at_least, or_, parse
+from nearsim_db.similarity.amplification import and_, at_least, or_, parse
 from nearsim_db.similarity.lsh import (
     Bin,
     approximate_steepest_point,
-    design_bands,
     error_areas,
     fixed_point,
     match_probability,
@@ -128,30 +127,3 @@ def test_areas_of_a_histogram_count_pairs() -> None:
     assert found.false_negatives == pytest.approx(above, rel=1e-6)
     # A histogram of one bin of weight 1 is none.
     assert error_areas(probability, 0.6, [Bin(0, 1, 1)]) == error_areas(probability, 0.6)
-
-
-@pytest.mark.parametrize(
-    "wanted", [(0.2, 0.8, 0.99, 0.01), (0.3, 0.5, 0.8, 0.3), (0.1, 0.4, 0.95, 0.1), (0.0, 0.5, 1.0, 0.1)]
-)
-def test_design_is_the_fewest_bands_by_brute_force(wanted: tuple[float, float, float, float]) -> None:
-    near, far, least, most = wanted
-
-    def suffices(bands: int, rows: int) -> bool:
-        found = [1 - (1 - (1 - distance) ** rows) ** bands for distance in (near, far)]
-        return found[0] >= least and found[1] <= most
-
-    expected = min((b, r) for b in range(1, 80) for r in range(1, 80) if suffices(b, r))
-    found = design_bands(Sensitivity(*wanted))
-    assert (found.bands, found.rows) == expected
-
-
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        *((0.5, 0.5, 0.9, 0.1), (0.2, 0.8, 0.1, 0.9), (0.2, 0.8, 1.0, 0.1), (0.2, 0.8, 0.9, 0.0)),
-        (0.5, 0.51, 0.999, 0.001),
-    ],
-)
-def test_impossible_designs_are_refused(wanted: tuple[float, float, float, float]) -> None:
-    with pytest.raises(RecipeError):
-        design_bands(Sensitivity(*wanted))

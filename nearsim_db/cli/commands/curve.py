@@ -53,8 +53,8 @@ def curve(
         float | None,
         typer.Option(
             metavar="PROBABILITY",
-            help="With --near, --far and --far-probability: also draw the fewest bands, and their rows, with at least "
-            "this probability at --near, in the metric of the first curve.",
+            help="With --near, --far and --far-probability: also draw the smallest construction with at least this "
+            "probability at --near, in the metric of the first curve.",
         ),
     ] = None,
     far_probability: Annotated[
@@ -111,7 +111,7 @@ def curve(
     sensitivities = _sensitivities(drawn, near, far)
     measures = [curves.measure(curve, threshold) for curve in drawn]
     if output is not None:
-        curves.draw(drawn, measures, threshold, output)
+        curves.draw(drawn, measures, threshold, sensitivities, output)
 
     figures = plots.figures(drawn, measures, threshold, sensitivities)
     result.show(figures, lambda: plots.print_curves(drawn, measures, threshold, sensitivities))

@@ -25,9 +25,18 @@ Probability = Callable[[float], float]
 
 
 def draw(
-    curves: Sequence[Probability], low: float, high: float, threshold: float | None, stream: TextIO
+    curves: Sequence[Probability],
+    low: float,
+    high: float,
+    threshold: float | None,
+    stream: TextIO,
+    distances: Sequence[tuple[str, str, float]] = (),
 ) -> None:
-    """Draw curves over low..high with values in 0..1, as wide as the terminal, or 80 columns without one."""
+    """Draw curves over low..high with values in 0..1, as wide as the terminal, or 80 columns without one.
+
+    The threshold and each of the `distances` is a vertical line. A distance has a name, the name of the probability
+    there, and a place on the axis; a single curve is labelled with the probability's name where it crosses the line.
+    """
     width = (
         min(max(terminal.width_of(stream) if stream.isatty() else _IN_A_PIPE, _NARROW), _WIDE) - _GUTTER - 1
     )
@@ -43,12 +52,35 @@ def draw(
                 grid[passed][column].append(number)
             before = row
 
-    line = None if threshold is None else round((threshold - low) / (high - low) * (width - 1))
-    for row, cells in enumerate(grid):
-        terminal.print_painted(_row(row, cells, line, lines, stream), stream)
+    def column_of(place: float) -> int:
+        return round((place - low) / (high - low) * (width - 1))
 
-    axis = "".join(lines[4] if column == line else lines[2] for column in range(width))
+    verticals = {column_of(place) for _, _, place in distances}
+    if threshold is not None:
+        verticals.add(column_of(threshold))
+
+    # A single curve is labelled to the right of where it crosses a distance, in the nearest row that has room.
+    names: dict[tuple[int, int], str] = {}
+    if len(curves) == 1:
+        for _, probability_name, place in distances:
+            start = min(column_of(place) + 1, width - len(probability_name))
+            columns = range(start, start + len(probability_name))
+            crossing = round((1 - curves[0](place)) * _ROWS)
+            free = [row for row in range(_ROWS + 1) if not any(grid[row][column] for column in columns)]
+            row = min(free, key=lambda row: abs(row - crossing))
+            names.update(
+                ((row, column), letter) for column, letter in zip(columns, probability_name, strict=True)
+            )
+
+    for row, cells in enumerate(grid):
+        letters = {column: letter for (at, column), letter in names.items() if at == row}
+        terminal.print_painted(_row(row, cells, verticals, letters, lines, stream), stream)
+
+    axis = "".join(lines[4] if column in verticals else lines[2] for column in range(width))
     terminal.print_painted(f"{'':{_GUTTER - 1}}{lines[1]}{axis}", stream)
+    if distances:
+        places = [(column_of(place), name) for name, _, place in distances]
+        terminal.print_painted(_below_axis(places, width), stream)
     terminal.print_painted(_ticks(low, high, width), stream)
 
 
@@ -62,7 +94,14 @@ def print_curves(
     from nearsim_db.analysis.curves import AXES
 
     low, high = min(curve.low for curve in drawn), max(curve.high for curve in drawn)
-    draw([curve.probability for curve in drawn], low, high, threshold, sys.stdout)
+    distances = []
+    if sensitivities is not None:
+        shown = sensitivities[0]
+        distances = [
+            ("d1", "p1", drawn[0].place_of(shown.near_distance)),
+            ("d2", "p2", drawn[0].place_of(shown.far_distance)),
+        ]
+    draw([curve.probability for curve in drawn], low, high, threshold, sys.stdout, distances)
     terminal.print_line()
     if drawn[0].metric != "jaccard":
         terminal.print_line(f"The axis is the {AXES[drawn[0].metric]}.")
@@ -147,7 +186,9 @@ def _between(before: int | None, row: int) -> range:
     return range(row, before) if row < before else range(before + 1, row + 1)
 
 
-def _row(row: int, cells: list[list[int]], line: int | None, lines: str, stream: TextIO) -> str:
+def _row(
+    row: int, cells: list[list[int]], verticals: set[int], letters: dict[int, str], lines: str, stream: TextIO
+) -> str:
     label = f"{1 - row / _ROWS:{_GUTTER - 2}.1f} " if row % 4 == 0 else " " * (_GUTTER - 1)
     parts = [label, lines[0]]
     for column, numbers in enumerate(cells):
@@ -156,7 +197,7 @@ def _row(row: int, cells: list[list[int]], line: int | None, lines: str, stream:
         if number is not None:
             parts.append(terminal.paint(mark(number), _COLOURS[number % len(_COLOURS)], stream))
         else:
-            parts.append(lines[3] if column == line else " ")
+            parts.append(letters.get(column) or (lines[3] if column in verticals else " "))
     return "".join(parts).rstrip()
 
 
@@ -167,6 +208,11 @@ def _ticks(low: float, high: float, width: int) -> str:
         (round((width - 1) * part / parts), f"{low + (high - low) * part / parts:.4g}")
         for part in range(parts + 1)
     ]
+    return _below_axis(places, width)
+
+
+def _below_axis(places: Sequence[tuple[int, str]], width: int) -> str:
+    """Return a line with texts that are centred below columns of the plot."""
     below = [" "] * (_GUTTER + width + 8)
     for column, number in places:
         start = min(_GUTTER + column - len(number) // 2, _GUTTER + width - len(number))
