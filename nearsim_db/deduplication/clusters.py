@@ -1,4 +1,4 @@
-"""The clusters of the records of files, and which records are removed."""
+"""Cluster the records of files, and decide which records are removed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,22 +22,19 @@ from nearsim_db.similarity.clustering import (
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """The pairs of records, and what they remove.
-
-    `match` has the record for which a record is removed, -1 for one that is kept: the survivor of its cluster, or,
-    if there is another corpus, which has no clusters, a better record that it is a pair with. `matched` counts those
-    removed for records of the other corpus. `rank` is the place of each record in the order of the keep policy.
-    """
+    """The pairs of records, and the records that are removed because of them."""
 
     twins: Twins
     nodes: Nodes
     pairs: SortedPairs
-    in_review: SortedPairs
+    in_review: SortedPairs  # pairs below the threshold, to be reviewed
     full: FullBuckets
-    clusters: "Clusters"
+    clusters: "Clusters"  # empty with --against
+    # For each removed record the record that is kept instead: the survivor of its cluster or, with --against, a better
+    # record that it is paired with. -1 for a record that is kept.
     match: Ints
-    matched: int
-    rank: Ints
+    matched: int  # records that are removed because of records of --against
+    rank: Ints  # place of each record in the order of the keep policy; empty without --against
 
     @property
     def pair_count(self) -> int:
@@ -45,32 +42,33 @@ class Duplicates:
         return self.nodes.count(self.pairs.edges()) + self.nodes.count_within()
 
     def ordered(self, left: int, right: int) -> tuple[int, int]:
-        """Return two records of a pair in order: with another corpus the better one first, otherwise the first."""
+        """Return two records in order: with --against the better record first, otherwise the record read first."""
         is_in_order = self.rank[left] < self.rank[right] if len(self.rank) else left < right
         return (left, right) if is_in_order else (right, left)
 
-    def similarities(self, ones: Ints, others: Ints) -> Floats:
-        """Return the similarities of pairs of records, nan for those that are no pair."""
-        left, right = np.sort(np.stack((self.twins.head_of[ones], self.twins.head_of[others])), axis=0)
+    def similarities(self, first: Ints, second: Ints) -> Floats:
+        """Return the similarity of each record of `first` with its counterpart in `second`, nan if they are no pair."""
+        left, right = np.sort(np.stack((self.twins.head_of[first], self.twins.head_of[second])), axis=0)
         return np.where(left == right, 1.0, self.pairs.similarities(left, right))
 
 
 def _total_similarity(twins: Twins, pairs: SortedPairs) -> Floats:
-    """Return the sum of the similarities of each record with those that it is a pair with."""
+    """Return for each record the sum of its similarities with the records that it is paired with."""
     sizes = twins.sizes()
     # Twins have a similarity of 1 with each other.
     total = np.maximum(sizes - 1, 0).astype(np.float64)
     for side, other in (("left", "right"), ("right", "left")):
         for rows in pairs.blocks():
-            # Not by +=, as a record recurs among the rows.
+            # Not +=, which would add once only for a record that occurs in several rows.
             np.add.at(total, rows[side], rows["similarity"] * sizes[rows[other]])
     return total[twins.head_of]
 
 
 def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress) -> Duplicates:
-    """Find the pairs that count, and the records that they remove.
+    """Find the pairs that count, and the records that are removed because of them.
 
-    These are all but one of a cluster; against another corpus each record that has a pair there, or with a better one.
+    All records of a cluster but one are removed. With --against, a record is removed if it is paired with a record
+    there, or with a better record of the input.
     """
     twins = Twins.of(records)
     if _compares_twins(records, labels):
@@ -89,14 +87,14 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
         match = clusters.survivors(len(records))
         return Duplicates(twins, heads, pairs, in_review, full, clusters, match, 0, nothing)
 
-    # Records of the other corpus come first, so that none of them is removed.
+    # Rank the records of --against first, so that none of them is removed.
     order = records.ranks.order(np.arange(labels.count))
     order = np.concatenate((order[order < labels.against], order[order >= labels.against]))
     rank = np.empty(labels.count, np.int64)
     rank[order] = np.arange(labels.count)
 
     match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=True)
-    # Counted before records of the input can match each other.
+    # Count before records of the input are matched with each other.
     matched = int((match >= 0).sum())
     if not labels.comparison.only_against:
         match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=False)
@@ -105,9 +103,9 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
 
 
 def _compares_twins(records: EncodedRecords, labels: Labels) -> bool:
-    """Whether records with the same features are compared like others, as in an index with `match.across`.
+    """Whether records with the same features are compared like all other records, as in an index with `match.across`.
 
-    Those of equal values are no pair, which counts where clusters depend on all pairs.
+    Two such records with equal values of the field are no pair, which matters if clusters depend on all pairs.
     """
     is_across = labels.values is not None and not labels.comparison.against
     encoder = records.encoder
@@ -116,14 +114,14 @@ def _compares_twins(records: EncodedRecords, labels: Labels) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Documents of clusters, ascending: numbers, the smallest number of the cluster, whether it survives."""
+    """The records that are in clusters, as parallel arrays."""
 
-    numbers: Ints
-    cluster_ids: Ints
+    numbers: Ints  # of the records, ascending
+    cluster_ids: Ints  # the smallest number in the record's cluster
     survives: Mask
 
     def survivors(self, count: int) -> Ints:
-        """Return for each of `count` documents the survivor for which it is removed, -1 if it is not."""
+        """Return for each of `count` records the survivor of its cluster, -1 for a record that is not removed."""
         survivors, survivor_of_cluster = np.full(count, -1), np.full(count, -1)
         survivor_of_cluster[self.cluster_ids[self.survives]] = self.numbers[self.survives]
         is_removed = ~self.survives
@@ -131,16 +129,20 @@ class Clusters:
         return survivors
 
 
-_Ties = Callable[[], Iterable[tuple[Ints, Floats]]]  # edges, (m, 2), and their similarities, many at once
+# Yields blocks of ties: edges between nodes, (m, 2), and their similarities.
+_Ties = Callable[[], Iterable[tuple[Ints, Floats]]]
 
 
 def alike(records: EncodedRecords, twins: Twins, nodes: Nodes, pairs: SortedPairs) -> tuple[Nodes, _Ties]:
-    """Return the records that are alike, which are twins, or those of the same numbers, and the ties between them."""
+    """Return records grouped by equal features, and the ties between the groups.
+
+    If the recipe separates texts whose numbers differ, the records of a group also have the same numbers.
+    """
     if records.encoder.profile.recipe.cluster.numbers_differ == "link":
         return nodes, pairs.ties
     edges, similarities = _joined(pairs.ties)
     edges, derived, ties = _of_same_numbers(edges, twins, records.numbers)
-    # Each record is a node, or belongs to the first one with its features and numbers.
+    # Each record belongs to the node of the first record with the same features and numbers.
     node_of = np.where(twins.head_of >= 0, np.arange(len(records)), -1)
     node_of[ties[:, 1]] = ties[:, 0]
     return Nodes(nodes.labels, node_of, nodes.field_labels), lambda: [(edges, similarities[derived])]
@@ -154,9 +156,9 @@ def _joined(ties: _Ties) -> tuple[Ints, Floats]:
 
 
 def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
-    """Cluster records that are alike, and pairs of them, by the recipe's linkage, and choose the survivors.
+    """Cluster the nodes by their ties and the recipe's linkage, and choose the survivors.
 
-    All ties are in memory for the linkages representative and average, and if the most central records are kept.
+    All ties are in memory if the linkage is representative or average, or if the keep policy is central.
     """
     profile, is_used = records.encoder.profile, np.zeros(len(records), bool)
     linkage, is_central = profile.recipe.cluster.linkage, records.ranks.policy == "central"
@@ -167,12 +169,12 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
             is_used[edges[counts]] = True
             yield edges[counts], similarities[counts]
 
-    # The smallest number of each record's cluster.
+    # For each record, the smallest number in its cluster.
     labels = np.arange(len(records))
     if linkage == "connected":
         for edges, _ in counted():
             connect(labels, edges)
-        # After all edges passed `counted`, which completes `is_used`.
+        # Only now has `counted` seen all edges, so `is_used` is complete.
         connect(labels, nodes.ties(is_used))
     else:
         edges, similarities = _joined(counted)
@@ -181,8 +183,8 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
             order = records.ranks.order(np.unique(np.concatenate((edges, bonds))))
             numbers, labels[numbers] = star_clusters(edges, similarities, bonds, order)
         else:
-            least = profile.similarity_at_threshold
-            numbers, labels[numbers] = average_clusters(edges, similarities, bonds, bonds, least)
+            threshold = profile.similarity_at_threshold
+            numbers, labels[numbers] = average_clusters(edges, similarities, bonds, bonds, threshold)
 
     # A cluster has at least two records.
     numbers = np.flatnonzero(np.bincount(labels, minlength=len(labels))[labels] > 1)
@@ -197,9 +199,11 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
 
 
 def _of_same_numbers(edges: Ints, twins: Twins, digests: Hashes) -> tuple[Ints, Ints, Ints]:
-    """Return ties of documents with equal numbers: of the first twins of each number, and of these with the others.
+    """Return the ties between records whose texts have equal numbers.
 
-    The ties of first twins are followed by the rows of `edges` that they derive from.
+    The twins of a head are grouped by the digest of their numbers, and the first twin represents its group. Returns
+    the ties between representatives of different heads, (m, 2); the rows of `edges` that these derive from, (m,); and
+    the ties between each representative and the other twins of its group, (n, 2).
     """
     firsts: dict[int, dict[int, int]] = {}  # by head and by digest of the numbers
     tied = []

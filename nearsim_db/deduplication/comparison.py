@@ -1,4 +1,8 @@
-"""Which pairs of records count: with another corpus, of different values of a field; and which records they remove."""
+"""Decide which pairs of records count, by corpus and by values of fields, and which records are removed for them.
+
+There are two corpora if the input is compared with --against: old records are those of --against, and new records are
+those of the input.
+"""
 
 from array import array
 from collections import defaultdict
@@ -20,55 +24,55 @@ _MISSING = 0
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is compared with what.
+    """Which records are compared with each other."""
 
-    Fields: the field whose values must differ in a pair, where None is a valid value; whether there is another corpus;
-    whether records are compared with that one only; the other rules about fields, which hold in both corpora.
-    """
-
-    across: str | None = None
-    against: bool = False
-    only_against: bool = False
-    field_rules: FieldRules | None = None
+    across: str | None = None  # a field whose values must differ in a pair; a missing value is a value too
+    against: bool = False  # there are old records
+    only_against: bool = False  # new records are compared with old records only
+    field_rules: FieldRules | None = None  # further rules about fields, for pairs of all records
 
     @classmethod
     def of(cls, recipe: Recipe, across: str | None, *, against: bool, only_against: bool) -> Self:
-        """Return what a recipe compares; `across` takes the place of its own."""
+        """Return what a recipe compares; `across` overrides the recipe's `match.across`."""
         field = across or (None if recipe.match.across == NOWHERE else recipe.match.across)
         return cls(field, against, only_against, FieldRules.of_records(recipe))
 
 
-_ByValue = dict[int, dict[int, tuple[int, int]]]  # numbers of new and old records by node and value
+_ByValue = dict[int, dict[int, tuple[int, int]]]  # the numbers of new and of old records, by node and value
 
 
 class Labels:
-    """Whether each record is of the other corpus, and its value of the field.
+    """For each record, whether it is an old record, and its value of the field `across`.
 
-    Records are numbered as they are added, those of the other corpus first. After `finish` the arrays are complete.
+    Records are numbered in the order in which they are added; old records are added first. The arrays exist after
+    `finish`.
     """
+
+    is_against: Mask
+    values: Ints | None  # digests of the values of `across`; None without that field
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
         self._values = array("q")
-        self.count: int = 0
-        self.against: int = 0
+        self.count: int = 0  # of all records
+        self.against: int = 0  # number of old records
 
     @property
     def has_values(self) -> bool:
-        """Whether any record has a value of the field."""
+        """Whether any record has a value of the field `across`."""
         return any(self._values)
 
     def add(self, count: int, values: Sequence[object], *, is_against: bool) -> None:
-        """Add so many records of one corpus, with their values of the field if there is one."""
+        """Add `count` records of one corpus; `values` are their values of the field `across`, if there is one."""
         self.count += count
         self.against += count if is_against else 0
         self._values.extend(_MISSING if value is None else _code(value) for value in values)
 
     def finish(self) -> None:
         """Complete the arrays."""
-        self.is_against: Mask = np.arange(self.count) < self.against
-        is_given = self.comparison.across is not None
-        self.values: Ints | None = np.frombuffer(self._values, np.int64) if is_given else None
+        self.is_against = np.arange(self.count) < self.against
+        has_field = self.comparison.across is not None
+        self.values = np.frombuffer(self._values, np.int64) if has_field else None
 
     def counts(self, left: int, right: int) -> bool:
         """Whether a pair of records counts."""
@@ -78,7 +82,10 @@ class Labels:
         return self.values is None or bool(self.values[left] != self.values[right])
 
     def firsts(self, records: Sequence[int]) -> list[int]:
-        """Return the first records of either corpus, up to two of different values: a pair with any has one of them."""
+        """Return the first record of each corpus, and the first record there with another value of the field.
+
+        If a further record has a counted pair with any of `records`, it also has one with a returned record.
+        """
         firsts: dict[bool, dict[int, int]] = {True: {}, False: {}}
         for record in records:
             same_corpus = firsts[record < self.against]
@@ -88,27 +95,30 @@ class Labels:
 
 
 def _code(value: object) -> int:
-    # Never 0, which means a missing value.
+    # 0 is reserved for a missing value.
     return int.from_bytes(value_digest(value, 8), "little", signed=True) or 1
 
 
 class Nodes:
-    """Records by node: those of one node have the same pairs, and are pairs themselves.
+    """Records grouped into nodes. The records of a node are similar to the same records, and to each other."""
 
-    `node_of` is int64 of n, the number of one of the records, -1 for records without pairs; `records` are the others.
-    """
+    labels: Labels
+    node_of: (
+        Ints  # for each record the number of a record that stands for its node; -1 for records without pairs
+    )
+    field_labels: NDArray[np.uint8]  # of all records, under the comparison's rules; equal within a node
+    records: Ints  # the records that are in a node
 
     def __init__(self, labels: Labels, node_of: Ints, field_labels: NDArray[np.uint8]) -> None:
-        """`field_labels` are those of all records under the comparison's rules; equal in one node."""
-        self.labels: Labels = labels
-        self.node_of: Ints = node_of
-        self.field_labels: NDArray[np.uint8] = field_labels
-        self.records: Ints = np.flatnonzero(node_of >= 0)
+        self.labels = labels
+        self.node_of = node_of
+        self.field_labels = field_labels
+        self.records = np.flatnonzero(node_of >= 0)
         nodes, count, is_old = node_of[self.records], len(node_of), labels.is_against[self.records]
         self._old = np.bincount(nodes[is_old], minlength=count)
         self._new = np.bincount(nodes[~is_old], minlength=count)
 
-        # The smallest and the largest value of each node: pairs may count if these differ.
+        # The smallest and the largest value in each node. If these differ, pairs within the node may count.
         self._values = None
         if labels.values is not None:
             values, limits = labels.values[self.records], np.iinfo(np.int64)
@@ -123,7 +133,7 @@ class Nodes:
         return not comparison.against and self.labels.values is None and comparison.field_rules is None
 
     def may_count(self, left: Ints, right: Ints) -> Mask:
-        """Return for which pairs of nodes some pairs of their records may count; do, if there is no other corpus."""
+        """Return for each pair of nodes whether a pair of their records may count. It does if all records are new."""
         old, new = self._old > 0, self._new > 0
         may: Mask = np.asarray((old[left] & new[right]) | (new[left] & old[right]))
         if not self.labels.comparison.only_against:
@@ -138,20 +148,24 @@ class Nodes:
         return may
 
     def counted(self, edges: Ints) -> Mask:
-        """Return which edges count; there is no other corpus."""
+        """Return which edges count. Requires that all records are new."""
         return np.ones(len(edges), bool) if self.counts_all else self.may_count(*edges.T)
 
     def ties(self, is_used: Mask) -> Ints:
-        """Return the ties of records with their nodes, if these have several values or an edge that counts."""
+        """Return the ties between each record and the record that stands for its node, (m, 2).
+
+        If some pairs do not count, these are the records of nodes that have a counted pair inside, or a counted edge
+        according to `is_used`.
+        """
         nodes = self.node_of[self.records]
         tied = nodes != self.records
         if not self.counts_all:
-            # Records that are no pair with each other are tied by what both are a pair with.
+            # Two records whose own pair does not count are still connected by a record that both are paired with.
             tied &= is_used[nodes] | self.may_count(nodes, nodes)
         return np.stack((nodes[tied], self.records[tied]), axis=1)
 
     def count(self, edges: Iterable[Ints]) -> int:
-        """Return the number of pairs of records of two nodes, tied by an edge, that count."""
+        """Return the number of counted pairs of records from different nodes that an edge connects."""
         values = {} if self.labels.values is None else self._by_value()
         return sum(self._count(block, values) for block in edges)
 
@@ -160,16 +174,18 @@ class Nodes:
         new, old = self._new, self._old
         count = int(self._between(new[left], old[left], new[right], old[right]).sum())
 
-        # Less those of equal values.
+        # Subtract the pairs with equal values.
         for left_node, right_node in edges.tolist() if values else ():
-            fewer, others = sorted((values[left_node], values[right_node]), key=len)
+            smaller, larger = sorted((values[left_node], values[right_node]), key=len)
             count -= sum(
-                int(self._between(*both, *others[value])) for value, both in fewer.items() if value in others
+                int(self._between(*both, *larger[value]))
+                for value, both in smaller.items()
+                if value in larger
             )
         return count
 
     def count_within(self) -> int:
-        """Return the number of pairs of records of one node that count."""
+        """Return the number of counted pairs within nodes."""
         count = int(self._within(self._new, self._old).sum())
         if self.labels.values is None:
             return count
@@ -196,18 +212,20 @@ class Nodes:
 
 
 def matches(nodes: Nodes, edges: Iterable[Ints], rank: Ints, *, only_against: bool) -> Ints:
-    """Return for each record the one of the smallest rank, smaller than its own, that it has a counted pair with.
+    """Return for each new record the best record that it has a counted pair with, if that record is better than itself.
 
-    -1 for records without any, and for those of the other corpus; with `only_against` this is of the other corpus.
+    The best record has the smallest rank; with `only_against` only old records are considered. The result is -1 for a
+    record without such a pair, and for old records.
 
-    `rank` is int64 of all records, smallest for those of the other corpus; `edges` are of nodes, many at once.
+    rank: int64, for each record; old records have the smallest. edges: blocks of edges between nodes.
     """
     labels = nodes.labels
     # Without a field no two records have the same value.
     values = np.arange(labels.count) if labels.values is None else labels.values
     sources = nodes.records[nodes.records < labels.against] if only_against else nodes.records
 
-    # The best record of each node, and the best one of another value, first among its own records, then of its edges.
+    # For each node, find the best record, and the best record with another value: first among the records of the node,
+    # then among those of the nodes that its edges lead to.
     own = _two_best(labels.count, nodes.node_of[sources], sources, rank, values)
     best, other = (records.copy() for records in own)
     for block in edges:
@@ -223,7 +241,7 @@ def matches(nodes: Nodes, edges: Iterable[Ints], rank: Ints, *, only_against: bo
 
     new = nodes.records[nodes.records >= labels.against]
     node = nodes.node_of[new]
-    # Where there is no best record, -1 takes the last one, which is masked below.
+    # If there is no best record, the index -1 reads the last record; that is masked below.
     chosen = np.where(values[best[node]] != values[new], best[node], other[node])
     matched = np.full(labels.count, -1)
     matched[new] = np.where((best[node] >= 0) & (chosen >= 0) & (rank[chosen] < rank[new]), chosen, -1)
@@ -231,8 +249,8 @@ def matches(nodes: Nodes, edges: Iterable[Ints], rank: Ints, *, only_against: bo
 
 
 def _two_best(count: int, places: Ints, records: Ints, rank: Ints, values: Ints) -> tuple[Ints, Ints]:
-    """Return for each of `count` places the best of its records, and the best one of another value; -1 for none."""
-    # By place, then by rank: lexsort begins with its last key.
+    """Return for each of `count` places its best record, and its best record with another value; -1 for no record."""
+    # Sort by place, then by rank: lexsort sorts by its last key first.
     order = np.lexsort((rank[records], places))
     places, records = places[order], records[order]
     first, second = np.full(count, -1), np.full(count, -1)

@@ -1,4 +1,4 @@
-"""Cut repeated passages out of the records of files: read, cut, write; no database is used."""
+"""Cut repeated passages out of the records of files, without a database: read, cut and write."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 class CutRecords:
-    """Records in the order in which they are read: what is cut of each, and of which nothing is left."""
+    """Finds the cuts of each record as it is read."""
 
     def __init__(self, cutter: PassageCutter) -> None:
         self._cutter = cutter
         self.ranks: Ranks = Ranks("earliest", ())
         self.keep = "earliest"
-        self.cuts: dict[int, list[Cut]] = {}
-        self.emptied: set[int] = set()
+        self.cuts: dict[int, list[Cut]] = {}  # by number of the record
+        self.emptied: set[int] = set()  # numbers of the records of which no text remains
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -60,7 +60,7 @@ class CutRecords:
         values: Sequence[object] = (),
         field_labels: Sequence[bytes] = (),
     ) -> None:
-        """Cut the texts of documents, without their titles."""
+        """Find the cuts in the texts of documents; titles are not cut."""
         for number, document in enumerate(documents, len(self)):
             cuts, left = self._cutter.cut(document.body or "", number)
             if cuts:
@@ -70,7 +70,7 @@ class CutRecords:
         self.ranks.add(documents)
 
     def refusal(self, document: Document) -> str | None:
-        """Return None: of a text that is not compared nothing is cut."""
+        """Return None: no document is refused."""
         return None
 
     def finish(self) -> None:
@@ -86,10 +86,10 @@ def cut_passages(
     strict: bool = False,
     max_rejected: int | None = None,
 ) -> DedupeSummary:
-    """Write all records, without the passages that others before them have, as whole sentences.
+    """Write all records without the passages that occur earlier in the input; whole sentences are cut.
 
-    A record of which nothing is left is not written; what was cut is listed in `outputs.cuts`. Records are read and
-    written as by `dedupe`. Raises InputError for a recipe that does not compare plain text.
+    A record without any remaining text is not written. The file `outputs.cuts` lists all cuts. Records are read and
+    written as by `dedupe`. Raises InputError if the recipe does not compare plain text.
     """
     check_readable_twice(source.paths)
     source.refuse_repeated()
@@ -103,14 +103,14 @@ def cut_passages(
         RejectWriter(outputs.rejects) as rejects,
         open_vectors(None) as beside,
     ):
-        # Read, and find what is cut.
+        # Read, and find the cuts.
         records = CutRecords(PassageCutter(recipe, backends.resolve(backend), WindowIndex()))
         by_line = [(part.path, part.is_by_line) for part in parts]
         reader = RecordReader(source, by_line, beside, (), Comparison())
         reader.read(records, places, rejects, progress, strict=strict)
         reader.refuse_unusable()
 
-        # Read again, and write what is left.
+        # Read again, and write what remains.
         placed = reader.placed(records.cuts)
         inputs = [CutInput(source, part.path, cuts) for part, cuts in zip(parts, placed, strict=True)]
         shards = outputs.shards(source, inputs)
@@ -139,7 +139,7 @@ def cut_passages(
 
 
 def _totals(cuts_of_records: Iterable[list[Cut]]) -> tuple[int, int]:
-    """Return how many passages and characters are cut; cuts that touch each other are one passage."""
+    """Return the numbers of cut passages and characters; adjacent cuts are one passage."""
     passages = characters = 0
     for cuts in cuts_of_records:
         passages += len(cuts) - sum(before.end == cut.start for before, cut in pairwise(cuts))
@@ -148,7 +148,7 @@ def _totals(cuts_of_records: Iterable[list[Cut]]) -> tuple[int, int]:
 
 
 def _lines(records: CutRecords, places: RecordPlaces) -> Iterator[bytes]:
-    """Yield what was cut, in the order of the records."""
+    """Yield a JSON line for each cut, in the order of the records."""
     for number, cuts in records.cuts.items():
         place, external_id, _ = places.find(number)
         for cut in cuts:
@@ -162,20 +162,20 @@ def _lines(records: CutRecords, places: RecordPlaces) -> Iterator[bytes]:
 
 
 class CutInput(Input):
-    """An input whose texts are cut as it is read, by the positions of records; all other records are as they are."""
+    """An input whose texts are cut as it is read; `cuts` are by position of the record."""
 
     def __init__(self, source: Source, path: Path, cuts: Mapping[int, list[Cut]]) -> None:
         super().__init__(source, path)
         self._cuts = cuts
         maker = DocumentMaker(str(path), source.fields)
-        # The keys of the text, in groups of which the first with a text is used, joined by line ends.
+        # Groups of keys that may have the text: the first group with a text is used, its texts joined by line ends.
         self._key_groups = [
             *((name,) for name in maker.body_names),
             *(maker.joined[name] for name in maker.body_names if name in maker.joined),
         ]
 
     def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
-        """Yield lines as `Input.blocks` does."""
+        """Yield lines as `Input.blocks` does, without the cuts."""
         for first, lines in super().blocks():
             for position in range(first, first + len(lines)):
                 line = lines[position - first]
@@ -191,7 +191,7 @@ class CutInput(Input):
         return orjson.dumps(encodable(record))
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
-        """Yield rows as `Input.rows` does."""
+        """Yield rows as `Input.rows` does, without the cuts."""
         _, names = self.header()
         written = DelimitedLines(self.delimiter, marked=False)
         rows = raw_rows(self._file, self.delimiter)
@@ -199,14 +199,14 @@ class CutInput(Input):
             next(rows, None)
         for position, (raw, cells) in enumerate(rows):
             if position in self._cuts and cells is not None:
-                # The line end of the row is kept.
+                # Keep the row's own line end.
                 end = b"\r\n" if raw.endswith(b"\r\n") else b"\n"
                 cut = self._cut(position, dict(zip(names, cells, strict=False)))
                 raw = written.line(list(cut.values())).encode().removesuffix(b"\n") + end
             yield position, raw
 
     def batches(self) -> Iterator[tuple[int, "RecordBatch"]]:
-        """Yield batches as `Input.batches` does."""
+        """Yield batches as `Input.batches` does, without the cuts."""
         for begin, batch in super().batches():
             inside = [position for position in range(begin, begin + batch.num_rows) if position in self._cuts]
             yield begin, self._cut_batch(batch, begin, inside) if inside else batch
@@ -214,7 +214,7 @@ class CutInput(Input):
     def _cut_batch(self, batch: "RecordBatch", begin: int, inside: Sequence[int]) -> "RecordBatch":
         import pyarrow
 
-        # A text may be joined from several columns: each is cut by what was read.
+        # A text may be joined from several columns. Each column is cut, starting from the uncut values of the row.
         uncut = batch
         for name in dict.fromkeys(key.partition(".")[0] for keys in self._key_groups for key in keys):
             if name not in batch.schema.names:
@@ -230,15 +230,17 @@ class CutInput(Input):
         return batch
 
     def records(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """Yield records as `Input.records` does."""
+        """Yield records as `Input.records` does, without the cuts."""
         for position, record in super().records():
             yield position, self._cut(position, record) if position in self._cuts else record
 
     def files(self) -> Iterator[tuple[Input, int, int | None]]:
-        """Yield the files as `Input.files` does."""
+        """Yield files as `Input.files` does, each with its cuts."""
         for file, begin, end in super().files():
-            own = {at - begin: cuts for at, cuts in self._cuts.items() if end is None or begin <= at < end}
-            yield file if file is self else CutInput(self._source, file.path, own), begin, end
+            in_file = {
+                at - begin: cuts for at, cuts in self._cuts.items() if end is None or begin <= at < end
+            }
+            yield file if file is self else CutInput(self._source, file.path, in_file), begin, end
 
     def _cut(self, position: int, record: Mapping[str, object]) -> Mapping[str, object]:
         for keys in self._key_groups:
@@ -253,27 +255,28 @@ class CutInput(Input):
 def _without(
     record: Mapping[str, object], texts: Sequence[tuple[str, str]], cuts: Sequence[Cut]
 ) -> Mapping[str, object]:
-    """Return a record without the cuts of its texts, which count characters of the texts joined by line ends."""
+    """Return a record without the cuts. Cuts count characters of the record's texts joined by line ends."""
     begin = 0
     for key, text in texts:
         end = begin + len(text)
-        own = [
+        in_text = [
             Cut(max(cut.start, begin) - begin, min(cut.end, end) - begin, cut.document)
             for cut in cuts
             if cut.start < end and cut.end > begin
         ]
-        if own:
-            left = without(text, own)
+        if in_text:
+            left = without(text, in_text)
             record = {**record, key: left} if key in record else _with_value(record, key, left)
-        # The line end between two texts.
+        # Skip the line end between two texts.
         begin = end + 1
     return record
 
 
 def _with_value(record: Mapping[str, object], path: str, text: str) -> Mapping[str, object]:
     """Return a record with another text at a path such as 'meta.text'."""
-    first, dot, rest = path.partition(".")
+    first, dot, inner_path = path.partition(".")
     inner = record.get(first)
     if dot and not isinstance(inner, Mapping):
         raise InputError(f"the text at {path!r} cannot be cut, as it is in an array")
-    return {**record, first: _with_value(inner, rest, text) if isinstance(inner, Mapping) and dot else text}
+    changed = _with_value(inner, inner_path, text) if isinstance(inner, Mapping) and dot else text
+    return {**record, first: changed}

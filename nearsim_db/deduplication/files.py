@@ -1,4 +1,4 @@
-"""Remove near-duplicates from files: read, encode, link, verify, cluster, write; no database is used."""
+"""Remove near-duplicates from files, without a database: read, encode, link, verify, cluster and write."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -30,45 +30,38 @@ from nearsim_db.similarity.recipe import Recipe, without_review
 
 @dataclass(frozen=True, slots=True)
 class AgainstSummary:
-    """Counts of the other corpus, and how many records have a near-duplicate in it."""
+    """Counts of the records that the input is compared with (--against)."""
 
-    read: int
-    rejected: int
-    duplicates: int
+    read: int  # records there
+    rejected: int  # records there
+    duplicates: int  # records of the input that have a near-duplicate there
 
 
 @dataclass(frozen=True, slots=True)
 class CutCounts:
-    """The records of which something was cut, but not all; the passages and characters that were cut."""
+    """Counts of what was cut."""
 
-    changed: int
+    changed: int  # records that lost a part of their text; records without any remaining text are not counted
     passages: int
     characters: int
 
 
 @dataclass(frozen=True, slots=True)
 class DedupeSummary:
-    """Counts of the input: read = unique + duplicates + rejected.
+    """What `dedupe` or `cut_passages` did. Of the input, read = unique + duplicates + rejected."""
 
-    `duplicates` counts removed records; `pairs` those of documents that count, copies included; `review_pairs` those to
-    be reviewed, if a file is written for them; there are no `clusters` against another corpus. `rejected` says how many
-    records were rejected and why, None if none was. `cut` is what was cut, if passages are; `duplicates` are
-    then the records of which nothing was left. `marked` counts the records that were written with marks, None if only
-    the remaining ones are written.
-    """
-
-    ingest: IngestSummary
+    ingest: IngestSummary  # counts of the records that were read and rejected
     against: AgainstSummary
-    unique: int
-    duplicates: int
-    pairs: int
-    review_pairs: int
-    clusters: int
+    unique: int  # records that remain
+    duplicates: int  # removed records; of `cut_passages`, the records of which no text remains
+    pairs: int  # all pairs of records that count, pairs of equal texts included
+    review_pairs: int  # pairs to be reviewed; 0 unless a file is written for them
+    clusters: int  # 0 with --against
     profile: Profile
     warnings: tuple[str, ...]
-    rejected: str | None
-    cut: CutCounts | None = None
-    marked: int | None = None
+    rejected: str | None  # how many records were rejected, and why; None if no record was
+    cut: CutCounts | None = None  # None for `dedupe`
+    marked: int | None = None  # records written with marks; None if only the remaining records were written
 
 
 def dedupe(
@@ -89,23 +82,27 @@ def dedupe(
     threads: int | None = None,
     mark_prefix: str | None = None,
 ) -> DedupeSummary:
-    """Write the survivors of `source` and its documents in no cluster, in input order.
+    """Write the records of `source` without its near-duplicates, in input order.
 
-    With `exact` documents are duplicates whose texts are equal after normalisation. Those of fewer than `min_words`
-    words are no duplicates. With `against` those that have no
-    near-duplicate there, nor a better one among themselves by the keep policy.
-    They are written as `copy_unique` does. With a `mark_prefix`, which may be empty, all records are written, with
-    marks whose names begin so. A record is identified by its place: ids may recur. `vectors` is a file for
-    `open_vectors`. The input is read twice and never held in memory; output files are complete or absent. Raises
-    InputError if a file cannot be read, or changes between the readings, or if no record is usable; with `strict` for
-    the first record that is rejected or whose date cannot be read; and before an input is replaced by an output that
-    lacks more than `max_rejected` of its records.
+    The survivor of each cluster and the records in no cluster remain. With `against`, a record remains if it has no
+    near-duplicate there, and none in the input that the keep policy prefers. Records are written by `copy_unique`.
+
+    across: a field whose values must differ in a pair. earlier_later: in the list of pairs, put the record with the
+    earlier date on the left. exact: only texts that are equal after normalisation are duplicates. min_words: records
+    with fewer words are never duplicates. vectors: a file for `open_vectors`. mark_prefix: write all records, and add
+    marks whose names begin with this prefix, which may be empty.
+
+    A record is identified by its place, so several records may have the same id. The input is read twice, and never
+    kept in memory as a whole; output files are complete or absent. Raises InputError if a file cannot be read or
+    changes between the readings, if no record is usable, or, with `strict`, for the first record that is rejected or
+    has an unreadable date. If more than `max_rejected` records are rejected, also raises it before an output replaces
+    an input.
     """
     recipe = _with_review(recipe, wanted=outputs.review is not None)
     check_readable_twice(source.paths)
     source.refuse_repeated()
 
-    # The remaining documents may replace the files that they were read from, and no others.
+    # The remaining documents may replace the files that they were read from, but no other file.
     other_files = [path for corpus in against for path in corpus.files]
     kept = other_files if vectors is None else [*other_files, vectors]
     _refuse_same_corpus(source.files, other_files)
@@ -191,7 +188,7 @@ def _summary(
 
 
 def _with_review(recipe: Recipe, *, wanted: bool) -> Recipe:
-    """Return the recipe, without pairs to be reviewed unless they are wanted. Raises RecipeError if it has none."""
+    """Return the recipe, with pairs to be reviewed only if they are wanted. Raises RecipeError if it excludes them."""
     if wanted and recipe.match.review == 0:
         raise RecipeError(
             "match.review is 0, so there are no pairs to be reviewed; --set match.review=0.5, or another value"
@@ -200,19 +197,19 @@ def _with_review(recipe: Recipe, *, wanted: bool) -> Recipe:
 
 
 def _refuse_same_corpus(paths: Sequence[Path], against: Sequence[Path]) -> None:
-    """Raise InputError if a file is compared with itself, as all of its records would be removed."""
+    """Raise InputError if a file is compared with itself, because all of its records would be removed."""
     names = {identity_of(path): path for path in paths}
     names.pop(None, None)
     for path in against:
-        if (given := names.get(identity_of(path))) is not None:
+        if (same := names.get(identity_of(path))) is not None:
             raise InputError(
-                f"{given} is also in --against ({path}), so that every record would have a duplicate; to remove "
+                f"{same} is also in --against ({path}), so that every record would have a duplicate; to remove "
                 "duplicates within a file, leave --against out"
             )
 
 
 def check_readable_twice(paths: Sequence[Path]) -> None:
-    """Raise InputError for standard input and pipes."""
+    """Raise InputError if a path is standard input or a pipe, which can be read once only."""
     for path in paths:
         if path == STANDARD_INPUT or path.is_fifo():
             raise InputError(f"{path} cannot be read twice; save the input to a file first")

@@ -1,4 +1,4 @@
-"""Marks instead of removal: which record each one duplicates, its cluster, and their similarity."""
+"""Mark near-duplicates instead of removing them: which record each duplicates, its cluster, and their similarity."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ def mark_names(prefix: str) -> tuple[str, ...]:
 def refuse_unmarkable(
     parts: Sequence[Input], outputs: Outputs, shards: Sequence[Shard], names: Sequence[str]
 ) -> None:
-    """Raise InputError if an output has no room for marks, or the first record of an input has one already."""
+    """Raise InputError if an output format has no columns, or if the first record of an input has a mark's name."""
     encodings = [shard.encoding for shard in shards]
     if outputs.unique is not None and not outputs.sharded:
         encodings = [output_encoding(parts, outputs.unique, outputs.format)]
@@ -61,25 +61,21 @@ def _refuse_existing(path: Path, columns: Mapping[str, object] | Sequence[str], 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The marks of all records, by number.
+    """The marks of all records. Arrays have an element for each record, in the order of their numbers."""
 
-    Fields: their names; the record that is kept instead, -1 for a kept one; the similarity of the two, nan for none;
-    the number of the cluster from 1, 0 without one; its size; whether there are clusters; the ids of records.
-    """
-
-    names: tuple[str, ...]
-    match: Ints
-    similarities: Floats
-    clusters: Ints
-    sizes: Ints
-    has_clusters: bool
-    places: RecordPlaces
+    names: tuple[str, ...]  # of the columns with the marks
+    match: Ints  # number of the record that is kept instead, -1 for a record that is kept
+    similarities: Floats  # with that record; nan if there is none, or if the two are not a pair
+    clusters: Ints  # number of the cluster, from 1; 0 for a record in no cluster
+    sizes: Ints  # documents in the cluster, 1 without a cluster
+    has_clusters: bool  # false with --against
+    places: RecordPlaces  # for the ids of records
 
     @classmethod
     def of(
         cls, duplicates: Duplicates, places: RecordPlaces, names: tuple[str, ...], *, has_clusters: bool
     ) -> Self:
-        """Return the marks for duplicates."""
+        """Return the marks that tell the duplicates from the kept records."""
         match, members = duplicates.match, duplicates.clusters
         removed = np.flatnonzero(match >= 0)
         similarities = np.full(len(match), np.nan)
@@ -91,7 +87,7 @@ class Marks:
         return cls(names, match, similarities, clusters, sizes, has_clusters, places)
 
     def values(self, number: int) -> Values:
-        """Return the marks of a record."""
+        """Return the values of the marks of a record."""
         kept, similarity = int(self.match[number]), float(self.similarities[number])
         return (
             None if kept < 0 else self.places.find(kept)[1],
@@ -101,14 +97,14 @@ class Marks:
         )
 
     def inputs(self, source: Source, parts: Sequence[Input], reader: RecordReader) -> "list[MarkedInput]":
-        """Return the inputs with marks."""
+        """Return the inputs as inputs that add the marks to their records."""
         numbers = reader.placed_numbers()
         return [
             MarkedInput(source, part.path, self, *placed) for part, placed in zip(parts, numbers, strict=True)
         ]
 
     def shards(self, source: Source, shards: Sequence[Shard], reader: RecordReader) -> list[Shard]:
-        """Return the files to write, of inputs with marks."""
+        """Return the files to write, with inputs that add the marks."""
         numbers, marked = reader.placed_numbers(), []
         for shard in shards:
             positions, first = numbers[shard.part]
@@ -122,10 +118,10 @@ class Marks:
 
 
 class MarkedInput(Input):
-    """An input whose records have marks as they are read, after their own columns.
+    """An input that adds the marks after the columns of each record as it is read.
 
-    `positions` are those of its documents, which ascend; `first` is the number of the first one. Records that are
-    rejected have no marks. Raises InputError for a record that has a key of such a name.
+    `positions` has the position of each document in the input, ascending; `first` is the number of the first document.
+    Rejected records get no marks. Raises InputError for a record that has a key with the name of a mark.
     """
 
     def __init__(self, source: Source, path: Path, marks: Marks, positions: Ints, first: int) -> None:
@@ -133,7 +129,7 @@ class MarkedInput(Input):
         self._marks, self._positions, self._first = marks, positions, first
 
     def _values(self, position: int) -> Values | None:
-        """Return the marks of the record at a position, None for one that is rejected."""
+        """Return the marks of the record at a position, None for a rejected record."""
         at = int(self._positions.searchsorted(position))
         if at == len(self._positions) or self._positions[at] != position:
             return None
@@ -152,7 +148,7 @@ class MarkedInput(Input):
                 if line is not None and values is not None:
                     _refuse_existing(self.path, self.record_of(line), self._marks.names)
                     marks = orjson.dumps(dict(zip(self._marks.names, values, strict=True)))
-                    # What follows the object, such as a carriage return, stays behind it.
+                    # Keep what follows the object, such as a carriage return, at the end of the line.
                     record = line.rstrip()
                     lines[at] = record[:-1] + b"," + marks[1:] + line[len(record) :]
             yield first, lines
@@ -170,7 +166,7 @@ class MarkedInput(Input):
             yield position, raw if values is None else self._with_cells(raw, values)
 
     def _with_cells(self, raw: bytes, values: Sequence[object]) -> bytes:
-        """Return a row with further cells, in the quotes of the file."""
+        """Return a row with additional cells, quoted as in the file."""
         is_quoted, escape, end = self._file.quote != NO_QUOTE, self._file.escape, "\r\n"
         text = StringIO()
         writer = csv.writer(
@@ -222,7 +218,7 @@ class MarkedInput(Input):
         """Yield records as `Input.records` does."""
         for position, record in super().records():
             values = self._values(position)
-            # Rows of tables have the marks of their batch.
+            # Records of Parquet files got their marks in `batches`.
             if values is None or self.format is FileFormat.PARQUET:
                 yield position, record
                 continue

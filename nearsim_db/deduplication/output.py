@@ -1,4 +1,4 @@
-"""What `dedupe` writes: the remaining documents, in a file or a folder, and the lists beside them."""
+"""The output files of `dedupe`: the remaining documents, in a file or a folder, and the lists of pairs and so on."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,23 +18,23 @@ from nearsim_db.similarity.arrays import Ints
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Output files: the remaining documents, pairs, those to be reviewed, clusters, rejects, cuts; None: only counted.
+    """The files to write; None for a file that is not wanted."""
 
-    `format` is that of the remaining documents if the suffix of their file names none, by default that of the input.
-    `sharded`: `unique` is a folder for a file of each input file, with its name and format.
-    """
-
-    unique: Path | None = None
+    unique: Path | None = None  # the remaining documents; if None, they are only counted
     pairs: Path | None = None
     clusters: Path | None = None
     rejects: Path | None = None
-    review: Path | None = None
-    format: FileFormat | None = None
-    sharded: bool = False
-    cuts: Path | None = None
+    review: Path | None = None  # pairs to be reviewed
+    format: FileFormat | None = (
+        None  # of `unique`, if its suffix names none; by default the format of the input
+    )
+    sharded: bool = (
+        False  # `unique` is a folder, with a file for each input file, of the same name and format
+    )
+    cuts: Path | None = None  # the passages that were cut
 
     def shards(self, source: Source, parts: Sequence[Input]) -> list[Shard]:
-        """Return the files of the folder that is written to, which is made; none if it is a file."""
+        """Create the folder `unique`, and return the files to write in it; no file if `unique` is not a folder."""
         if self.unique is None or not self.sharded:
             return []
         shards = find_shards(source, parts, self.unique, self.lists())
@@ -42,12 +42,12 @@ class Outputs:
         return shards
 
     def lists(self) -> list[Path]:
-        """Return the files beside the remaining documents."""
+        """Return all files to write except the remaining documents."""
         paths = (self.pairs, self.clusters, self.rejects, self.review, self.cuts)
         return [path for path in paths if path is not None]
 
     def stale_warnings(self, shards: Sequence[Shard]) -> list[str]:
-        """Warn of files of the folder that are not written anew."""
+        """Return a warning if the folder has files that this run does not write."""
         if self.unique is None or not self.sharded:
             return []
         stale = find_stale(shards, self.unique, self.lists())
@@ -60,15 +60,18 @@ class Outputs:
         ]
 
     def refuse_links_to(self, files: Sequence[Path]) -> None:
-        """Raise InputError if the file of remaining documents is an input, but named by another link."""
+        """Raise InputError if the file of remaining documents is an input file under another name.
+
+        The output may replace an input under the same name only.
+        """
         if self.unique is not None and not self.sharded:
-            # Paths without `..`, whose links are not followed.
+            # Unlike resolve(), abspath does not follow links.
             names = {os.path.abspath(path) for path in files}  # noqa: PTH100
             if os.path.abspath(self.unique) not in names:  # noqa: PTH100
                 refuse_overwriting_inputs([self.unique], files)
 
     def of_records(self, shards: Sequence[Shard]) -> list[Path | None]:
-        """Return the files for the remaining documents."""
+        """Return the files of the remaining documents."""
         return [shard.path for shard in shards] if self.sharded else [self.unique]
 
 
@@ -79,7 +82,7 @@ def copy_records(
     origins: Mapping[int, Ints],
     progress: Progress,
 ) -> int:
-    """Write the records at some origins; return how many there are."""
+    """Write the records at the positions of `origins`, by number of the input; return how many records there are."""
     if outputs.unique is None:
         return sum(len(positions) for positions in origins.values())
     unique = reported = 0

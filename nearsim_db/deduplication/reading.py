@@ -1,4 +1,4 @@
-"""Read the records of the input and of --against once, pass them on to be encoded, and note where each one is."""
+"""Read the records of the input and of --against once, pass them on to be encoded, and note where each record is."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,14 +29,14 @@ from nearsim_db.similarity.recipe import refuse_unusable_keep
 
 REPORT_EVERY = 1_000
 _BATCH_RECORDS = 500
-# Characters of texts, or numbers of vectors.
+# Characters of texts plus numbers of vectors.
 _BATCH_CHARACTERS = 2_000_000
 
 Item = TypeVar("Item")
 
 
 class Records(Protocol):
-    """Records with fields, of one corpus; `read` yields those of one of its parts."""
+    """The records of one corpus, and the names of their fields; `read` yields the records of one of its files."""
 
     @property
     def fields(self) -> Fields: ...
@@ -45,7 +45,7 @@ class Records(Protocol):
 
 
 class Added(Protocol):
-    """Where records are added as they are read, and the keep policy that needs a value of them."""
+    """Receives the records as they are read; its keep policy may need the values of a column."""
 
     @property
     def keep(self) -> str: ...
@@ -63,30 +63,27 @@ class Added(Protocol):
 
 
 class _Origin(NamedTuple):
-    """Where a record is: its part, its position in it, and its number in its file from 1."""
+    """The place of a record."""
 
     part: "_Part"
-    position: int
-    ordinal: int
+    position: int  # in the part
+    ordinal: int  # number in its file, from 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An input, or the other corpus: its fields, and the positions of the documents that were read from it.
-
-    Positions are lines if it is read `by_line`, otherwise numbers of records from 0.
-    """
+    """An input, or all of --against together."""
 
     fields: Fields
-    by_line: bool = False
-    positions: "array[int]" = field(default_factory=lambda: array("q"))
+    by_line: bool = False  # positions are lines; if not, they are numbers of records from 0
+    positions: "array[int]" = field(default_factory=lambda: array("q"))  # of the documents that were read
 
 
 class RecordReader:
-    """Reads all records once; `summary`, and where the documents are in their inputs, are complete then.
+    """Reads all records once. After `read`, the counts and the positions of all documents are complete.
 
-    `parts` are the parts of the source, each with whether the positions of its records are their lines, not the numbers
-    of records from 0. `empty_others` are the numbers from 0 of the sources of another corpus without any record.
+    Documents are numbered in the order in which they are read, those of --against first. `parts` are the inputs of the
+    source, each with whether the positions of its records are lines; if not, they are numbers of records from 0.
     """
 
     def __init__(
@@ -102,11 +99,11 @@ class RecordReader:
         self.labels: Labels = Labels(comparison)
         self.against_read: int = 0
         self.against_rejected: int = 0
-        self.empty_others: list[int] = []
+        self.empty_others: list[int] = []  # numbers, from 0, of the sources of --against without any record
         self._source, self._against, self._beside = source, against, beside
         self._parts = [(path, _Part(source.fields, by_line)) for path, by_line in parts]
         self._others = _Part(source.fields)
-        self._origins: list[_Origin] = []  # of the records that were read last
+        self._origins: list[_Origin] = []  # of the records of the batch that is being read
         self._vectors = VectorLengths()
         self._has_field_value = False
         self._absent = AbsentKeys()
@@ -120,12 +117,12 @@ class RecordReader:
         *,
         strict: bool,
     ) -> None:
-        """Encode all documents, and write the rejects."""
+        """Read everything, add all documents to `records`, and write the rejects."""
         self.summary.first_rejects = rejects.first
         reported = 0
-        progress("read", 0, None)  # a file may have nothing but blank lines for minutes
+        progress("read", 0, None)  # a file may begin with minutes of blank lines
 
-        # Records of --against first: they are kept.
+        # Read --against first, because its records are always kept.
         own = self._beside.joined(chain.from_iterable(starmap(self._own_records, self._parts)))
         for is_against, source in ((True, self._other_records()), (False, own)):
             for batch in _batches(with_refusals(source, records.refusal)):
@@ -146,7 +143,7 @@ class RecordReader:
         self._refuse_unused(records)
 
     def _other_records(self) -> Iterator[ReadDocument | Reject]:
-        """Yield the records of another corpus, whose positions are numbers of all of its records."""
+        """Yield the records of --against; their positions count through all of its sources."""
         read = 0
         for number, source in enumerate(self._against):
             before = read
@@ -162,7 +159,7 @@ class RecordReader:
     def _noted(
         self, records: Iterable[ReadDocument | Reject], part: _Part, first: int
     ) -> Iterator[ReadDocument | Reject]:
-        """Yield records, and note where each is."""
+        """Yield records, and note the origin of each."""
         file, ordinal, note = None, 0, self._origins.append
         for position, record in enumerate(records, first):
             ordinal = ordinal + 1 if record.file == file else 1
@@ -195,7 +192,7 @@ class RecordReader:
         *,
         is_against: bool,
     ) -> None:
-        """Add the documents of a batch to the records, and where they are."""
+        """Add the documents of a batch to `records`, and their places to `places`."""
         kept = [
             (record, origin)
             for record, origin in zip(batch, self._origins, strict=False)  # a file of vectors may end earlier
@@ -232,7 +229,7 @@ class RecordReader:
         return label_of(rules, values, record.document.published_at)
 
     def _refuse_unused(self, records: Added) -> None:
-        """Raise InputError if no document has what records are compared across, or what the keep policy ranks by."""
+        """Raise InputError if no document has a field that the comparison or the keep policy relies on."""
         across = self.labels.comparison.across
         if across is not None and self.labels.count and not self.labels.has_values:
             raise InputError(
@@ -254,7 +251,7 @@ class RecordReader:
             refuse_unusable_keep(records.keep, partial(self._has, records.ranks), remedies)
 
     def _refuse_unused_rules(self, rules: FieldRules) -> None:
-        """Raise InputError if no document has what the rules are about."""
+        """Raise InputError if no document has a field that the rules are about."""
         names = self._source.fields.arguments
         if rules.within and not self._has_field_value:
             raise InputError(
@@ -268,12 +265,12 @@ class RecordReader:
             )
 
     def _has(self, ranks: Ranks, policy: str) -> bool:
-        """Whether any document has what a keep policy ranks by."""
+        """Whether any document has the field by which a keep policy ranks."""
         fields = self.reasons.fields
         return {"source": fields.has_source, "latest": fields.has_date, "highest": ranks.has_numbers}[policy]
 
     def refuse_unusable(self) -> None:
-        """Raise InputError if there are records, but none is usable, or none has a key that names the id or text."""
+        """Raise InputError if no record is usable, or if an option names an id or text key that no record has."""
         summary = self.summary
         if summary.read and summary.rejected == summary.read:
             raise InputError(f"{none_usable(summary.read)} ({self.reasons.frequent()})")
@@ -288,18 +285,18 @@ class RecordReader:
 
     @property
     def rejected(self) -> int:
-        """The number of records that were rejected, those of the other corpus included."""
+        """The number of rejected records, including those of --against."""
         return self.summary.rejected + self.against_rejected
 
     def refuse_replacing(
         self, outputs: Sequence[Path | None], inputs: Sequence[Path], max_rejected: int | None
     ) -> None:
-        """Raise InputError if an output would replace an input, of which more records were rejected."""
+        """Raise InputError if more than `max_rejected` records are rejected and an output would replace an input."""
         if max_rejected is None or self.rejected <= max_rejected:
             return
-        given = {path.resolve() for path in inputs}
+        input_paths = {path.resolve() for path in inputs}
         for output in outputs:
-            if output is not None and output.resolve() in given:
+            if output is not None and output.resolve() in input_paths:
                 raise InputError(
                     f"{self.reasons.rejected()}, and {output} is both input and output: nothing was written; name "
                     "another output, or write the rejected records to a file with --rejects"
@@ -311,13 +308,13 @@ class RecordReader:
 
     @property
     def rows(self) -> list[int]:
-        """The positions of all documents in their parts, after those of the other corpus."""
+        """The positions of all documents in their parts; those of --against come first."""
         parts = (self._others, *(part for _, part in self._parts))
         return [position for part in parts for position in part.positions]
 
     def kept(self, removed: Mask) -> dict[int, Ints]:
-        """Return the positions of the records that are not removed, by input."""
-        # Documents are numbered through the inputs, after those of the other corpus.
+        """Return the positions of the records that are not removed, by number of the input."""
+        # The documents of --against have the first numbers.
         first, kept = self.labels.against, {}
         for number, (_, part) in enumerate(self._parts):
             inside = removed[first : first + len(part.positions)]
@@ -326,7 +323,7 @@ class RecordReader:
         return {number: positions for number, positions in kept.items() if len(positions)}
 
     def placed_numbers(self) -> list[tuple[Ints, int]]:
-        """Return for each input the positions of its documents, which ascend, and the number of the first one."""
+        """Return for each input the positions of its documents, ascending, and the number of its first document."""
         first, placed = self.labels.against, []
         for _, part in self._parts:
             placed.append((np.frombuffer(part.positions, np.int64), first))
@@ -334,7 +331,7 @@ class RecordReader:
         return placed
 
     def placed(self, items: Mapping[int, Item]) -> list[dict[int, Item]]:
-        """Return what some documents have by their positions, for each input."""
+        """Return `items`, which are by number of the document, by position of the document for each input."""
         first, placed = self.labels.against, []
         for _, part in self._parts:
             numbers = enumerate(part.positions, first)
@@ -344,14 +341,14 @@ class RecordReader:
 
 
 def _refuse(record: ReadDocument | Reject) -> None:
-    """Raise InputError for a reject, or a date that cannot be read."""
+    """Raise InputError for a reject, and for a document with an unreadable date."""
     reason = record.reason if isinstance(record, Reject) else record.unreadable_date
     if reason is not None:
         raise stopped(record, reason)
 
 
 def _batches(records: Iterable[ReadDocument | Reject]) -> Iterator[list[ReadDocument | Reject]]:
-    """Yield records in lists; those before an error too, which is raised then."""
+    """Yield records in batches. After an InputError, yield the records before it, then raise the error."""
     batch: list[ReadDocument | Reject] = []
     size = 0
 

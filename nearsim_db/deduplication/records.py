@@ -1,7 +1,7 @@
-"""The records of files, encoded by a pool of threads: sketches and features in temporary files, few numbers in memory.
+"""The encoded records of files: sketches and features are in temporary files, and a few numbers of each in memory.
 
-The thread that reads adds batches of documents; a pool of threads encodes them; one thread writes them in their order.
-Texts of about `_MAX_WAITING_BYTES` wait at once.
+The reading thread adds batches of documents, a pool of threads encodes them, and one thread writes them in their
+order. The texts that wait to be encoded take about `_MAX_WAITING_BYTES`.
 """
 
 from array import array
@@ -48,7 +48,7 @@ _DOCUMENTS_PER_SAMPLED_TEXT = 20
 
 
 class WholeTexts(Encoder):
-    """Encodes documents so that those are twins whose texts are equal after normalisation, and there are no pairs.
+    """Encodes documents for --exact: documents with equal texts after normalisation are twins, and no others are pairs.
 
     Raises InputError for a profile that compares vectors.
     """
@@ -63,7 +63,7 @@ class WholeTexts(Encoder):
         self._normaliser = Shingler(by_characters, self.backend)
 
     def refusal(self, title: str | None, body: str | None) -> str | None:
-        """Return None: equal texts are found without a lexer."""
+        """Return None, because any text can be compared for equality; a recipe's lexer is not used."""
         return None
 
     def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
@@ -81,16 +81,16 @@ class WholeTexts(Encoder):
 
 
 class Ranks:
-    """What a keep policy ranks documents by: source, length, date, `column`. A document without a date is dated now."""
+    """The values by which a keep policy ranks documents, such as dates. A missing date counts as the present time."""
 
     def __init__(self, policy: str, names: Sequence[str]) -> None:
         self.policy = policy
         self.column: str | None = names[0] if policy == "highest" else None
-        # Reversed, so that the first place of a name counts.
+        # Reversed: if a name occurs twice, its first place is stored last and wins.
         self._places = {name: at for at, name in reversed(list(enumerate(names)))}
         self._now = _microseconds(datetime.now(UTC))
         self._dates = array("q")
-        self._keys = array("d")  # by which the policy ranks first, the smallest best
+        self._keys = array("d")  # the policy ranks by these first; the smallest key is the best
 
     def __len__(self) -> int:
         return len(self._dates)
@@ -101,7 +101,7 @@ class Ranks:
         return any(key != inf for key in self._keys)
 
     def add(self, documents: Sequence[Document], values: Sequence[object] = ()) -> None:
-        """Add documents, with their values of the column if there is one."""
+        """Add documents; `values` are their values of `column`, for the policy highest."""
         now = self._now
         dates = [
             now if (date := document.published_at) is None else _microseconds(date) for document in documents
@@ -109,8 +109,8 @@ class Ranks:
         self._dates.extend(dates)
         match self.policy:
             case "source":
-                others = len(self._places)
-                self._keys.extend(self._places.get(document.source or "", others) for document in documents)
+                last = len(self._places)
+                self._keys.extend(self._places.get(document.source or "", last) for document in documents)
             case "longest":
                 self._keys.extend(
                     -len(document.title or "") - len(document.body or "") for document in documents
@@ -122,32 +122,35 @@ class Ranks:
                 self._keys.extend(inf if number is None else -number for number in numbers)
 
     def rank_by(self, values: Floats) -> None:
-        """Rank first by values of the documents, the largest best."""
+        """Rank documents by these values instead; the largest value is the best."""
         self._keys = array("d", (-values).tobytes())
 
     def are_older(self, first: int, age_seconds: int) -> list[bool]:
-        """Return whether each document from the number `first` on is older than an age."""
+        """Return for each document from number `first` on whether it is older than an age."""
         earliest = self._now - age_seconds * 1_000_000
         return [date < earliest for date in self._dates[first:]]
 
     def order(self, numbers: Ints) -> Ints:
-        """Return documents, best first; ties go to the earlier date, then to the first, or to the last for latest."""
+        """Return the documents from the best to the worst.
+
+        Among equal documents the earlier date is better, then the smaller number; for the policy latest, the larger.
+        """
         dates = np.frombuffer(self._dates, np.int64)[numbers]
         keys = np.frombuffer(self._keys, np.float64)[numbers] if self._keys else np.zeros(len(numbers))
         places = -numbers if self.policy == "latest" else numbers
         return numbers[np.lexsort((places, dates, keys))]
 
     def earlier_first(self, left: int, right: int) -> tuple[int, int]:
-        """Return two documents, the earlier one first if both have dates that differ, otherwise in their order."""
+        """Return two documents, the earlier date first; if a date is missing or both are equal, the smaller number."""
         first, second = self._dates[left], self._dates[right]
-        # A document without a date has the present time.
+        # A document without a date has the present time, so this excludes missing dates.
         if self._now not in (first, second) and first != second:
             return (left, right) if first < second else (right, left)
         return (left, right) if left < right else (right, left)
 
 
 def _number(value: object) -> float | None:
-    """Return a number, also one that is written as text; None for anything else."""
+    """Return a number, or the number that a text represents; None for any other value."""
     try:
         number = float(value) if isinstance(value, (int, float, str)) else nan
     except (ValueError, OverflowError):
@@ -160,28 +163,38 @@ def _microseconds(moment: datetime) -> int:
 
 
 class EncodedRecords:
-    """Documents numbered from 0, each with its digest, sketch and features, and what the keep policy ranks it by.
+    """Documents, numbered from 0, with their digests, sketches and features, and the values of the keep policy.
 
-    Use it in a `with` block; after `finish` the arrays are complete: `counts` of features int32, `digests` void of 16
-    bytes, `numbers` uint64, `field_labels` uint8 (n, bytes). Records of other labels are no twins. `pool` is there for
-    further work. Texts of fewer than `min_words` words are compared with none; `too_short` counts them.
+    Use it in a `with` block. The arrays exist after `finish`, and have an element for each document.
     """
+
+    counts: NDArray[np.int32]  # distinct features
+    digests: NDArray[np.void]  # of the features, 16 bytes; equal for twins
+    numbers: Hashes  # digest of the numbers in the text
+    field_labels: NDArray[
+        np.uint8
+    ]  # (n, bytes): values of the fields that rules are about; twins have the same label
+    common: CommonShingles | None  # the shingles that are left out as too common
+    ranks: Ranks  # for the keep policy
+    min_words: int  # texts with fewer words are not compared
+    too_short: int  # number of such texts
+    pool: ThreadPoolExecutor  # also for the stages after encoding
 
     def __init__(self, encoder: Encoder, threads: int, min_words: int = 0) -> None:
         if min_words and encoder.takes_vectors:
             raise InputError("min_words is about texts, but the recipe compares vectors (sketch.input)")
         self.encoder = encoder
         self.keep: str = encoder.profile.recipe.cluster.keep
-        self.ranks: Ranks = Ranks(*keep_policy(self.keep))
+        self.ranks = Ranks(*keep_policy(self.keep))
         self._retained = encoder.profile.recipe.retain.seconds
-        self.min_words: int = min_words
-        self.too_short: int = 0
+        self.min_words = min_words
+        self.too_short = 0
         self.texts: TextSample = TextSample()
         self.heads: HeadSample = HeadSample()
 
-        self.pool: ThreadPoolExecutor = ThreadPoolExecutor(threads, thread_name_prefix="nearsim")
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="nearsim")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="nearsim-writer")
-        # Batches that are not written yet, with their bytes.
+        # Batches that are not written yet, each with the size of its texts in bytes.
         self._waiting: deque[tuple[int, Future[None]]] = deque()
         self._waiting_bytes = 0
 
@@ -201,9 +214,10 @@ class EncodedRecords:
         plain_characters: int = 0,
         min_words: int = 0,
     ) -> Self:
-        """Return records to be encoded under a recipe, with `exact` by their whole texts; by default on all cores.
+        """Return an empty `EncodedRecords` for a recipe.
 
-        `plain_characters` are encoded before compiled code is loaded, unless a back end is chosen.
+        threads: by default one for each core. exact: only equal texts are duplicates. plain_characters: encode so many
+        characters before compiled code is loaded, unless the environment chooses a back end.
         """
         backend, available = encoding_from_environment()
         kind = WholeTexts if exact else Encoder
@@ -217,18 +231,18 @@ class EncodedRecords:
         self.pool.shutdown(cancel_futures=True)
         self._writer.shutdown(cancel_futures=True)
         self._file.close()
-        with full_disk():  # closing writes what is in the buffers of the files
+        with full_disk():  # closing a file writes its buffer
             self._temporary.close()
 
     def __len__(self) -> int:
         return len(self.ranks)
 
     def refusal(self, document: Document) -> str | None:
-        """Return why a document is not compared, None if it is."""
+        """Return why a document cannot be compared, or None if it can."""
         return self.encoder.refusal(document.title, document.body)
 
     def open_temporary(self) -> BinaryIO:
-        """Return a temporary file that is closed with the records."""
+        """Return a temporary file that is closed at the end of the `with` block."""
         return self._temporary.enter_context(TemporaryFile(prefix="nearsim-"))
 
     def add(
@@ -237,10 +251,10 @@ class EncodedRecords:
         values: Sequence[object] = (),
         field_labels: Sequence[bytes] = (),
     ) -> None:
-        """Add a batch of documents; waits while too many are in memory. Raises NearsimError if the disk is full.
+        """Add a batch of documents; wait while too many texts are in memory. Raises NearsimError if the disk is full.
 
-        `values` are those of the column that the keep policy ranks by, if there is one; `field_labels` are there if the
-        recipe has rules about fields.
+        values: the documents' values of the column that the keep policy ranks by, if it ranks by a column.
+        field_labels: the documents' labels if the recipe has rules about fields.
         """
         first = len(self)
         self._field_labels += b"".join(field_labels)
@@ -250,12 +264,12 @@ class EncodedRecords:
         if self._retained is not None:
             is_older = self.ranks.are_older(first, self._retained)
             absent = None if self.encoder.takes_vectors else ""
-            # An expired document counts as empty, which makes no pairs.
+            # Encode an expired document as empty: an empty document has no pairs.
             contents = [absent if old else content for content, old in zip(contents, is_older, strict=True)]
         if self.min_words:
             contents = [content if self._is_long_enough(cast(str, content)) else "" for content in contents]
 
-        # Every so many documents of all, wherever a batch begins.
+        # Sample every 20th document, counted from the first document of all batches.
         sampled = [
             at
             for at in range(-first % _DOCUMENTS_PER_SAMPLED_TEXT, len(documents), _DOCUMENTS_PER_SAMPLED_TEXT)
@@ -278,7 +292,7 @@ class EncodedRecords:
         return is_long_enough
 
     def _await_batch(self) -> None:
-        """Wait until the first of the batches that wait is written."""
+        """Wait until the oldest waiting batch is written."""
         size, written = self._waiting.popleft()
         written.result()
         self._waiting_bytes -= size
@@ -306,7 +320,7 @@ class EncodedRecords:
         self.heads.add(rows, lambda row: str(contents[chosen[row]]))
 
     def _labelled(self, first: int, encoded: Encoded) -> Encoded:
-        """Return encoded records, from the number `first` on, with digests and sketches under their labels."""
+        """Return the encoded records from number `first` on, with their labels mixed into the digests and sketches."""
         if (rules := self._field_rules) is None or not len(encoded.counts):
             return encoded
         size = rules.label_bytes
@@ -321,18 +335,18 @@ class EncodedRecords:
         """Complete the arrays."""
         while self._waiting:
             self._await_batch()
-        self.counts: NDArray[np.int32] = np.frombuffer(self._counts, np.int32)
-        self.digests: NDArray[np.void] = np.frombuffer(self._digests, "V16")
-        self.numbers: Hashes = np.frombuffer(self._numbers, np.uint64)
+        self.counts = np.frombuffer(self._counts, np.int32)
+        self.digests = np.frombuffer(self._digests, "V16")
+        self.numbers = np.frombuffer(self._numbers, np.uint64)
         size = 0 if self._field_rules is None else self._field_rules.label_bytes
         self.field_labels = np.frombuffer(self._field_labels, np.uint8).reshape(len(self), size)
-        self.common: CommonShingles | None = None
+        self.common = None
         self._file.finish()
         if self._count_features():
             self._encode_again()
 
     def _count_features(self) -> bool:
-        """Count the features of a sample, if the recipe requires it; return whether all are to be encoded again."""
+        """Count the features of a sample if the recipe requires it; return whether to encode all records again."""
         encoder, count = self.encoder, len(self)
         sample = np.linspace(0, count, min(count, SAMPLE_SIZE), endpoint=False).astype(np.int64)
 
@@ -347,7 +361,7 @@ class EncodedRecords:
         return encoder.freezes or (self.common is not None and len(self.common.ids) > 0)
 
     def _encode_again(self) -> None:
-        """Encode the features of all documents as the counts of features require."""
+        """Encode the features of all documents again, now that the features of the sample are counted."""
         before = self._file
         with full_disk():
             self._file = FeatureFile(self.encoder)
@@ -363,7 +377,7 @@ class EncodedRecords:
         before.close()
 
     def discard_digests(self) -> None:
-        """Give back the memory of the digests, which are not read any more."""
+        """Free the memory of the digests, which are not used any more."""
         self._digests, self.digests = bytearray(), self.digests[:0].copy()
 
     def read_sketches(self, numbers: Ints) -> Sketches:

@@ -31,26 +31,29 @@ class ArgumentNames:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The columns or keys of a file by purpose; without `body` it is 'text', or else 'body'.
+    """The names of the columns or keys that have the id, the title and so on.
 
-    A name with dots, such as 'meta.id', is a path into objects unless a key is called so. In an array of objects,
-    'messages.text' joins all texts and 'messages[0].text' is the first. 'a,b' joins two keys unless one is called so:
-    the id by ':', title and body by line ends, without those that are missing or empty.
-    `date_formats` are tried before the usual forms of a date, as of `datetime.strptime`.
-    `ids`: a record without an id is rejected ("required"), also if the first record of its file has one ("whole"), or
-    never ("optional"); otherwise its place is its id, as in 'stories.jsonl:7'.
+    A name with dots, such as 'meta.id', is a path into objects, unless a key has exactly this name. In an array of
+    objects, 'messages.text' joins all texts, and 'messages[0].text' is the first text. 'a,b' joins the values of two
+    keys, unless a key has exactly this name: ids are joined by ':', titles and bodies by line ends. Missing and empty
+    titles and bodies are left out.
     """
 
     id: str = ID
     title: str = "title"
-    body: str | None = None
+    body: str | None = None  # by default 'text', or 'body' if a record has no 'text'
     source: str = "source"
     url: str = "url"
     published_at: str = "published_at"
     vector: str = "vector"
-    date_formats: tuple[str, ...] = ()
+    date_formats: tuple[str, ...] = ()  # of `datetime.strptime`; tried before the usual forms of a date
+    # What happens to a record without an id: it is rejected ("required"), it is rejected if the first record of its
+    # file has an id ("whole"), or it is never rejected ("optional"). A record without an id that is not rejected gets
+    # its place as id, such as 'stories.jsonl:7'.
     ids: Literal["required", "whole", "optional"] = "required"
-    arguments: ArgumentNames = ArgumentNames()
+    arguments: ArgumentNames = (
+        ArgumentNames()
+    )  # how messages name the options or parameters that set these fields
 
 
 @dataclass(frozen=True, slots=True)

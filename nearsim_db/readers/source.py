@@ -106,19 +106,23 @@ _TEXT_SUFFIXES = " ".join(sorted(TEXT_SUFFIXES))
 
 
 class Source:
-    """The documents of files and folders, in the order given; '-' or /dev/stdin is standard input.
+    """The documents of files and folders, in the order of their paths.
 
-    Standard input is JSON lines or one JSON array unless `reading` names a format.
+    The path '-' or /dev/stdin is standard input, which is JSON lines or one JSON array unless `reading` names a format.
+    A path may be a pattern with wildcards, in which ** matches any folders.
 
-    A path may be a pattern with wildcards, where ** matches any folders. A folder of files of records stands for these,
-    its `paths`. A folder of Arrow or Parquet files gives the documents of these. Any other gives a document per text
-    file, whose id is the path within the folder, separated by '/'. All give a reject per special file, and per symbolic
-    link unless `follow_links`; `other_files` of another kind are not read. `files` are those that are read, also in
-    folders. Messages name the `originals` of paths that are copies.
-    `total_bytes` is the size of everything on disk, None if unknown; `bytes_read` grows towards it and restarts with
-    each iteration. Raises InputError at once if something is missing, unreadable or of an unknown type, and during
-    iteration if a file cannot be read further.
+    A folder may have files of records, such as JSON lines, or Arrow or Parquet files; their records are read. Otherwise
+    each text file of the folder is one document, whose id is its path within the folder, with '/' between the parts.
+    Special files in folders become rejects, and so do symbolic links unless `reading` follows links.
+
+    Raises InputError at once if a path is missing, unreadable or of an unknown type, and during iteration if a file
+    cannot be read further. `originals` are the names for messages of paths that are temporary copies.
     """
+
+    paths: tuple[Path, ...]  # the inputs; the files of records of a folder take the place of the folder
+    files: tuple[Path, ...]  # all files that are read, also in folders
+    other_files: tuple[Path, ...]  # files in folders that are of another kind, and not read
+    total_bytes: int | None  # size of everything on disk, None if unknown
 
     def __init__(
         self,
@@ -136,8 +140,8 @@ class Source:
         self._found = find_paths(given, reading)
         contents = [contents_of(entry, reading) for entry in self._found]
         self._files = [files for files, _ in contents]
-        self.files: tuple[Path, ...] = tuple(path for files in self._files for path in files)
-        self.paths: tuple[Path, ...] = tuple(entry.path for entry in self._found)
+        self.files = tuple(path for files in self._files for path in files)
+        self.paths = tuple(entry.path for entry in self._found)
         self._folders = {entry.path for entry in self._found if entry.is_folder}
         self._left_out = {
             entry.path: [left_out for left_out in entry.left_out if not left_out.of_other_kind]
@@ -154,27 +158,27 @@ class Source:
             _checked_size(entry, *listed, self.reading)
             for entry, listed in zip(self._found, contents, strict=True)
         ]
-        self.total_bytes: int | None = _sum(sizes)
+        self.total_bytes = _sum(sizes)
         self._sizes = sizes
         left_out = [each for _, left_out_of_path in contents for each in left_out_of_path]
-        self.other_files: tuple[Path, ...] = tuple(each.path for each in left_out if each.of_other_kind)
+        self.other_files = tuple(each.path for each in left_out if each.of_other_kind)
         self._unreadable = [each for each in left_out if not each.of_other_kind]
 
     @property
     def content_bytes(self) -> int | None:
-        """About the number of bytes once decompressed, None if unknown."""
+        """The approximate number of bytes after decompression, None if unknown."""
         return _sum(
             [_decompressed_size(path, size) for path, size in zip(self.paths, self._sizes, strict=True)]
         )
 
     @property
     def bytes_read(self) -> int:
-        """The number of bytes of `total_bytes` read so far."""
+        """The number of bytes of `total_bytes` that this iteration has read so far."""
         return self._progress.bytes_read
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is left out of folders, known before anything is read."""
+        """Warnings about files in folders that will not be read."""
         unreadable = [f"{_shown(each.path)} ({each.reason})" for each in self._unreadable]
         return (
             *_not_read("file", "of another kind in the folders given", list(map(_shown, self.other_files))),
