@@ -1,4 +1,4 @@
-"""What the parts of a worker share: its log, the contexts of generations, its scope, its lease, and a schedule."""
+"""What the parts of a worker share: its log, the contexts of generations, its scope, its lease and its schedule."""
 
 import logging
 import os
@@ -27,8 +27,7 @@ from nearsim_db.store.work import leases
 
 HEARTBEAT_SECONDS = 1.0
 
-# Each has up to 64 MB of cached features.
-_MAX_CONTEXTS = 64
+_MAX_CONTEXTS = 64  # each caches up to 64 MB of features
 
 _log = logging.getLogger("nearsim.worker")
 
@@ -48,23 +47,21 @@ def facts_of(generation: Generation) -> dict[str, object]:
 
 
 def describe(generation: Generation) -> str:
-    """Return a generation's label in log messages."""
+    """Return the words that log messages use for a generation."""
     place = f"profile {generation.profile} of collection {generation.collection}"
     return f"{place} (generation {generation.generation_id})"
 
 
 def place_of(generation: Generation) -> str:
-    """Return a generation's collection and profile, as news/default."""
+    """Return a generation's collection and profile, such as news/default."""
     return f"{generation.collection}/{generation.profile}"
 
 
 class Contexts:
-    """Contexts of the generations that were used last, created on first use.
-
-    `refused` has the error of each generation whose recipe this version cannot reproduce; it is logged once.
-    """
+    """Contexts of the most recently used generations, created on first use."""
 
     def __init__(self, settings: Settings, pool: Executor) -> None:
+        # The error of each generation that this version cannot reproduce; it is logged once.
         self.refused: dict[GenerationId, NearsimError] = {}
         self._settings = settings
         self._pool = pool
@@ -72,12 +69,12 @@ class Contexts:
         self._purges: dict[CollectionId, datetime] = {}  # the last purge of each collection
 
     @property
-    def known(self) -> Mapping[GenerationId, Context]:
-        """The generations that the worker has worked on."""
+    def in_use(self) -> Mapping[GenerationId, Context]:
+        """The contexts of the generations that the worker has worked on most recently."""
         return self._contexts
 
     def refresh(self, connection: Connection) -> None:
-        """Drop the contexts of deleted generations, and cached features of collections whose texts were purged."""
+        """Drop the contexts of deleted generations, and the cached features of collections with purged documents."""
         existing = generation_rows.find_existing(connection, {*self._contexts, *self.refused})
         for id in self._contexts.keys() - existing:
             del self._contexts[id]
@@ -95,7 +92,7 @@ class Contexts:
         """Return the context of a generation; None if it was deleted or is refused."""
         if generation_id in self._contexts:
             context = self._contexts[generation_id] = self._contexts.pop(generation_id)
-            # At the end of this stage the shingles to leave out are known.
+            # Read the generation again, because this stage of its build determines the shingles to leave out.
             if context.generation.stage == "sign":
                 with suppress(NotFoundError):
                     context.adopt(generation_rows.get_generation(connection, generation_id))
@@ -123,10 +120,10 @@ class WorkerScope:
     """The collection that a worker works on, or all of them."""
 
     database: Database
-    collection: str | None  # None for all
+    collection: str | None  # None for all collections
     contexts: Contexts
-    stopping: Callable[[], bool]  # whether the worker was asked to stop
-    collection_id: CollectionId | None = None  # known after the first `refresh`, None for all
+    stopping: Callable[[], bool]  # returns whether the worker was asked to stop
+    collection_id: CollectionId | None = None  # set by `refresh`, None for all collections
 
     @property
     def engine(self) -> Engine:
@@ -134,7 +131,7 @@ class WorkerScope:
         return self.database.engine
 
     def refresh(self) -> None:
-        """Look the collection up again, and drop contexts that are out of date. Raises NotFoundError."""
+        """Look the collection up again, and drop outdated contexts. Raises NotFoundError if the collection is gone."""
         with self.engine.connect() as connection:
             if self.collection is not None:
                 self.collection_id = collection_rows.get_collection(connection, self.collection).collection_id
@@ -146,10 +143,10 @@ class WorkerScope:
 
 
 class WorkerLease:
-    """A lease on a connection of its own: while its heartbeat is recent, no other worker takes its work.
+    """A worker's lease on its work. While its heartbeat is recent, no other worker takes this work.
 
-    Work of leases without a heartbeat for `silence_seconds` is released. `lost` are leases that this process could not
-    close; no attempt is counted for their work.
+    The connection is used for nothing else. If a lease sends no heartbeat for `silence_seconds`, its work is released.
+    `lost` lists the leases that this process could not end; the attempts on their work are not counted.
     """
 
     def __init__(self, connection: Connection, silence_seconds: float, lost: list[int]) -> None:
@@ -160,7 +157,7 @@ class WorkerLease:
         self.lease_id: int = self._open()
 
     def keep_alive(self) -> None:
-        """Send a heartbeat if the last one is a second old. An expired lease is replaced by a new one."""
+        """Send a heartbeat if the last one is a second old. If the lease has expired, open a new one."""
         if time.monotonic() < self._due_at:
             return
 
@@ -191,7 +188,7 @@ class WorkerLease:
         try:
             leases.end_lease(self._connection, self.lease_id)
         except BaseException:
-            # The lease is lost whatever kept it from being closed, an interruption included.
+            # The lease counts as lost whatever the error is, even an interruption.
             self._lost.append(self.lease_id)
             raise
 
@@ -206,7 +203,10 @@ class WorkerLease:
 
 
 class Schedule:
-    """Services in the order in which they run, each with the seconds from the end of a run to the start of the next."""
+    """Services in the order in which they run.
+
+    Each has a period: the seconds from the end of a run to the start of the next.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Answer lookup requests: texts that applications submit with nearsim.ask() in SQL, beside a worker's other work."""
+"""Answer lookup requests: applications submit texts with nearsim.ask() in SQL, and workers look them up."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,26 +28,24 @@ from nearsim_db.store.signatures import lookup_requests
 from nearsim_db.store.signatures.lookup_requests import Answer, Moment, Probe
 from nearsim_db.store.work import queue
 
-# In one transaction: the first answer waits for the last, but they share a commit.
+# A batch is answered in one transaction: the first answer waits for the last, but all share one commit.
 _MAX_REQUESTS_PER_BATCH = 8
 _POLL_SECONDS = 0.25
-# While documents that an insertion waits for are signed.
+# The poll while a check of an insertion waits until other documents are signed.
 _SIGNING_POLL_SECONDS = 0.01
 _REFRESH_SECONDS = 1.0
-# Each may cache features of texts.
-_MAX_LOOKUPS_KEPT = 64
-# No document has this external_id.
-_NO_ID = ""
+_MAX_LOOKUPS_KEPT = 64  # each may cache features of texts
+_NO_ID = ""  # an external_id that no document has
 
 _Target = tuple[CollectionId, str, str | None]  # collection, its name, profile
 
 
 class LookupRequestService:
-    """Answers the requests of one collection, or of all, exactly as `Index.check` would.
+    """Answers the requests of one collection, or of all collections, exactly as `Index.check` would.
 
-    It has a thread and connections of its own, so that no request waits for a batch of documents. If the worker is
-    killed, other workers answer its requests. With `lasts` it loads compiled code at once, so that the first request
-    does not wait for that.
+    The service has its own thread and connections, so that no request waits for a batch of documents. If the worker is
+    killed, other workers answer the requests that it took. With `lasts` the compiled code is loaded at the start, so
+    that the first request does not wait for it.
     """
 
     def __init__(self, database: Database, collection: str | None, *, lasts: bool) -> None:
@@ -60,9 +58,10 @@ class LookupRequestService:
             replace(database.settings, threads=1), self._pool, lambda warning: None
         )
         self._lookups = BoundedCache[_Target, LockedLookups](_MAX_LOOKUPS_KEPT)
-        self._live_states: dict[CollectionId, object] = {}  # of collections with lookups, as last read
+        # What was last read of the live generations of collections with lookups.
+        self._live_states: dict[CollectionId, object] = {}
         self._refresh_at = 0.0
-        # By request that checks an insertion: all that was committed before this has to be signed.
+        # For each request that checks an insertion: all documents committed before this moment must be signed first.
         self._moments: dict[int, Moment] = {}
         self._running: Future[None] = self._pool.submit(self._run)
 
@@ -90,7 +89,7 @@ class LookupRequestService:
                     connection.await_notice(pause)
 
     def _refresh(self, connection: Connection) -> None:
-        """Drop the lookups, with their caches, when a generation was promoted or texts were purged."""
+        """Drop the lookups and their caches if a generation was promoted or documents were purged."""
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_SECONDS
             if collection_rows.read_live_states(connection, self._live_states) != self._live_states:
@@ -116,13 +115,17 @@ class LookupRequestService:
         return bool(answers)
 
     def _answer_if_signed(self, connection: Connection, request: Probe) -> Answer | None:
-        """Answer a request; None if it checks an insertion, and documents committed before are not all signed yet."""
+        """Answer a request.
+
+        Returns None if the request checks an insertion, and some documents that were committed before it are not signed
+        yet.
+        """
         if request.purpose not in ("insert", "locked"):
             return self._answer(request)
 
         moment = self._moments.get(request.probe_id)
         if moment is None:
-            # In this order, whatever the snapshot shows is dispatched, also what other processes are dispatching.
+            # This order ensures that every change visible in the snapshot is dispatched, here or by another process.
             before = lookup_requests.read_moment(connection)
             dispatch_changes(self._database.engine)
             with self._database.transaction() as dispatched:
@@ -136,18 +139,18 @@ class LookupRequestService:
                 return None
             generation_id = None
         except NearsimError:
-            return self._answer(request)  # which is the error
+            return self._answer(request)  # the answer is the same error
         else:
             if generation.tables(connection).work.has_unfinished("sign", moment.at):
                 return None
             generation_id = generation.generation_id
 
-        # A generation that was promoted meanwhile may lack documents.
+        # Discard an answer of a generation that was promoted in between, because it may lack documents.
         answer = self._answer(request)
         return answer if answer.generation_id in (generation_id, None) else None
 
     def _answer(self, request: Probe) -> Answer:
-        """Look the request's text up; an error that would come again is the answer."""
+        """Look up the text of a request. If the error would occur again, the answer is the error message."""
         moment = self._moments.get(request.probe_id)
         snapshot = None if moment is None else moment.snapshot
         try:
@@ -159,14 +162,14 @@ class LookupRequestService:
             if request.purpose is None:
                 generation_id, hashes = None, None
             else:
-                # After a promotion in between, check_insert asks again or fails.
+                # If another generation was promoted in between, nearsim.check_insert asks again or fails.
                 generation_id, hashes = lookups.bucket_hashes(document)
         except EmptyIndexError:
             return Answer(request.probe_id, bucket_hashes=[], snapshot=snapshot)
         except Exception as error:
             cause = error.__cause__ if isinstance(error, DatabaseError) else None
             if is_transient(cause if isinstance(cause, Exception) else error):
-                raise  # the database was lost, and the request is still to be answered
+                raise  # the connection was lost, and the request is answered later
             reason = str(error) if isinstance(error, NearsimError) else f"{type(error).__name__}: {error}"
             return Answer(request.probe_id, error=clean(reason)[0])
 
@@ -174,13 +177,13 @@ class LookupRequestService:
         return Answer(request.probe_id, answered, None, generation_id, hashes, snapshot)
 
     def _lookups_for(self, request: Probe) -> LockedLookups:
-        # By the number too: another collection may get the name.
+        # The key includes the collection's number, because another collection may get the same name later.
         target = request.collection_id, request.collection, request.profile
         lookups = self._lookups.get(target)
         if lookups is None:
             if len(self._live_states) == _MAX_LOOKUPS_KEPT:
                 self._forget()
-            # Read before the index is opened, so that a promotion after that is noticed.
+            # Read the state before the index is opened, so that a promotion in between is noticed.
             with self._database.transaction() as connection:
                 self._live_states |= collection_rows.read_live_states(connection, [request.collection_id])
             lookups = LockedLookups(

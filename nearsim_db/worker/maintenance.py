@@ -1,4 +1,4 @@
-"""Services of a worker that keep tables small, follow attached tables, and log states that need manual action."""
+"""Services of a worker that keep tables small, sweep attached tables, and log states that need a person's attention."""
 
 import logging
 import time
@@ -20,12 +20,12 @@ from nearsim_db.store.signatures import insertions, lookup_requests
 from nearsim_db.worker.contexts import WorkerScope, describe, facts_of, log
 from nearsim_db.worker.metrics import Monitor
 
-# Checks of many tables use at most a twentieth of the time.
+# After a check, pause for this many times its duration, so that checks of many tables take a twentieth of the time.
 _PAUSE_PER_CHECK = 20.0
 
 
 def drop_old_lookup_requests(scope: WorkerScope) -> None:
-    """Delete lookup requests whose deadline passed an hour ago, and insertions that no check needs now."""
+    """Delete lookup requests whose deadline passed an hour ago, and recorded insertions that checks no longer need."""
     with scope.database.transaction() as connection:
         lookup_requests.drop_old(connection)
         insertions.drop_settled(connection)
@@ -56,9 +56,9 @@ def drop_remains(scope: WorkerScope) -> None:
 
 
 def begin_moves(scope: WorkerScope) -> bool:
-    """Begin to build live generations that have outgrown shared tables again, in tables of their own.
+    """Begin to rebuild live generations that have outgrown their shared tables, in tables of their own.
 
-    Returns whether there were any.
+    Returns whether any rebuild was begun.
     """
     with scope.engine.connect() as connection:
         grown = [scope.contexts.find(connection, id) for id in generation_rows.list_grown(connection)]
@@ -73,7 +73,7 @@ def begin_moves(scope: WorkerScope) -> bool:
 
 def _begin_move(connection: Connection, context: Context) -> bool:
     live = context.generation
-    # Another worker, or a person, may have begun to replace it since.
+    # Another worker or a person may have begun to replace the generation since.
     generation_states.lock_profile(connection, live.profile_id)
     states = {
         generation.generation_id: generation.state
@@ -93,9 +93,9 @@ def _begin_move(connection: Connection, context: Context) -> bool:
 
 
 def finish_moves(scope: WorkerScope) -> None:
-    """Promote the ready generations that `begin_moves` began, and drop those that they replace.
+    """Promote the ready generations that `begin_moves` began, and drop the generations that they replace.
 
-    One that would replace another generation, as a rollback or promotion came first, is dropped instead.
+    If a rollback or promotion came first, so that another generation would be replaced, the new generation is dropped.
     """
     with scope.engine.connect() as connection:
         ready = generation_rows.list_generations(connection, scope.collection_id, "moving")
@@ -133,14 +133,13 @@ def remove_expired_documents(scope: WorkerScope, between: Callable[[], None]) ->
 
 
 class AttachedTables:
-    """Sweeps attached tables when due, and logs each problem once while it lasts.
+    """Sweeps attached tables when they are due, and logs each problem once while it lasts.
 
-    `between` is called after each slice of a sweep. `problems` has the problems that the last check found, by
-    collection.
+    `between` is called after each slice of a sweep.
     """
 
     def __init__(self, scope: WorkerScope, monitor: Monitor, between: Callable[[], None]) -> None:
-        self.problems: dict[str, str] = {}
+        self.problems: dict[str, str] = {}  # the problems that the last check found, by collection
         self._scope = scope
         self._monitor = monitor
         self._between = between
@@ -153,9 +152,9 @@ class AttachedTables:
             due = attachments.find_due_sweeps(connection, scope.collection_id)
         for collection_id in due:
             with scope.engine.connect() as connection:
-                # The sweep of a parent includes the collections of its values.
+                # Look again: the sweep of a parent, which includes its values' collections, may have come first.
                 is_due = bool(attachments.find_due_sweeps(connection, collection_id))
-            # The sweep stores the problem of a table, and all workers log it from there.
+            # If the table is missing, the sweep has recorded it, and the check below logs it.
             with suppress(NotFoundError):
                 if not is_due:
                     continue
@@ -171,7 +170,7 @@ class AttachedTables:
             self._check_at = time.monotonic() + _PAUSE_PER_CHECK * (time.monotonic() - began)
 
     def check(self) -> None:
-        """Log tables that are not followed, and record why, for the commands of users with other rights."""
+        """Log tables that are not followed, and record the reasons for users who lack the rights to find them."""
         scope = self._scope
         with scope.engine.connect() as connection:
             problems = obstacles.list_problems(connection, scope.collection_id)
@@ -204,7 +203,7 @@ class StateLog:
             contexts = [self._scope.contexts.find(connection, generation_id) for generation_id in ready]
 
         for context in contexts:
-            # One that moves to tables of its own is promoted without a person.
+            # A generation that moves to its own tables is promoted automatically.
             if context is None or "moves" in context.generation.figures:
                 continue
             generation = context.generation
@@ -213,7 +212,7 @@ class StateLog:
             log(logging.INFO, "ready", message, facts_of(generation))
 
     def log_left_behind(self) -> None:
-        """Log builds beside a live index whose process died."""
+        """Log builds of replacements for live generations whose process died."""
         with self._scope.engine.connect() as connection:
             left = generation_states.find_unattended(connection, self._scope.collection_id)
 
@@ -230,7 +229,7 @@ class StateLog:
         self._left_behind = {generation.generation_id for generation in left}
 
     def log_unindexed(self) -> None:
-        """Log collections that have documents and no profile."""
+        """Log collections that have documents but no profile."""
         with self._scope.engine.connect() as connection:
             unindexed = collection_rows.list_unindexed(connection)
 

@@ -23,10 +23,10 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
 
 
 class Monitor(Collector):
-    """Metrics of one worker in a registry of their own, and the times from which its health follows."""
+    """Metrics of one worker in a separate registry, and the times by which its health is judged."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        # What it does.
+        # Metrics of the worker's work.
         self.registry: CollectorRegistry = CollectorRegistry()
         self.documents: Counter = Counter(
             "nearsim_documents",
@@ -46,7 +46,7 @@ class Monitor(Collector):
             registry=self.registry,
         )
 
-        # Its surroundings.
+        # Metrics of its surroundings.
         self.interruptions: Counter = Counter(
             "nearsim_database_lost",
             "Interruptions by the server or the connection, by cause: " + ", ".join(_CAUSES),
@@ -66,26 +66,28 @@ class Monitor(Collector):
             ["place"],
             registry=self.registry,
         )
-        with suppress(OSError):  # there is none that can be written to, nor does a worker need it
+        with suppress(OSError):  # no temporary folder is writable, and a worker does not need one
             self.watch_disk("temporary", Path(tempfile.gettempdir()))
         self._read_backlog: Callable[[], Backlog] | None = None
         self.registry.register(self)
         self._collecting = Lock()
 
-        # Its health.
+        # The worker's health.
         self._not_followed: Sequence[str] = ()
         self._clock = clock
-        self._round_at: float | None = None  # the end of the last round; None without a database
-        self._batch: tuple[str, float] | None = None  # the stage of the current one, and its last progress
+        self._round_at: float | None = None  # when the last round ended; None without a database
+        self._batch: tuple[str, float] | None = (
+            None  # the stage of the current batch, and when it last progressed
+        )
         self._problem = "not connected to the database yet"
-        self._active_at = clock()  # the last round, progress in a batch, or attempt to reach the database
+        self._active_at = clock()  # when a round ended, a batch progressed, or the database was last tried
 
     def watch_disk(self, place: str, folder: Path) -> None:
         """Export the free space of the disk of a folder, which may not exist yet."""
         self._disk.labels(place).set_function(lambda: free_bytes(folder))
 
     def count_batch(self, stage: str, taken: int, counts: Mapping[str, int]) -> None:
-        """Count a batch of `taken` documents; `counts` has how many "failed" or were "set aside", and its "pairs"."""
+        """Count a batch of `taken` documents; `counts` has the numbers "failed", "set aside" and "pairs"."""
         failed, set_aside = counts.get("failed", 0), counts.get("set aside", 0)
         outcomes = {"done": taken - failed - set_aside, "failed": failed, "set_aside": set_aside}
         for outcome, documents in outcomes.items():
@@ -94,15 +96,15 @@ class Monitor(Collector):
         self.pairs.inc(counts.get("pairs", 0))
 
     def session_began(self, read_backlog: Callable[[], Backlog]) -> None:
-        """Count the queue by `read_backlog` whenever the metrics are requested, from any thread."""
+        """Call `read_backlog` to count the queue whenever the metrics are requested; any thread may call it."""
         self._read_backlog = read_backlog
 
     def session_ended(self) -> None:
-        """Leave the queue out of the metrics from now on."""
+        """Leave the queue out of the metrics until the next session begins."""
         self._read_backlog = None
 
     def record_not_followed(self, reasons: Sequence[str]) -> None:
-        """Record why attached tables are not followed; empty if all are."""
+        """Record the reasons why attached tables are not followed; empty if all of them are."""
         self._not_followed = reasons
 
     def round_done(self) -> None:
@@ -111,7 +113,7 @@ class Monitor(Collector):
         self._round_at = self._active_at = self._clock()
 
     def database_lost(self, reason: str, cause: str = "connection") -> None:
-        """Record that work was interrupted by the server or the connection; the cause is one of `_CAUSES`."""
+        """Record that the server or the connection interrupted the work; `cause` is one of `_CAUSES`."""
         self._problem = reason
         self._round_at = None
         self._active_at = self._clock()
@@ -136,7 +138,7 @@ class Monitor(Collector):
         self._batch = (stage, self._active_at)
 
     def liveness(self) -> tuple[bool, str]:
-        """Return whether the worker still runs, with or without a database, and the reason."""
+        """Return whether the worker is still running, with or without a database, and the reason."""
         seconds = self._clock() - self._active_at
         return seconds < _MAX_BATCH_SECONDS, f"last active {seconds:.1f} s ago"
 
@@ -162,13 +164,13 @@ class Monitor(Collector):
         return now - round_at < _MAX_ROUND_SECONDS, f"last round {now - round_at:.1f} s ago"
 
     def exposition(self) -> bytes:
-        """Return the metrics in Prometheus' text format, with metrics of the queue if the database can be read."""
-        # One call at a time reads the database, so that many clients do not use up the worker's connections.
+        """Return the metrics in the text format of Prometheus; the queue is included if the database can be read."""
+        # Only one call at a time reads the database, so that many clients do not use up the worker's connections.
         with self._collecting:
             return generate_latest(self.registry)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges that are read from the database, none if it cannot be read."""
+        """Yield the gauges that are read from the database; none if it cannot be read."""
         read_backlog = self._read_backlog
         if read_backlog is None:
             return

@@ -1,4 +1,4 @@
-"""Serve a worker's health and metrics over HTTP: /healthz, /livez and /metrics, by a WSGI application."""
+"""Serve a worker's health and metrics over HTTP: /healthz, /livez and /metrics, as a WSGI application."""
 
 import io
 import logging
@@ -33,9 +33,10 @@ _END_OF_HEAD = re.compile(rb"\n\r?\n")
 
 @contextmanager
 def serve(monitor: Monitor, host: str, port: int, client_seconds: float = _CLIENT_SECONDS) -> Iterator[str]:
-    """Serve during the block; yield the address. Port 0 chooses a free one. Raises NearsimError if it is taken.
+    """Serve during the block, and yield the address. Port 0 chooses a free port.
 
-    A client has `client_seconds` to send its request, and as long again to receive the answer.
+    A client has `client_seconds` to send its request, and the same time again to receive the answer. Raises
+    NearsimError if the port is taken.
     """
     try:
         server = _Server((host, port), monitor, client_seconds)
@@ -55,7 +56,7 @@ def serve(monitor: Monitor, host: str, port: int, client_seconds: float = _CLIEN
 
 
 def _answer(monitor: Monitor, environ: "WSGIEnvironment", start_response: "StartResponse") -> list[bytes]:
-    """Answer with health, metrics, or 404."""
+    """Answer a request with the health, the metrics, or status 404."""
     method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
     states = {"/healthz": monitor.health, "/livez": monitor.liveness}
     status, kind = HTTPStatus.OK, "text/plain"
@@ -76,7 +77,7 @@ def _answer(monitor: Monitor, environ: "WSGIEnvironment", start_response: "Start
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread for each client; clients beyond `MAX_CLIENTS` are disconnected."""
+    """An HTTP server with a thread for each client; it disconnects clients beyond `MAX_CLIENTS`."""
 
     daemon_threads = True
     request_queue_size = MAX_CLIENTS
@@ -93,7 +94,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             return
         try:
             super().process_request(request, client_address)
-        # No thread could be started, so nothing else releases the place.
+        # If no thread can be started, nothing else releases the client's place.
         except RuntimeError:
             self._free.release()
             raise
@@ -106,16 +107,16 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error in one record."""
+        """Log an error as a single record."""
         error = sys.exception()
-        # Clients that hang up or are too slow cause an OSError.
+        # A client that hangs up or is too slow causes an OSError, which is not logged.
         if not isinstance(error, OSError):
             message = f"an HTTP request failed: {type(error).__name__}: {error}"
             log(logging.ERROR, "http_failed", message, {"client": str(client_address[0])})
 
 
 class _ApplicationRun(SimpleHandler):
-    """A run of the application for one request; its errors are left to the server, which logs them."""
+    """A run of the application for one request; its errors are passed on to the server, which logs them."""
 
     def handle_error(self) -> None:
         """Raise the error."""
@@ -129,7 +130,7 @@ class _Handler(WSGIRequestHandler):
     default_request_version = "HTTP/1.0"
 
     def handle(self) -> None:
-        """Receive the head of a request, bounded in time and size, and answer it; a body is ignored."""
+        """Receive the head of a request, which is limited in time and size, and answer it; a body is ignored."""
         head = self._receive_head()
         self.connection.settimeout(self.server.client_seconds)
         self.rfile = io.BytesIO(head)
@@ -144,12 +145,13 @@ class _Handler(WSGIRequestHandler):
             _ApplicationRun(self.rfile, answered, sys.stderr, self.get_environ()).run(self.server.answer)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log no requests."""
+        """Do nothing: requests are not logged."""
 
     def _receive_head(self) -> bytes:
-        """Return the request line and headers, or what was received until the end of input or `MAX_HEAD_BYTES`.
+        """Return the request line and the headers.
 
-        Raises TimeoutError.
+        If the input ends or exceeds `MAX_HEAD_BYTES` before that, returns what was received. Raises TimeoutError if the
+        client is too slow.
         """
         deadline = time.monotonic() + self.server.client_seconds
         head = bytearray()

@@ -1,4 +1,4 @@
-"""Do the work that is queued for all generations, in batches; log each (debug), and a summary of them (info)."""
+"""Do the queued work of all generations in batches; log each batch (debug) and a summary each minute (info)."""
 
 import logging
 import time
@@ -26,7 +26,7 @@ class WorkLog:
         self._counts = Counter[str]()
 
     def log_batch(self, context: Context, batch: Batch, counts: Mapping[str, int], seconds: float) -> None:
-        """Log a batch of documents; `counts` has "failed", "set aside" and the "pairs" stored."""
+        """Log a batch; `counts` has the numbers of stored "pairs", and of documents "failed" and "set aside"."""
         stage, documents = batch.stage, len(batch.doc_ids)
         if not documents:
             return
@@ -72,7 +72,7 @@ def _outcome(counts: Mapping[str, int]) -> str:
 
 
 class QueuedWork:
-    """Dispatches changes and works on what is queued, under the worker's lease."""
+    """Dispatches changes and does queued work under the worker's lease."""
 
     def __init__(self, scope: WorkerScope, lease: WorkerLease, monitor: Monitor, work_log: WorkLog) -> None:
         self._scope = scope
@@ -104,11 +104,11 @@ class QueuedWork:
         return is_done
 
     def _dispatch(self, between: Callable[[], None]) -> bool:
-        """Dispatch a batch of changes, and sign and search the work that dispatching puts under the lease."""
+        """Dispatch a batch of changes, and do the work that dispatching puts under the lease."""
         scope = self._scope
         contexts = {
             id: context
-            for id, context in scope.contexts.known.items()
+            for id, context in scope.contexts.in_use.items()
             if scope.includes(context.collection_id)
         }
         dispatched, batches = dispatch_leased(scope.engine, self._lease.lease_id, list(contexts))
@@ -121,12 +121,12 @@ class QueuedWork:
         return dispatched > 0
 
     def run_during_build(self) -> None:
-        """Keep the lease, and the generations that are built already, up to date during a long build."""
+        """During a long build, keep the lease valid and all other generations up to date."""
         self._lease.keep_alive()
         self.run(self._lease.keep_alive)
 
     def _run(self, context: Context, batch: Batch) -> None:
-        """Do a batch; search documents that it signed while their features are at hand; count and log both."""
+        """Do a batch, and search the documents that it signed while their features are cached; count and log both."""
         following: Batch | None = batch
         while following is not None:
             current, warnings = following, list[str]()
@@ -142,7 +142,7 @@ class QueuedWork:
 
 
 def _report(context: Context, stage: WorkStage, counts: Mapping[str, int], warnings: Sequence[str]) -> None:
-    """Log the warnings of a batch. If documents were set aside, log one error, whose cause the warnings name."""
+    """Log the warnings of a batch; if documents were set aside, log an error that contains the warnings."""
     if not counts["set aside"]:
         for message in warnings:
             context.warn(message)

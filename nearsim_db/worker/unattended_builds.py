@@ -1,9 +1,8 @@
 """Builds that a worker leads because no other process does, and builds that it helps with.
 
-A worker builds first generations (new, or left by a killed ingest) once they have documents, and generations that were
-left to the workers. If the process that builds a replacement for a live index dies, that build must be resumed
-by hand. While another process
-leads a build, a worker takes slices of it.
+A worker builds first generations (new, or left by a killed ingest) once their collections have documents. It also
+builds replacements that were left to the workers on request. If another process builds a replacement for a live
+generation and dies, a person must resume that build. While another process leads a build, a worker takes slices of it.
 """
 
 import logging
@@ -34,23 +33,21 @@ class _BuildInterrupted(Exception):
 
 
 class UnattendedBuilds:
-    """Builds generations of a worker's scope.
-
-    `failed` has the error of each generation whose build failed; it is tried again later. `between` is called
-    periodically during a build.
-    """
+    """Builds the generations in a worker's scope. `between` is called periodically during a build."""
 
     def __init__(self, scope: WorkerScope, monitor: Monitor, between: Callable[[], None]) -> None:
-        self.failed: dict[GenerationId, NearsimError] = {}
+        self.failed: dict[
+            GenerationId, NearsimError
+        ] = {}  # generations whose build failed and is tried again later
         self._retry_at: dict[GenerationId, float] = {}
         self._scope = scope
         self._monitor = monitor
         self._between = between
 
     def run(self) -> None:
-        """Build each generation that is unattended and due, and help with those that others build."""
+        """Build each generation that is due and that nobody builds, and help with builds of other processes."""
         with self._scope.engine.connect() as connection:
-            # An empty collection waits for its documents: most arrive together, and are then built in bulk.
+            # A collection is built only once it has documents: usually most of them arrive together.
             buildable = generation_rows.list_generations(connection, self._scope.collection_id, "buildable")
         existing = {generation.generation_id for generation in buildable}
         self.failed = {id: error for id, error in self.failed.items() if id in existing}
@@ -64,7 +61,7 @@ class UnattendedBuilds:
                         self._join(connection, generation)
 
     def _join(self, connection: Connection, generation: Generation) -> None:
-        """Take the slices that are left in the stage of a build that another process leads."""
+        """Take the remaining slices in the present stage of a build that another process leads."""
         if generation.stage not in ("sign", "pairs") or not generation_states.is_attended(
             connection, generation
         ):
@@ -78,7 +75,7 @@ class UnattendedBuilds:
                 build.join(self._scope.engine, context, lambda: self._continue(_SLICES_STAGE))
 
     def _build_if_unlocked(self, connection: Connection, generation: Generation) -> bool:
-        """Build a generation; return False if another process does, or still writes the documents of a first build."""
+        """Build a generation, unless another process builds it, or still writes its documents: then return False."""
         if generation.is_first_build and is_being_swept(connection, generation.collection_id):
             return False
 
@@ -90,7 +87,7 @@ class UnattendedBuilds:
             return False
 
         try:
-            # Another worker may have built it since it was listed.
+            # Another worker may have built the generation since it was listed.
             context = None
             if generation_states.read_state(connection, generation) == "building":
                 generation = build_plan.place(connection, generation)
@@ -116,7 +113,7 @@ class UnattendedBuilds:
 
     @contextmanager
     def _recorded(self, context: Context) -> Iterator[None]:
-        """Log what ends the work on a build; an error is recorded as its failure."""
+        """Log why the work on a build ends; record an error as the generation's failure."""
         generation, name = context.generation, describe(context.generation)
         try:
             yield
@@ -137,7 +134,7 @@ class UnattendedBuilds:
             self.failed.pop(generation.generation_id, None)
 
     def _continue(self, batch: str) -> None:
-        """Report progress of a long batch, and run what is due. Raises _BuildInterrupted if the worker is to stop."""
+        """Report the progress of a long batch, and call `between`. Raises _BuildInterrupted if the worker stops."""
         self._monitor.batch_progressed(batch)
         self._between()
         if self._scope.stopping():

@@ -1,7 +1,7 @@
-"""The worker: keep indexes up to date with their documents until it is stopped, across lost connections.
+"""The worker: it keeps indexes up to date with their documents until it is stopped, and survives lost connections.
 
 A `Worker` opens a `Session` for each connection to the database. A session does queued work in rounds, and between
-batches the services that are due.
+batches it runs the services that are due.
 """
 
 import logging
@@ -30,7 +30,7 @@ from nearsim_db.worker.queued_work import QueuedWork, WorkLog
 from nearsim_db.worker.unattended_builds import UnattendedBuilds
 
 _POLL_SECONDS = 0.1
-# The periods of services.
+# The time from the end of a service's run to the start of its next run.
 _SERVICE_SECONDS = 1.0
 _DROP_SECONDS = 3.0
 _NOTICE_SECONDS = 10.0
@@ -43,7 +43,7 @@ _log = logging.getLogger("nearsim.worker")
 
 
 class Session:
-    """Queued work, and the services that run beside it, each with its period."""
+    """The work of one database session: queued work, and the services that run beside it, each with its period."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Session:
         """Yield the services with their periods, in the order in which they run."""
         scope, keep_alive, states = self._scope, self._lease.keep_alive, StateLog(self._scope)
 
-        # First what other services rely on: the lease, and contexts that are up to date.
+        # First the services that all others rely on: they keep the lease valid and the contexts up to date.
         yield HEARTBEAT_SECONDS, keep_alive
         yield _SERVICE_SECONDS, self._lease.release_lost_work
         yield _SERVICE_SECONDS, scope.refresh
@@ -100,7 +100,7 @@ class Session:
         """Run the services that are due and one batch of each stage that has work; return whether any work was done."""
         self._schedule.run_due()
         is_done = self._queued.run(self._schedule.run_due)
-        if is_done:  # perhaps a change of a collection that is not built yet
+        if is_done:  # the work may have added documents to a collection that is not built yet
             self._builds.run()
         self._monitor.round_done()
         return is_done
@@ -110,11 +110,11 @@ class Session:
         self._listening.await_notice(_POLL_SECONDS)
 
     def make_due(self) -> None:
-        """Make the services that look for work each second do so in the next round."""
+        """Make the services that look for work every second run in the next round."""
         self._schedule.make_due(_SERVICE_SECONDS)
 
     def has_work(self) -> bool:
-        """Whether any process has work left, except what was set aside or cannot be done here."""
+        """Whether any process has work left, apart from work that was set aside or that this worker cannot do."""
         scope = self._scope
         with scope.engine.connect() as connection:
             if backlog.has_remaining_work(
@@ -133,17 +133,17 @@ class Session:
             return backlog.read_backlog(connection, self._scope.collection_id, self.failures)
 
     def check_attached_tables(self) -> list[str]:
-        """Return why attached tables are not followed, if so."""
+        """Return the reasons why attached tables are not followed; empty if all of them are."""
         self._attached.check()
         return list(self._attached.problems.values())
 
     @property
     def failures(self) -> dict[GenerationId, NearsimError]:
-        """Generations that this worker cannot work on or build, each with the error."""
+        """The generations that this worker cannot work on or cannot build, each with the error."""
         return self._scope.contexts.refused | self._builds.failed
 
     def close(self) -> None:
-        """Finish the lookups in progress and end the lease, which frees its work; log the last summary."""
+        """Log the last summary, finish the lookups in progress, and end the lease, which releases its work."""
         self._work_log.summarise()
         self._lookups.stop()
         self._lease.close()
@@ -152,9 +152,10 @@ class Session:
 class Worker:
     """Works on one collection, or on all; any number of workers may run, on any number of machines.
 
-    `url` as in `Database.connect`. Work of leases without a heartbeat for `silence_seconds` is released. Events older
-    than `keep_events` are deleted: an age such as "7 days", "none" to keep all, or None to use the configured value.
-    Events are logged to the logger `nearsim.worker`: each record has `event`, its name, and `facts`, a mapping.
+    `url` has the same meaning as in `Database.connect`. If a lease sends no heartbeat for `silence_seconds`, its work
+    is released. Events older than `keep_events` are deleted: this is an age such as "7 days", "none" to keep all
+    events, or None to use the configured value. The worker logs what it does to the logger `nearsim.worker`. Each log
+    record has the attributes `event`, a name, and `facts`, a mapping.
     """
 
     def __init__(
@@ -182,17 +183,17 @@ class Worker:
         self._stopping = True
 
     def run(self) -> None:
-        """Work until stopped. A lost connection is retried with growing pauses."""
+        """Work until stopped. If the connection is lost, reconnect after increasing pauses."""
         reconnecting = events.Reconnecting(_log, lambda: self._stopping, self._record_lost)
         for attempt in reconnecting.attempts():
             with attempt:
                 self._run_session(partial(reconnecting.succeeded, attempt))
 
     def drain(self) -> int:
-        """Work until the queue is empty, including work of other processes; return how many documents are set aside.
+        """Work until this and other processes have emptied the queue; return how many documents are set aside.
 
-        Raises DatabaseError, the error of any generation that cannot be worked on here, and NearsimError if an attached
-        table is not followed.
+        Raises DatabaseError if the connection is lost, NearsimError if an attached table is not followed, and the error
+        of a generation that this worker cannot work on.
         """
         with self._session(lasts=False) as session:
             is_changed = False
@@ -203,7 +204,7 @@ class Worker:
                 if not session.has_work():
                     break
                 session.wait()
-                if is_changed:  # a service may have to do the rest
+                if is_changed:  # the remaining work may be that of a service
                     session.make_due()
                     is_changed = False
 
@@ -225,9 +226,9 @@ class Worker:
 
     @contextmanager
     def _session(self, *, lasts: bool) -> Iterator[Session]:
-        """Open a session for the block; `lasts`: it goes on when there is no work.
+        """Open a session for the block; `lasts` says that the session continues when there is no work.
 
-        Errors of the driver are raised as errors of `nearsim_db.errors`.
+        Errors of the database driver are raised as errors of `nearsim_db.errors`.
         """
         with (
             Database.connect(self._url) as database,
@@ -252,7 +253,7 @@ class Worker:
             try:
                 yield session
             except BaseException:
-                # Report the first error: over a lost connection the lease cannot be ended either.
+                # Report the first error only: if the connection was lost, ending the lease fails too.
                 with suppress(DatabaseError), translate_errors():
                     session.close()
                 raise
