@@ -18,7 +18,7 @@ from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
-_SIZES = {"word": range(1, 6), "char": range(3, 10), "bag": range(1, 2)}
+_SIZES = {"word": range(1, 6), "char": range(3, 11), "bag": range(1, 2)}
 _RECORDS = presets.load("records")
 _MAX_TYPICAL_RECORD_WORDS = 60
 _MIN_SHARE_OF_DISTINCT_WORDS = 0.75
