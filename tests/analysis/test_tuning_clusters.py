@@ -22,6 +22,7 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import override
 from tests.builders.companies import Companies, make_companies
+from tests.builders.verses import make_verses
 
 DEFAULT = presets.load(presets.DEFAULT)
 ROWS = 3_000
@@ -171,3 +172,31 @@ def test_few_pairs_at_high_similarities_bound_the_duplicates_among_many_at_low_o
     weighted = WeightedLabels(labels, labels > 0.5, SampledCorpus(sets, pairs, 2, 2))
     assert 200 / 100_100 <= weighted.at(0.5).precision < 400 / 100_100
     assert weighted.at(0.9).precision == 1.0
+
+
+@pytest.mark.slow("tunes a recipe")
+def test_threshold_of_verses_is_judged_by_its_clusters() -> None:
+    """Chains of pairs connect different verses at a threshold that is right for most pairs."""
+    verses = make_verses(1_000)
+    labels = PairLabels(verses.labels(100))
+    recipe = override(DEFAULT, ["shingle.k=1"])
+    options = TuningOptions(kept=frozenset({"scheme", "k", "linkage"}))
+    tuning = tune(_sample(verses.texts, labels.ids), recipe, options, labelled=labels)
+
+    clusters = tuning.clusters_at_threshold
+    assert clusters is not None and clusters.f1 is not None
+    assert verses.different <= clusters.remaining < 1.5 * verses.different
+    assert clusters.f1 > max(row.f1 or 0.0 for row in tuning.clusters if row.threshold < tuning.threshold)
+    assert "F1 of the pairs within clusters" in tuning.required().reasons["match.threshold"]
+
+
+def test_clusters_with_more_pairs_than_duplicates_have_a_low_precision() -> None:
+    """The corpus has 100 pairs from 0.9 on, and as many duplicates; the clusters there join 1,000 pairs."""
+    sets = DistinctSets(np.zeros(2, np.uint64), np.arange(3), np.arange(2), 64, "numpy")
+    rows = np.zeros(100, np.int64)
+    pairs = WeightedPairs(rows, rows + 1, np.repeat(0.92, 100), np.ones(100), 100)
+    similarity, duplicate = np.repeat([0.1, 0.92], 100), np.repeat([False, True], 100)
+    weighted = WeightedLabels(similarity, duplicate, SampledCorpus(sets, pairs, 2, 2))
+    assert weighted.of_clusters(0.9, 100).precision > 0.95
+    assert weighted.of_clusters(0.9, 1_000).precision == pytest.approx(0.1, abs=0.02)
+    assert weighted.of_clusters(0.9, 1_000).recall == 1.0

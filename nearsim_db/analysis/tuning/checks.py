@@ -338,7 +338,8 @@ def of_clusters(
     yield Check.of(
         "clusters",
         "warning" if row.is_excessive else "ok",
-        f"de-duplication would remove {row.removed:.1%} of the documents, and the largest cluster has "
+        f"de-duplication would remove {row.removed:.1%} of the documents ({row.remaining:,} of {row.documents:,} "
+        f"would remain), and the largest cluster has "
         f"{row.largest_cluster:.2%}{part}",
         f"if they are no copies, set a stricter match.threshold (now {threshold:g}), cluster.linkage = average (now "
         f"{recipe.cluster.linkage}) or cluster.numbers_differ = keep-apart (now {recipe.cluster.numbers_differ})",

@@ -25,6 +25,8 @@ class SampleClusters:
     documents: int  # that have features and were clustered
     removed: int  # documents that are not the survivor of their cluster
     largest: int  # documents in the largest cluster, 0 if there is none
+    texts: int  # different texts that were clustered
+    pairs: int  # pairs of different texts of the same cluster
 
     @property
     def removed_share(self) -> float:
@@ -97,10 +99,17 @@ class PairsToCluster:
 
         cluster_of = rows + 1
         cluster_of[np.searchsorted(rows, numbers - 1)] = first
+        texts = np.bincount(cluster_of)
         sizes = np.bincount(cluster_of, self._members[rows]).astype(np.int64)
         sizes = sizes[sizes > 0]
         largest = int(sizes.max(initial=0))
-        return SampleClusters(int(sizes.sum()), int((sizes - 1).sum()), largest if largest > 1 else 0)
+        return SampleClusters(
+            int(sizes.sum()),
+            int((sizes - 1).sum()),
+            largest if largest > 1 else 0,
+            len(rows),
+            int((texts * (texts - 1) // 2).sum()),
+        )
 
 
 def _count_links(keys: Hashes, limit: int) -> int:

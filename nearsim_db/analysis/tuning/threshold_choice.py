@@ -22,6 +22,8 @@ _STEPS = 20
 # Without labels it is unknown what a higher threshold loses.
 _MAX_RAISED_THRESHOLD = 0.7
 _MAX_F1_LOSS = 0.1
+# The F1 of clusters by a hundred labels varies by about as much.
+_MIN_BETTER_F1 = 0.02
 
 
 def choose_threshold(
@@ -93,6 +95,8 @@ class ClustersAt:
     precision: float | None  # weighted by the pairs of the corpus, None without labels
     recall: float | None  # of the labels, None without labels
     is_excessive: bool  # whether most documents are removed, or one cluster has more than 5 % of them
+    remaining: int  # documents that de-duplication leaves
+    f1: float | None  # of the pairs within clusters, estimated by the labels, None without labels
 
 
 class ThresholdJudge:
@@ -110,6 +114,7 @@ class ThresholdJudge:
         """`sets` are of the documents to cluster, `threshold` is the one that seems best by pairs alone."""
         self._weighted = weighted
         self._threshold = threshold
+        self._texts = float(corpus.grown.sum())
         self._clusters: dict[float, SampleClusters] = {}
         self._pairs: PairsToCluster | None = None
         with suppress(RecipeError):
@@ -129,13 +134,43 @@ class ThresholdJudge:
         clusters = self.cluster(threshold)
         return clusters is not None and clusters.is_excessive
 
+    def f1(self, threshold: float) -> float | None:
+        """Return the F1 of the pairs within clusters, estimated by the labels; None without labels or clusters."""
+        clusters = self.cluster(threshold)
+        if clusters is None or self._weighted is None:
+            return None
+        # Clusters of a sample have the square of its share of the pairs.
+        growth = self._texts / clusters.texts if clusters.texts else 1.0
+        return self._weighted.of_clusters(threshold, clusters.pairs * growth**2).f1
+
+    def better(self) -> float | None:
+        """Return the threshold above the one that seems best whose clusters are best by the labels.
+
+        None if no clusters are better by 0.02, or labels do not bound the number of duplicates.
+        """
+        best_f1 = self.f1(self._threshold)
+        if best_f1 is None or self._weighted is None or not self._weighted.is_bounded:
+            return None
+        best_f1, best = best_f1 + _MIN_BETTER_F1, None
+        for threshold in self._higher():
+            # No clusters have a higher F1 with this recall.
+            recall = self._weighted.recall_at(threshold)
+            if 2 * recall / (1 + recall) <= best_f1:
+                break
+            f1 = self.f1(threshold)
+            if f1 is not None and f1 > best_f1:
+                best_f1, best = f1, threshold
+        return best
+
     def without_excess(self, recipe_threshold: float) -> float | None:
         """Return the next higher threshold at which not most documents are removed, None if there is none.
 
-        With labels its F1 must be nearly as good; without, it is at most 0.7 or the recipe's threshold.
+        With labels that do not bound the number of duplicates its F1 must be nearly as good, with others there is none;
+        without labels it is at most 0.7 or the recipe's threshold.
         """
-        for step in range(math.floor(self._threshold * _STEPS + 1e-9) + 1, round(MAX_THRESHOLD * _STEPS) + 1):
-            threshold = step / _STEPS
+        if self._weighted is not None and self._weighted.is_bounded:
+            return None
+        for threshold in self._higher():
             if self._weighted is None and threshold > max(_MAX_RAISED_THRESHOLD, recipe_threshold):
                 return None
             if self._weighted is not None:
@@ -145,6 +180,11 @@ class ThresholdJudge:
             if not self.is_excessive(threshold):
                 return threshold
         return None
+
+    def _higher(self) -> Iterator[float]:
+        """Yield the thresholds above the one that seems best by pairs alone, in steps of 0.05."""
+        for step in range(math.floor(self._threshold * _STEPS + 1e-9) + 1, round(MAX_THRESHOLD * _STEPS) + 1):
+            yield step / _STEPS
 
     def table(self, chosen: float) -> Iterator[ClustersAt]:
         """Yield the clusters at the chosen threshold and at higher ones, lowest first."""
@@ -161,4 +201,6 @@ class ThresholdJudge:
                 None if point is None else point.precision,
                 None if point is None else point.recall,
                 clusters.is_excessive,
+                clusters.documents - clusters.removed,
+                self.f1(threshold),
             )

@@ -300,7 +300,13 @@ def _choose_threshold(
     judge = ThresholdJudge(corpus, recipe, sets, options, weighted, threshold)
 
     is_free = options.threshold is None and options.precision is None
-    if is_free and judge.is_excessive(threshold):
+    if is_free and (better := judge.better()) is not None:
+        reason = (
+            f"the best F1 of the pairs within clusters, {judge.f1(better):.3f} by the labels; it is "
+            f"{judge.f1(threshold):.3f} at {threshold:g}, {reason}"
+        )
+        threshold = better
+    elif is_free and judge.is_excessive(threshold):
         higher = judge.without_excess(recipe.match.threshold)
         if higher is not None:
             reason = (

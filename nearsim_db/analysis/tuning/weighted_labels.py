@@ -10,6 +10,11 @@ This is right if labels were chosen by similarity.
 By recall: a corpus with D duplicate pairs has D R(t) of them at or above a threshold t, where R(t) is the recall of the
 labels. They are not more than all N(t) pairs there, so D <= N(t) / R(t) for each t, whatever the shingles. This is
 right if the labelled duplicates were chosen at random among all; it counts pairs where few distinct ones were labelled.
+The same bound judges clusters, which chains of pairs can make much larger: of the pairs within clusters, D R(t) at most
+are duplicates.
+
+Only pairs of different texts count: equal texts are pairs at every threshold, and a phrase that recurs as a whole text
+has more of these pairs than all others have.
 """
 
 import math
@@ -29,20 +34,23 @@ _MIN_DUPLICATES, _MIN_SAMPLED_PAIRS = 10, 30
 
 
 class WeightedLabels:
-    """Labelled pairs of both kinds, with the pairs of the corpus."""
+    """Labelled pairs of both kinds, with the pairs of the corpus.
+
+    If all labelled duplicates are equal texts, they count as the others do.
+    """
 
     def __init__(self, similarity: Floats, duplicate: Mask, corpus: SampledCorpus) -> None:
         """`similarity` is float64 of m labelled pairs, `duplicate` bool of m."""
-        self._duplicates: Floats = np.sort(similarity[duplicate])
+        duplicates: Floats = np.sort(similarity[duplicate])
+        different = duplicates[duplicates < 1]
+        self._duplicates = different if len(different) else duplicates
         shares = _shares_of_duplicates(_bands(similarity), duplicate)
 
         order = np.argsort(-corpus.pairs.similarity)
         descending, weight = corpus.pairs.similarity[order], corpus.weight[order]
         self._negative: Floats = -descending
-        self._sampled_twins = corpus.sets.twin_pairs
-        self._pairs = _running_sums(corpus.identical_pairs, weight)
-        by_band = weight * shares[_bands(descending)]
-        self._by_band = _running_sums(corpus.identical_pairs * shares[_BANDS], by_band)
+        self._pairs = _running_sums(weight)
+        self._by_band = _running_sums(weight * shares[_bands(descending)])
 
         bounds = map(self._max_duplicates_by, np.unique(similarity).tolist())
         self.max_duplicates: float = min(bounds, default=math.inf)
@@ -53,21 +61,45 @@ class WeightedLabels:
         bounded.max_duplicates = min(self.max_duplicates, max_duplicates)
         return bounded
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the number of duplicate pairs of the corpus has a bound."""
+        return not math.isinf(self.max_duplicates)
+
     def best(self, points: Sequence[Point]) -> Point:
         """Return the point with the best F1, of equal ones the highest, for thresholds just below those of `points`."""
         scored = [self.at(separating(points, point)) for point in points]
         return max(scored, key=lambda point: (point.f1, point.threshold), default=Point(1.0, 0.0, 0.0, 0.0))
 
     def at(self, threshold: float) -> Point:
-        """Return precision, weighted, and recall, of the labels, from a threshold on, with their F1."""
+        """Return precision, weighted, and recall, of the labels, from a threshold on, with their F1; see the module."""
         place, hits, labelled = self._place(threshold), self._hits(threshold), len(self._duplicates)
         pairs, by_band = float(self._pairs[place]), float(self._by_band[place])
-        # Of few labels the share is uncertain: two more of either kind move it away from 0 and 1 (Agresti, Coull 1998).
-        by_recall = self.max_duplicates * (hits + 2) / (labelled + 4)
-        precision = min(by_band, by_recall, pairs) / pairs if pairs else 0.0
+        precision = min(by_band, self._max_duplicates_from(threshold), pairs) / pairs if pairs else 0.0
 
         recall = hits / labelled
         return Point(threshold, precision, recall, f1_of(precision, recall))
+
+    def of_clusters(self, threshold: float, pairs: float) -> Point:
+        """Return precision, recall and F1 of clusters formed at a threshold, with `pairs` pairs of different texts.
+
+        Recall is that of the pairs. Where nothing bounds the number of duplicates, precision is that of the pairs too.
+        """
+        point = self.at(threshold)
+        if not self.is_bounded:
+            return point
+        duplicates = self._max_duplicates_from(threshold)
+        precision = min(duplicates, pairs) / pairs if pairs else 0.0
+        return Point(threshold, precision, point.recall, f1_of(precision, point.recall))
+
+    def recall_at(self, threshold: float) -> float:
+        """Return the share of the labelled duplicates from a threshold on."""
+        return self._hits(threshold) / len(self._duplicates)
+
+    def _max_duplicates_from(self, threshold: float) -> float:
+        """Return the bound of the duplicate pairs of the corpus from a threshold on."""
+        # Of few labels the share is uncertain: two more of either kind move it away from 0 and 1 (Agresti, Coull 1998).
+        return self.max_duplicates * (self._hits(threshold) + 2) / (len(self._duplicates) + 4)
 
     def _max_duplicates_by(self, threshold: float) -> float:
         """Return the most duplicates that the pairs from a threshold on allow, infinite if there are few of them.
@@ -75,11 +107,10 @@ class WeightedLabels:
         As the least of many such bounds counts, numbers of pairs are taken one standard error higher, recalls lower.
         """
         place, hits, labelled = self._place(threshold), self._hits(threshold), len(self._duplicates)
-        sampled = place + self._sampled_twins
-        if sampled < _MIN_SAMPLED_PAIRS or hits < _MIN_DUPLICATES:
+        if place < _MIN_SAMPLED_PAIRS or hits < _MIN_DUPLICATES:
             return math.inf
         recall = hits / labelled
-        pairs = float(self._pairs[place]) * (1 + 1 / math.sqrt(sampled))
+        pairs = float(self._pairs[place]) * (1 + 1 / math.sqrt(place))
         return pairs / (recall - math.sqrt(recall * (1 - recall) / labelled))
 
     def _place(self, threshold: float) -> int:
@@ -96,8 +127,8 @@ def _bands(similarity: Floats) -> Ints:
     return np.floor(similarity * _BANDS + 1e-9).astype(np.int64)
 
 
-def _running_sums(first: float, values: Floats) -> Floats:
-    return np.cumsum(np.concatenate(([first], values)))
+def _running_sums(values: Floats) -> Floats:
+    return np.cumsum(np.concatenate(([0.0], values)))
 
 
 def _shares_of_duplicates(bands: Ints, duplicate: Mask) -> Floats:

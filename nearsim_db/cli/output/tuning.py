@@ -277,13 +277,14 @@ def _print_clusters(tuning: Tuning, stream: TextIO) -> None:
             row.documents,
             row.removed,
             row.largest_cluster,
-            *([row.precision, row.recall] if with_labels else []),
+            *([row.precision, row.recall, row.f1] if with_labels else []),
         ]
         for row in tuning.clusters
     ]
 
-    columns = ["", "at", "documents", "removed", "largest", *(["precision", "recall"] if with_labels else [])]
-    decimals = {"at": 2, "removed": 4, "largest": 4, "precision": 3, "recall": 3}
+    of_labels = ["precision", "recall", "cluster F1"] if with_labels else []
+    columns = ["", "at", "documents", "removed", "largest", *of_labels]
+    decimals = {"at": 2, "removed": 4, "largest": 4, "precision": 3, "recall": 3, "cluster F1": 3}
     tables.print_table(columns, rows, decimals=decimals, stream=stream)
 
 
@@ -310,7 +311,7 @@ def _expected_clusters(tuning: Tuning) -> dict[str, object]:
         return {"linkage": linkage}
     expected: dict[str, object] = {
         "linkage": linkage,
-        "removed": f"{clusters.removed:.1%} of {clusters.documents:,} documents",
+        "removed": f"{clusters.removed:.1%} of {clusters.documents:,} documents; {clusters.remaining:,} remain",
         "largest cluster": f"{clusters.largest_cluster:.2%} of them",
     }
     if clusters.precision is not None:
@@ -362,6 +363,7 @@ def _proposal_document(tuning: Tuning) -> dict[str, Any] | None:
         "linkage": proposal.profile.recipe.cluster.linkage,
         "removed": None if clusters is None else clusters.removed,
         "largest_cluster": None if clusters is None else clusters.largest_cluster,
+        "remaining": None if clusters is None else clusters.remaining,
         "precision": None if clusters is None else clusters.precision,
         "shingles": tuning.shingling.name,
         "promised_recall": proposal.promised_recall,
