@@ -1,4 +1,4 @@
-"""The remaining documents of `dedupe`, in the format and with the columns that they were read with."""
+"""Copy the remaining documents of `dedupe` from the inputs to an output, without changing them if formats allow."""
 
 import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,10 +25,10 @@ _DELIMITED = (FileFormat.CSV, FileFormat.TSV)
 
 
 def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | None) -> Encoding:
-    """Return the format of an output: by its suffix, else `format`, else that of the inputs if they have one in common.
+    """Return the format of an output: by its suffix, else `format`, else the format of all inputs, else JSON lines.
 
-    CSV from CSV keeps its delimiter, and its text as it is. Raises InputError for a suffix of no format, and
-    for lines of text from anything else.
+    CSV that is read from CSV keeps the delimiter and the exact text. Raises InputError for an unknown suffix, and for
+    lines of text if an input has another format.
     """
     common = {file.format for file in inputs}
     default = (common.pop() if len(common) == 1 else None) or FileFormat.JSONL
@@ -45,9 +45,9 @@ def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | 
 def open_unique(
     inputs: Sequence[Input], output: Path, encoding: Encoding, *, sweep: bool = True
 ) -> AbstractContextManager[RecordWriter]:
-    """Open the output, with the columns of all inputs; `sweep` as in `open_output`.
+    """Open the output, with the columns of all inputs; `sweep` is as in `open_output`.
 
-    CSV begins with a byte order mark if the first input is CSV that does.
+    CSV begins with a byte order mark if the first input is CSV that begins with it.
     """
     if encoding.format is FileFormat.PARQUET:
         return open_writer(output, encoding, (), _schema(inputs), sweep=sweep)
@@ -57,7 +57,7 @@ def open_unique(
     header = inputs[0].header() if inputs and inputs[0].format in _DELIMITED else (b"", [])
     is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
     if not is_same and header[0].startswith(codecs.BOM_UTF8):
-        # Other columns need another header, which still begins with the mark.
+        # The columns differ, so write a new header, which still begins with the byte order mark.
         lines = DelimitedLines(encoding.delimiter, marked=not encoding.exact)
         return open_writer(
             output, encoding, columns, header=codecs.BOM_UTF8 + lines.line(columns).encode(), sweep=sweep
@@ -68,10 +68,11 @@ def open_unique(
 def copy_unique(
     inputs: Sequence[Input], origins: Mapping[int, Ints], writer: RecordWriter, delimiter: str
 ) -> Iterator[int]:
-    """Write the records at ascending positions of some inputs, and yield the number of records after each step.
+    """Write the records at some positions of the inputs; after each step, yield the number of records so far.
 
-    JSON lines, lines of text, and rows of CSV with the columns and delimiter of the output, are written byte for byte;
-    rows of tables are copied by pyarrow. Raises InputError if an input became shorter.
+    `origins` has the ascending positions by number of the input. JSON lines and lines of text are copied byte for byte,
+    and so are rows of CSV with the columns and the delimiter of the output. pyarrow copies the rows of Parquet files.
+    Raises InputError if an input became shorter.
     """
     done = 0
     for part in sorted(origins):
@@ -81,7 +82,7 @@ def copy_unique(
 
 
 def _copy(source: Input, positions: Ints, writer: RecordWriter, delimiter: str) -> Iterator[int]:
-    """Write the records of one input, and yield the numbers of records written."""
+    """Write the records at some positions of one input, and yield the number of records of each step."""
     wanted = iter(positions.tolist())
 
     if isinstance(writer, ParquetWriter) and source.format is FileFormat.PARQUET:
@@ -113,7 +114,7 @@ def _copy_lines(source: Input, positions: Ints, writer: JsonLinesWriter) -> Iter
         written = [line for line in chosen if line is not None]
         writer.write_lines(written)
         done += len(written)
-        # A line that could be read before is now beyond the limit.
+        # A line is missing: it could be read before, but is now longer than the limit.
         if done < end:
             break
         yield len(written)

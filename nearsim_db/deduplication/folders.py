@@ -1,4 +1,4 @@
-"""The remaining documents of `dedupe` in a folder, with a file for each input file."""
+"""Write the remaining documents of `dedupe` to a folder, with a file for each input file."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ _NOTHING = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A file to write: of `source`, whose records are those of the input `part` from `begin`, up to `end` if any."""
+    """An output file in the folder."""
 
     path: Path
-    source: Input
-    part: int
-    begin: int
-    end: int | None
+    source: Input  # the input file
+    part: int  # number of the input that the input file belongs to
+    begin: int  # position of its first record in that input
+    end: int | None  # position after its last record, None at the end of the input
 
     @property
     def encoding(self) -> Encoding:
@@ -44,11 +44,12 @@ class Shard:
 def find_shards(
     source: Source, parts: Sequence[Input], folder: Path, others: Collection[Path] = ()
 ) -> list[Shard]:
-    """Return the files to write, in a folder: each has the path of the input file below the folder of all of them.
+    """Return the files to write in a folder. Each has the path of its input file below the folder of all input files.
 
-    Arrow files become Parquet. If the folder is the one of all inputs, named as they are, each file replaces its input;
-    otherwise none does. Raises InputError for inputs without files of records, and for a file that would lie outside of
-    the folder, or replace another input, another shard or one of the `others`, the further outputs of the command.
+    Arrow files become Parquet. If the folder is the folder of all input files, each file must replace its own input;
+    otherwise no file may replace an input. `others` are the further outputs of the command. Raises InputError for
+    inputs without files of records, and for a file that would be outside of the folder, or that would replace another
+    input, another shard or one of `others`.
     """
     shards, root = dict[Path, Shard](), folder.resolve()
     other_outputs = {path.resolve() for path in others if path != STANDARD_OUTPUT}
@@ -88,7 +89,7 @@ def find_shards(
 
 
 def find_stale(shards: Sequence[Shard], folder: Path, others: Collection[Path] = ()) -> list[Path]:
-    """Return the files of records in an output folder that are not written anew, such as those of an earlier run.
+    """Return the files of records in an output folder that this run does not write, such as files of an earlier run.
 
     `others` are the further outputs of the command.
     """
@@ -101,10 +102,10 @@ def find_stale(shards: Sequence[Shard], folder: Path, others: Collection[Path] =
 
 
 def write_shards(shards: Sequence[Shard], folder: Path, origins: Mapping[int, Ints]) -> Iterator[int]:
-    """Write the records at some positions of the inputs, and yield the number of records after each step.
+    """Write the records at some positions of the inputs; after each step, yield the number of records so far.
 
-    A file is complete or absent; when all are, an empty file COMPLETE is written to the folder. Raises NearsimError if
-    a folder cannot be made.
+    Each file is complete or absent. After the last file, an empty file COMPLETE is written to the folder. Raises
+    NearsimError if a folder cannot be created.
     """
     (folder / COMPLETE).unlink(missing_ok=True)
     for subfolder in {shard.path.parent for shard in shards}:
@@ -116,11 +117,11 @@ def write_shards(shards: Sequence[Shard], folder: Path, origins: Mapping[int, In
         inside = positions >= shard.begin
         if shard.end is not None:
             inside &= positions < shard.end
-        own = {0: positions[inside] - shard.begin} if inside.any() else {}
+        shard_origins = {0: positions[inside] - shard.begin} if inside.any() else {}
         encoding = shard.encoding
-        # Sweeping before each of thousands of files would take longer than writing them.
+        # The folders were swept above; sweeping before each of thousands of files would take longer than writing them.
         with open_unique([shard.source], shard.path, encoding, sweep=False) as writer:
-            for count in copy_unique([shard.source], own, writer, encoding.delimiter):
+            for count in copy_unique([shard.source], shard_origins, writer, encoding.delimiter):
                 done = before + count
                 yield done
         before = done
@@ -130,7 +131,7 @@ def write_shards(shards: Sequence[Shard], folder: Path, origins: Mapping[int, In
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder with those above it. Raises NearsimError if it cannot be made."""
+    """Create a folder and its parents. Raises NearsimError if that is not possible."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The lists of `dedupe`: a JSON line for each pair that counts, copies included, and for each cluster."""
+"""The lists of `dedupe`: a JSON line for each counted pair of records, equal texts included, and for each cluster."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.writers.file_format import compression_of
 from nearsim_db.readers.writers.opened import compressed
 
-# Of a text with more copies, each is listed with the first one only.
+# If a text has more copies, each copy is listed with the first copy only.
 MAX_LISTED_COPIES = 100
-# More than any sketch resolves; digits of 32-bit floats, as an index stores them.
+# Digits of a 32-bit float, in which an index stores estimates; no sketch is more precise.
 _ESTIMATE_DIGITS = 6
 
 Figures = dict[str, object]
@@ -26,13 +26,13 @@ Figures = dict[str, object]
 
 @dataclass
 class PairLines:
-    """Writes pairs of records that count, copies included; `ordered` puts two records left and right."""
+    """Makes the lines of counted pairs of records, including pairs of records with equal features."""
 
     twins: Twins
     records: EncodedRecords
     places: RecordPlaces
     labels: Labels
-    ordered: Callable[[int, int], tuple[int, int]]
+    ordered: Callable[[int, int], tuple[int, int]]  # returns the left and the right record of a pair
 
     def __post_init__(self) -> None:
         head_of = self.twins.head_of
@@ -40,7 +40,7 @@ class PairLines:
         self._bounds = np.searchsorted(head_of[self._order], np.arange(len(head_of) + 1))
 
     def of_heads(self, pairs: SortedPairs) -> Iterator[bytes]:
-        """Yield pairs of records with other features."""
+        """Yield the pairs of records with different features; `pairs` are the pairs of their heads."""
         is_exact = self.records.encoder.profile.recipe.match.verify == "exact"
         for rows in pairs.blocks():
             for row in rows:
@@ -57,7 +57,7 @@ class PairLines:
                 yield from self._lines(ends, figures)
 
     def of_twins(self, pairs: SortedPairs) -> Iterator[bytes]:
-        """Yield pairs of records with the same features, with the figures that `pairs` have."""
+        """Yield the pairs of records with the same features, with the same figures as `pairs`."""
         has_features = self.records.encoder.has_sketches
         for head in np.flatnonzero(self.twins.sizes() > 1).tolist():
             count = int(self.records.counts[head]) if pairs.has_counts and has_features else None
@@ -68,7 +68,7 @@ class PairLines:
             yield from self._lines(self._within(self._documents(head)), same)
 
     def _bands_of(self, head: int) -> int:
-        """Return how many bands twins share; under containment a text has as many as it has fingerprints."""
+        """Return the number of bands that twins share; with containment it is the number of their fingerprints."""
         encoder = self.records.encoder
         if encoder.metric.name != "containment":
             return encoder.profile.bands
@@ -80,20 +80,20 @@ class PairLines:
         return documents
 
     def _between(self, left: list[int], right: list[int]) -> Iterable[tuple[int, int]]:
-        """Return pairs of copies of two texts; of many copies each with one of the other text."""
+        """Return the pairs between copies of two texts; if there are many copies, pair each with one copy only."""
         if max(len(left), len(right)) <= MAX_LISTED_COPIES:
             return product(left, right)
         lines = [*self._with_first(right, left), *self._with_first(left, right)]
         return dict.fromkeys((min(ends), max(ends)) for ends in lines)
 
     def _within(self, copies: list[int]) -> Iterable[tuple[int, int]]:
-        """Return pairs of copies of a text; of many copies each with one of the first."""
+        """Return the pairs of copies of one text; if there are many copies, pair each with one of the first only."""
         if len(copies) <= MAX_LISTED_COPIES:
             return combinations(copies, 2)
         return dict.fromkeys((min(ends), max(ends)) for ends in self._with_first(copies, copies))
 
     def _with_first(self, records: list[int], copies: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield each record with the first of some copies that it is a pair with."""
+        """Yield each record with the first of `copies` with which it has a counted pair."""
         firsts = self.labels.firsts(copies)
         for record in records:
             for first in firsts:
@@ -123,7 +123,7 @@ class PairLines:
             )
 
     def _shares(self, numbers: tuple[int, int], figures: Figures) -> Figures:
-        """Return the share of each record that is in the other, if the similarity is one of containment."""
+        """Return for each record the fraction of its features that the other has, if the metric is containment."""
         both = figures["intersection"]
         if self.records.encoder.metric.name != "containment" or not isinstance(both, int):
             return {}
@@ -132,13 +132,13 @@ class PairLines:
 
 
 def cluster_lines(clusters: Clusters, places: RecordPlaces) -> Iterator[bytes]:
-    """Yield the clusters, the largest first, each identified by the number of its first record from 1."""
-    # Rows by cluster, and where each cluster begins and ends.
+    """Yield the clusters, the largest first. The number of a cluster is the number of its first record, from 1."""
+    # Sort the rows by cluster, and find where each cluster begins and ends.
     order = np.argsort(clusters.cluster_ids, kind="stable")
     begins = np.flatnonzero(np.diff(clusters.cluster_ids[order], prepend=-1))
     ends = np.append(begins[1:], len(order))
 
-    # Sorted by begin - end, the negative size; stable, so that ties keep the order of the input.
+    # begin - end is the negative size; the sort is stable, so clusters of equal size keep the order of the input.
     for at in np.argsort(begins - ends, kind="stable").tolist():
         rows = order[begins[at] : ends[at]]
         members = [places.find(number) for number in clusters.numbers[rows].tolist()]

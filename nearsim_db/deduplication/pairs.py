@@ -1,4 +1,4 @@
-"""The pairs of encoded records: twins, links that are verified by a pool of threads, and a file of sorted pairs."""
+"""Find the pairs of encoded records: group twins, link and verify heads in a pool of threads, and sort the pairs."""
 
 import os
 from collections import deque
@@ -46,22 +46,19 @@ _PAIRS_AT_ONCE = 1 << 19
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Documents by head, the first with the same features: `head_of` int64 of n, -1 without any; `heads` ascend.
+    """Documents grouped by equal features. The first document of a group is its head, the others are its twins."""
 
-    `sample` has the heads with the smallest digests, ascending by these.
-    """
-
-    head_of: Ints
-    heads: Ints
-    sample: Ints
+    head_of: Ints  # the head of each document, -1 for a document without features
+    heads: Ints  # ascending
+    sample: Ints  # the heads with the smallest digests, in the order of the digests
 
     @classmethod
     def of(cls, records: EncodedRecords) -> "Twins":
-        """Find the heads by the digests."""
+        """Group the documents by their digests."""
         present = np.flatnonzero(records.counts)
-        # As big-endian numbers, digests sort like their bytes.
+        # Read as big-endian numbers, digests sort like their bytes.
         halves = records.digests[present].view(">u8").astype(np.uint64).reshape(-1, 2)
-        # Of equal digests the first document comes first, and is the head.
+        # Among equal digests, the document with the smallest number comes first and is the head.
         order = np.lexsort((present, halves[:, 1], halves[:, 0]))
         fresh = are_fresh(*halves[order].T)
         firsts = present[order[fresh]]
@@ -70,21 +67,20 @@ class Twins:
         return cls(head_of, np.sort(firsts), firsts[:SAMPLE_SIZE].copy())
 
     def apart(self) -> "Twins":
-        """Return each document as a head of its own, so that those with the same features are compared, too."""
+        """Return every document as its own head, so that documents with the same features are compared, too."""
         has_features = self.head_of >= 0
         heads = np.flatnonzero(has_features)
         return Twins(np.where(has_features, np.arange(len(self.head_of)), -1), heads, self.sample)
 
     def sizes(self) -> Ints:
-        """Return the number of documents of each head, by number; 0 for others."""
+        """Return for each document the size of the group that it is the head of, 0 if it is no head."""
         return np.bincount(self.head_of[self.head_of >= 0], minlength=len(self.head_of))
 
 
 class SortedPairs:
-    """Pairs of documents by number, left < right, with their scores.
+    """Pairs of documents with their scores, in a temporary file; the left document has the smaller number.
 
-    They are added in any order; after `finish` they are sorted. Their scores have the columns that `kind` has: with
-    `has_counts` intersections and unions, with `has_distances` distances.
+    Pairs are added in any order, and sorted by `finish`. `kind` are scores of the same metric, which tell the columns.
     """
 
     def __init__(self, records: EncodedRecords, kind: Scores) -> None:
@@ -93,7 +89,7 @@ class SortedPairs:
         self._documents = len(records)
         self._of_left = np.zeros(len(records), np.int32)
         self._count = 0
-        self.has_counts: bool = kind.intersection is not None
+        self.has_counts: bool = kind.intersection is not None  # pairs have an intersection and a union
         self.has_distances: bool = kind.distance is not None
 
     def __len__(self) -> int:
@@ -118,16 +114,16 @@ class SortedPairs:
             if column is not None:
                 rows[name] = column
 
-        # How many pairs each document begins, by which they are divided.
+        # Count the pairs of each left document; `finish` divides the pairs by these counts.
         np.add.at(self._of_left, screened.left, 1)
         self._count += len(rows)
         _write_rows(self._file, rows)
 
     @full_disk()
     def finish(self) -> None:
-        """Sort the pairs: divide them by their left ends into parts that fit into memory, and sort each of these."""
+        """Sort the pairs: divide them by their left documents into parts that fit into memory, and sort each part."""
         ends = np.cumsum(self._of_left, dtype=np.int64)
-        # A part ends with the last pair of a document, after about `_PAIRS_AT_ONCE` pairs.
+        # A part has about `_PAIRS_AT_ONCE` pairs, and all pairs of each of its left documents.
         stops = np.unique(ends.searchsorted(np.arange(_PAIRS_AT_ONCE, len(self), _PAIRS_AT_ONCE))) + 1
         bounds = np.concatenate(([0], ends[stops - 1], [len(self)]))
         self._divide(stops, bounds[:-1].copy())
@@ -139,7 +135,10 @@ class SortedPairs:
         self._of_left = self._of_left[:0]
 
     def _divide(self, stops: Ints, places: Ints) -> None:
-        """Copy the pairs to their parts, which begin at these places; part n has left ends from stop n - 1 to n."""
+        """Copy the pairs into the sorted file, each into its part.
+
+        Part n has the left documents from stop n - 1 up to stop n. `places` are the rows at which the parts begin.
+        """
         self._file.flush()
         for begin in range(0, len(self), _PAIRS_AT_ONCE):
             rows = _read_rows(self._file, begin, min(begin + _PAIRS_AT_ONCE, len(self)))
@@ -152,33 +151,33 @@ class SortedPairs:
         self._sorted.flush()
 
     def blocks(self) -> Iterator[PairRows]:
-        """Yield the pairs, many at once."""
+        """Yield all pairs in sorted blocks."""
         for begin in range(0, len(self), _PAIRS_AT_ONCE):
             yield _read_rows(self._sorted, begin, min(begin + _PAIRS_AT_ONCE, len(self)))
 
     def edges(self) -> Iterator[Ints]:
-        """Yield both ends of the pairs, (m, 2), many at once."""
+        """Yield both documents of all pairs, in blocks of (m, 2)."""
         return map(edges_of, self.blocks())
 
     def ties(self) -> Iterator[tuple[Ints, Floats]]:
-        """Yield both ends and the similarities of those for which a record may be removed, many at once.
+        """Yield the documents, (m, 2), and the similarities of the pairs that connect clusters, in blocks.
 
-        It may not if only a passage makes them a pair.
+        A pair that only shares a passage connects no cluster, so no record is removed for it.
         """
         for rows in self.blocks():
             tying = rows[~rows["by_passage"]]
             yield edges_of(tying), tying["similarity"]
 
     def similarities(self, left: Ints, right: Ints) -> Floats:
-        """Return the similarity of m pairs, left < right; nan for those that are none."""
+        """Return the similarity of each pair of documents, left < right; nan for two documents that are no pair."""
         similarities = np.full(len(left), np.nan)
         order = np.lexsort((right, left))
-        # A pair as one number, ascending like the rows.
+        # Express each pair as one number, which sorts like the rows.
         sought = (left * self._documents + right)[order]
         for rows in self.blocks():
             keys = rows["left"] * self._documents + rows["right"]
             begin, end = sought.searchsorted((keys[0], keys[-1] + 1))
-            # Sought up to the last key, so that every place is a row.
+            # Nothing is sought beyond the last key of the block, so each place is a row of the block.
             places = keys.searchsorted(sought[begin:end])
             here = keys[places] == sought[begin:end]
             similarities[order[begin:end][here]] = rows["similarity"][places[here]]
@@ -186,7 +185,7 @@ class SortedPairs:
 
 
 def edges_of(rows: PairRows) -> Ints:
-    """Return both ends of pairs, (m, 2)."""
+    """Return both documents of pairs, (m, 2)."""
     return np.stack((rows["left"], rows["right"]), axis=1)
 
 
@@ -205,20 +204,23 @@ def _write_rows(file: BinaryIO, rows: PairRows, begin: int | None = None) -> Non
 def find_pairs(
     records: EncodedRecords, twins: Twins, nodes: Nodes, progress: Progress
 ) -> tuple[SortedPairs, SortedPairs, FullBuckets]:
-    """Verify the candidates among heads that may count; return the pairs, those to be reviewed, and full buckets."""
+    """Find candidates among the heads, and verify the candidates that may count.
+
+    Returns the pairs, the pairs to be reviewed, and the buckets that exceed the recipe's limit.
+    """
     encoder = records.encoder
     heads = twins.heads if encoder.has_sketches else twins.heads[:0]
     progress("candidates", 0, len(heads))
     keys = _band_keys(records, heads)
     full = find_full_buckets(keys, encoder.profile.recipe.match.bucket_limit, records.pool)
 
-    # Scores without pairs say which columns there are.
+    # Scores of no pairs have the columns that the metric has.
     _, no_scores = _verified(records, heads[:0], heads[:0])
     pairs, in_review = SortedPairs(records, no_scores), SortedPairs(records, no_scores)
     for screened, scores in _verify_all(records, _blocks(keys, full, heads, nodes, encoder)):
-        are_found = are_pairs(encoder, scores, screened.shared_bands)
-        pairs.add(screened.take(are_found), scores.take(are_found))
-        in_review.add(screened.take(~are_found), scores.take(~are_found))
+        reach_threshold = are_pairs(encoder, scores, screened.shared_bands)
+        pairs.add(screened.take(reach_threshold), scores.take(reach_threshold))
+        in_review.add(screened.take(~reach_threshold), scores.take(~reach_threshold))
     progress("candidates", len(heads), len(heads))
 
     pairs.finish()
@@ -229,7 +231,7 @@ def find_pairs(
 def _verify_all(
     records: EncodedRecords, blocks: Iterator[tuple[Ints, Ints]]
 ) -> Iterator[tuple[Screened, Scores]]:
-    """Verify blocks of links in the pool of threads, and yield their pairs in the order of the blocks."""
+    """Verify blocks of linked heads in the pool of threads, and yield their pairs in the order of the blocks."""
     waiting: deque[Future[tuple[Screened, Scores]]] = deque()
     for block in blocks:
         waiting.append(records.pool.submit(_verified, records, *block))
@@ -240,7 +242,7 @@ def _verify_all(
 
 
 def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
-    """Return the bucket hashes of heads; a matrix of them is in a temporary file."""
+    """Return the band keys of heads. If all heads have the same number of keys, the matrix is in a temporary file."""
     encoder = records.encoder
     parts = [slice(at, at + _SKETCHES_AT_ONCE) for at in range(0, len(heads), _SKETCHES_AT_ONCE)]
     if encoder.family.ordered:
@@ -251,14 +253,14 @@ def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
         return np.zeros(shape, np.uint64)
 
     file = records.open_temporary()
-    with full_disk():  # a page without room would end the process when it is written
+    with full_disk():  # reserve the space now: on a full disk, writing to the map would kill the process
         os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * np.dtype(np.uint64).itemsize)
     keys: Hashes = np.memmap(file, np.uint64, "w+", shape=shape)
 
     def fill(rows: slice) -> None:
         keys[rows] = encoder.matrix_keys(records.read_sketches(heads[rows]))
 
-    # Waits for all parts, and raises the error of any.
+    # Wait for all parts, and raise an error of any of them.
     deque(records.pool.map(fill, parts), maxlen=0)
     return keys
 
@@ -266,7 +268,7 @@ def _band_keys(records: EncodedRecords, heads: Ints) -> Keys:
 def _blocks(
     keys: Keys, full: FullBuckets, heads: Ints, nodes: Nodes, encoder: Encoder
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the links of heads that may count, in blocks of both ends."""
+    """Yield linked heads whose pair may count, in blocks of left and right heads."""
     limit = encoder.profile.recipe.match.bucket_limit
     for left_rows, right_rows in linked_pairs(keys, limit, full, encoder.backend):
         left, right = heads[left_rows], heads[right_rows]
@@ -279,7 +281,7 @@ def _blocks(
 
 
 def _verified(records: EncodedRecords, left: Ints, right: Ints) -> tuple[Screened, Scores]:
-    """Return the pairs among links, and their scores; of long documents only some are read at once."""
+    """Return the pairs among linked heads, and their scores; halve a block whose features would take much memory."""
     used, half = np.union1d(left, right), len(left) // 2
     if half and records.feature_total(used) > _FEATURES_PER_THREAD:
         parts = [_verified(records, left[rows], right[rows]) for rows in (slice(half), slice(half, None))]

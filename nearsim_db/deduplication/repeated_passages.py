@@ -1,9 +1,10 @@
-"""Repeated passages of a corpus: found as texts come in, and cut out of all but the first that has them.
+"""Find the repeated passages of a corpus text by text, and cut them out of all texts but the first that has them.
 
-A window is a run of `length` tokens. It is repeated if the kept text of an earlier document has it, or the same text at
-an earlier place that is not cut itself. A sentence is cut if it lies in a repeated window or, if it is longer than one,
-if all windows in it are repeated; so no sentence is cut in part. What is left is looked at again until nothing is cut:
-a corpus that was cut stays as it is if it is cut again. What is cut is divided into spans that a document keeps whole.
+A window is a run of `length` tokens. It is repeated if the remaining text of an earlier document has it, or if the same
+text has it at an earlier place that is not cut. A sentence of at most `length` tokens is cut if it lies in a repeated
+window, and a longer sentence is cut if all of its windows are repeated. So only whole sentences are cut. The remaining
+text is examined again until nothing more is cut; hence cutting a corpus a second time changes nothing. Each cut is
+divided into spans, so that every span is contained in one remaining document.
 """
 
 from collections.abc import Iterator
@@ -27,17 +28,17 @@ from nearsim_db.similarity.text.words import sentence_ends
 _MAX_WINDOWS_IN_MEMORY = 1 << 16
 # Windows in memory while two runs are merged.
 _WINDOWS_PER_MERGE = 1 << 20
-_NUMBER_BITS = (
-    32  # of a place: the number of a window in its document, from 1, below the number of the document
-)
+# A place is an integer: its low bits are the number of a window in its document, from 1, and its high bits are the
+# number of the document.
+_NUMBER_BITS = 32
 
 
 class WindowIndex:
-    """The first and the last place of each window in the texts that are kept, by the ids of windows.
+    """Maps the id of each window to its first and its last place in the remaining texts.
 
-    A place is the document and the number of the window in it, so that places of adjacent windows are consecutive. The
-    latest windows are in memory, all others in sorted runs in temporary files, of which each is more than twice as long
-    as the next.
+    A place combines the document with the number of the window in it, so that adjacent windows have consecutive places.
+    The latest windows are in memory. Older windows are in sorted runs in temporary files, and each run is more than
+    twice as long as the next run.
     """
 
     def __init__(self) -> None:
@@ -45,11 +46,11 @@ class WindowIndex:
         self._runs: list[_RepeatedRun] = []
 
     def find(self, windows: Hashes) -> tuple[Ints, Ints]:
-        """Return the first and the last place of each window, int64, -1 for none."""
+        """Return the first and the last place of each window, int64; -1 for a window that no text has."""
         order = np.argsort(windows)
         ordered = windows[order]
         first, last = np.full((2, len(windows)), -1, np.int64)
-        for run in (*self._runs, self._recent):  # the oldest places are first
+        for run in (*self._runs, self._recent):  # from the oldest places to the latest
             begins = np.searchsorted(run.windows, ordered)
             ends = np.searchsorted(run.windows, ordered, "right")
             has = ends > begins
@@ -59,7 +60,7 @@ class WindowIndex:
         return first, last
 
     def add(self, windows: Hashes, document: int) -> None:
-        """Add the windows of a document, the latest one. Raises NearsimError if the disk is full."""
+        """Add the windows of the next document. Raises NearsimError if the disk is full."""
         new, numbers = np.unique(windows, return_index=True)
         recent = self._recent
         at = np.searchsorted(recent.windows, new, "right")
@@ -79,17 +80,17 @@ def _places(document: int, numbers: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _RepeatedRun:
-    """Sorted windows, uint64, and a place of each, int64; places of one window are in the order of the documents."""
+    """Windows with their places, as parallel arrays."""
 
-    windows: Hashes
-    places: Ints
+    windows: Hashes  # ids, ascending
+    places: Ints  # int64; the places of equal windows are in the order of the documents
 
 
 def _merged(left: _RepeatedRun, right: _RepeatedRun) -> _RepeatedRun:
-    """Merge a run with a later one."""
+    """Merge a run with a later run."""
     size = len(left.windows) + len(right.windows)
 
-    # Ids are spread evenly, so that equal ranges of them have about as many windows.
+    # Ids are spread evenly, so ranges of the same width have about the same number of windows.
     parts = size // _WINDOWS_PER_MERGE + 1
     edges = np.array([2**64 * part // parts for part in range(1, parts)], np.uint64)
     bounds = [[0, *np.searchsorted(run.windows, edges).tolist(), len(run.windows)] for run in (left, right)]
@@ -97,7 +98,7 @@ def _merged(left: _RepeatedRun, right: _RepeatedRun) -> _RepeatedRun:
         for (begin, end), (first, last) in zip(*map(pairwise, bounds), strict=True):
             windows = np.concatenate((left.windows[begin:end], right.windows[first:last]))
             places = np.concatenate((left.places[begin:end], right.places[first:last]))
-            # Stable: places of the earlier run stay first.
+            # A stable sort keeps the places of the earlier run first.
             order = np.argsort(windows, kind="stable")
             ids.write(windows[order].tobytes())
             numbers.write(places[order].tobytes())
@@ -111,21 +112,21 @@ def _merged(left: _RepeatedRun, right: _RepeatedRun) -> _RepeatedRun:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Characters of a text that are cut, the end excluded, and the document that keeps all their words in a row."""
+    """A stretch of a text to cut."""
 
-    start: int
-    end: int
-    document: int
+    start: int  # first character
+    end: int  # after the last character
+    document: int  # keeps all words of the stretch, in the same order and without a gap
 
 
 class PassageCutter:
-    """Cuts texts, one after another, under the normalisation of a recipe.
+    """Cuts texts, one after another, with the normalisation of a recipe.
 
-    Windows have `match.passage` words, or characters under shingle.scheme = char. Words are not stemmed or dropped.
+    A window has `match.passage` words, or characters if shingle.scheme is char. Words are neither stemmed nor dropped.
     """
 
     def __init__(self, recipe: Recipe, backend: Backend, index: WindowIndex) -> None:
-        """Raises InputError for a recipe that does not compare plain text."""
+        """Raises InputError if the recipe does not compare plain text."""
         if recipe.normalise.html or recipe.shingle.language or recipe.sketch.input == "vector":
             raise InputError(
                 "--cut cuts plain text; choose a recipe without normalise.html, shingle.tokens = code and "
@@ -137,46 +138,46 @@ class PassageCutter:
         self._index = index
 
     def cut(self, text: str, document: int) -> tuple[list[Cut], str]:
-        """Return what is cut of a cleaned text, in order, and what is left; the rest counts for later texts."""
-        given, cuts = text, list[Cut]()
-        places = np.zeros(0, np.int64)  # of each remaining character, in the text before any cut
+        """Return the cuts of a text, in order, and the remaining text, whose passages are cut out of later texts."""
+        whole_text, cuts = text, list[Cut]()
+        places = np.zeros(0, np.int64)  # position in the whole text of each remaining character
         while True:
             tokens = self._tokeniser.tokens(text)
             windows = grams(tokens.ids, self.length)
             first, last = self._index.find(windows)
             kept = _kept_places(windows, first, self.length, document)
-            found_cuts = list(_cuts(text, tokens, (kept, np.where(first < 0, kept, last)), self.length))
-            if not found_cuts:
+            new_cuts = list(_cuts(text, tokens, (kept, np.where(first < 0, kept, last)), self.length))
+            if not new_cuts:
                 self._index.add(windows, document)
-                return _with_spaces_joined(given, cuts), text
+                return _with_spaces_joined(whole_text, cuts), text
 
-            # Most texts have nothing to cut, and need no places.
+            # Most texts have no cuts, so the positions are created only now.
             places = places if cuts else np.arange(len(text))
-            cuts += [piece for found_cut in found_cuts for piece in _pieces(places, found_cut)]
+            cuts += [piece for new_cut in new_cuts for piece in _pieces(places, new_cut)]
             stays = np.ones(len(text), bool)
-            for found_cut in found_cuts:
-                stays[found_cut.start : found_cut.end] = False
-            places, text = places[stays], without(text, found_cuts)
+            for new_cut in new_cuts:
+                stays[new_cut.start : new_cut.end] = False
+            places, text = places[stays], without(text, new_cuts)
 
 
 def without(text: str, cuts: list[Cut]) -> str:
-    """Return a text without what is cut, in order."""
+    """Return a text without its cuts, which are in order."""
     begins, ends = [0, *(cut.end for cut in cuts)], [*(cut.start for cut in cuts), len(text)]
     return "".join([text[begin:end] for begin, end in zip(begins, ends, strict=True)])
 
 
 def _pieces(places: Ints, cut: Cut) -> Iterator[Cut]:
-    """Yield a cut of the remaining text as cuts of the text before any cut."""
-    own = places[cut.start : cut.end]
-    # A jump in the places begins a piece; -2 makes the first place one.
-    firsts = np.flatnonzero(np.diff(own, prepend=-2) != 1)
-    lasts = np.append(firsts[1:], len(own)) - 1
-    for begin, end in zip(own[firsts].tolist(), own[lasts].tolist(), strict=True):
+    """Yield a cut of the remaining text as one or more cuts of the whole text; `places` maps the positions."""
+    cut_places = places[cut.start : cut.end]
+    # A piece begins at each jump in the places; the prepended -2 makes the first place a jump.
+    firsts = np.flatnonzero(np.diff(cut_places, prepend=-2) != 1)
+    lasts = np.append(firsts[1:], len(cut_places)) - 1
+    for begin, end in zip(cut_places[firsts].tolist(), cut_places[lasts].tolist(), strict=True):
         yield Cut(begin, end + 1, cut.document)
 
 
 def _with_spaces_joined(text: str, cuts: list[Cut]) -> list[Cut]:
-    """Join cuts of spaces only with one that they touch."""
+    """Join each cut that has nothing but spaces with an adjacent cut."""
     joined: list[Cut] = []
     for cut in sorted(cuts, key=lambda cut: cut.start):
         last = joined[-1] if joined else None
@@ -191,43 +192,47 @@ def _with_spaces_joined(text: str, cuts: list[Cut]) -> list[Cut]:
     return joined
 
 
-def _kept_places(windows: Hashes, known: Ints, length: int, document: int) -> Ints:
-    """Return where each window is kept: at a known place, at an earlier one of the same document, or -1 for nowhere.
+def _kept_places(windows: Hashes, in_earlier_documents: Ints, length: int, document: int) -> Ints:
+    """Return for each window a place where it remains, or -1 if it remains nowhere else.
 
-    The earlier place keeps it if no window that is repeated touches that.
+    The place is in an earlier document if there is such a place; otherwise it is the window's first place in the same
+    document, if that does not overlap the window or any repeated window.
     """
     _, firsts, same = np.unique(windows, return_index=True, return_inverse=True)
     earlier, numbers = firsts[same], np.arange(len(windows))
     is_again = earlier + length <= numbers
 
-    # Plus 1 where a repeated window begins, minus 1 at its end: the sum counts those over a token.
+    # Add 1 at the begin of each repeated window, and subtract 1 at its end: the running sum counts the repeated windows
+    # over each token.
     edges = np.zeros(len(windows) + length + 1, np.int64)
-    repeated = numbers[is_again | (known >= 0)]
+    repeated = numbers[is_again | (in_earlier_documents >= 0)]
     np.add.at(edges, repeated, 1)
     np.add.at(edges, repeated + length, -1)
-    # How many tokens before each place are in a repeated window.
+    # For each position, the number of tokens before it that lie in a repeated window.
     touched = np.concatenate(([0], np.cumsum(np.cumsum(edges) > 0)))
     is_kept = touched[earlier + length] == touched[earlier]
-    return np.where((known < 0) & is_again & is_kept, _places(document, earlier), known)
+    is_kept_here = (in_earlier_documents < 0) & is_again & is_kept
+    return np.where(is_kept_here, _places(document, earlier), in_earlier_documents)
 
 
 def _cuts(text: str, tokens: Tokens, kept: tuple[Ints, Ints], length: int) -> Iterator[Cut]:
-    """Yield runs of sentences that other places keep, with the spaces on one side, divided by what keeps them.
+    """Yield the cuts of a text: runs of sentences that remain at other places, with the spaces on one side.
 
-    `kept` has the first and the last place that keeps each window.
+    A run is divided into cuts by the documents that keep its parts. `kept` has the first and the last place where each
+    window remains.
     """
     repeated = np.flatnonzero(kept[0] >= 0)
     if not len(repeated):
         return
 
-    # Sentences, as runs of tokens.
+    # Express the sentences as runs of tokens.
     bounds = np.unique([0, *sentence_ends(text), len(text)])
     firsts = np.searchsorted(tokens.begins, bounds)
-    is_between = (firsts == 0) | (tokens.ends[firsts - 1] <= bounds)  # no token is on both sides
+    is_between = (firsts == 0) | (tokens.ends[firsts - 1] <= bounds)  # a boundary may not divide a token
     bounds, firsts = bounds[is_between], firsts[is_between]
     begins, ends = firsts[:-1], firsts[1:]
 
-    # A sentence is cut if all of its windows are repeated; a short one if a window that covers it is.
+    # Cut a long sentence if all of its windows are repeated, and a short sentence if a window that covers it is.
     is_long = ends - begins > length
     low = np.where(is_long, begins, np.maximum(ends - length, 0))
     high = np.where(is_long, ends - length, np.minimum(begins, len(kept[0]) - 1)) + 1
@@ -244,9 +249,9 @@ def _cuts(text: str, tokens: Tokens, kept: tuple[Ints, Ints], length: int) -> It
 
 
 def _kept_spans(kept: tuple[Ints, Ints], length: int) -> Ints:
-    """Return the runs of tokens that a document keeps in a row: (m, 3) int64 of begin, end and document.
+    """Return the runs of tokens that occur as a whole in one document: begin, end and document, int64 (m, 3).
 
-    They are in order; a run that lies in another one is left out.
+    The runs are in order. A run inside another run is left out.
     """
     spans = []
     for places in kept if (kept[0] != kept[1]).any() else kept[:1]:
@@ -254,14 +259,14 @@ def _kept_spans(kept: tuple[Ints, Ints], length: int) -> Ints:
         breaks = np.flatnonzero((np.diff(places, append=-2) != 1) & (places >= 0))
         spans.append(np.stack((begins, breaks + length, places[begins] >> _NUMBER_BITS), axis=1))
     rows = np.concatenate(spans)
-    # By begin, the longest first: a span that reaches no further than those before lies in one.
+    # Sort by begin, and the longest first. A span lies in an earlier span if its end is not beyond all ends before.
     rows = rows[np.lexsort((-rows[:, 1], rows[:, 0]))]
     reached = np.concatenate(([0], np.maximum.accumulate(rows[:, 1])[:-1]))
     return rows[rows[:, 1] > reached]
 
 
 def _covering(spans: Ints, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends and documents of as few spans as cover the tokens from `begin` to `end`."""
+    """Cover the tokens from `begin` to `end` with as few spans as possible; yield the end and document of each."""
     while begin < end:
         _, reached, document = spans[np.searchsorted(spans[:, 0], begin, "right") - 1].tolist()
         begin = min(reached, end)
@@ -269,7 +274,7 @@ def _covering(spans: Ints, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _with_spaces(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return where to cut, so that of the spaces on both sides those stay that have more line ends."""
+    """Return where to cut: of the spaces on both sides, keep those with more line ends, and cut the others."""
     before, last = start, end
     while before and text[before - 1].isspace():
         before -= 1

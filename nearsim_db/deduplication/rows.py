@@ -1,4 +1,4 @@
-"""Remove near-duplicates from rows in memory: texts, mappings, tuples, documents, data frames; no database is used."""
+"""Remove near-duplicates from rows in memory, such as texts, mappings or data frames, without a database."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,44 +27,43 @@ _PARAMETERS = ArgumentNames(
 
 @dataclass(frozen=True, slots=True)
 class RemovedRow:
-    """A removed row and the row that it duplicates."""
+    """A removed row, and the row that it duplicates."""
 
-    row: int  # from 0
-    of: int  # from 0, among the rows that are compared with if `against`
-    similarity: float | None  # None if only a chain of other rows connects the two
-    against: bool
+    row: int  # number of the removed row, from 0
+    of: int  # number of the row that it duplicates, from 0
+    similarity: float | None  # None if the two are not a pair, but only connected by other rows
+    against: bool  # whether `of` is a row of `against`, not of `rows`
 
 
 @dataclass(frozen=True, slots=True)
 class Deduped:
-    """What `dedupe` kept, removed and rejected, by the numbers of the rows from 0: together they are all rows.
+    """The result of `dedupe`: each row is kept, removed or rejected."""
 
-    `rejects` have the reasons and the numbers from 1, those of `against` the file "against". `pairs` counts the pairs.
-    """
-
-    kept: tuple[int, ...]
+    kept: tuple[int, ...]  # numbers of rows, from 0
     removed: tuple[RemovedRow, ...]
-    rejects: tuple[Reject, ...]
-    pairs: int
-    _given: Any = field(repr=False)
+    rejects: tuple[
+        Reject, ...
+    ]  # rows that cannot be used; `line` is the row from 1, `file` is "rows" or "against"
+    pairs: int  # number of pairs
+    _all_rows: Any = field(repr=False)
 
     def rows(self) -> Any:
-        """Return the rows that are kept: a data frame or table of the type given, otherwise a list."""
-        places, given = list(self.kept), self._given
-        if hasattr(given, "iloc"):
+        """Return the kept rows: a data frame or table if the input was one, otherwise a list."""
+        places, all_rows = list(self.kept), self._all_rows
+        if hasattr(all_rows, "iloc"):
             # A data frame of pandas.
-            return given.iloc[places]
-        if hasattr(given, "take"):
+            return all_rows.iloc[places]
+        if hasattr(all_rows, "take"):
             # A table of pyarrow, or an array.
-            return given.take(places)
-        if hasattr(given, "__arrow_c_stream__"):
+            return all_rows.take(places)
+        if hasattr(all_rows, "__arrow_c_stream__"):
             # A data frame of polars.
-            return given[places]
-        return [given[place] for place in places]
+            return all_rows[places]
+        return [all_rows[place] for place in places]
 
 
 class _RowSource:
-    """Rows as the records of one file."""
+    """Presents rows in memory as the records of a file."""
 
     def __init__(self, rows: Rows, fields: Fields, name: str) -> None:
         self.fields: Fields = fields
@@ -78,7 +77,7 @@ class _RowSource:
 
 
 class _Rejects(RejectWriter):
-    """Rejects in memory."""
+    """Collects all rejects in memory."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -108,15 +107,23 @@ def dedupe(
     vector: str = "vector",
     threads: int | None = None,
 ) -> Deduped:
-    """Find near-duplicates among rows, which no two kept rows are; no database is used.
+    """Find the near-duplicates among rows, and decide which rows to keep; no database is needed.
 
-    `rows` are texts, mappings, tuples of id and text or of id, title and text, documents, or a data frame (pandas,
-    polars, pyarrow). `id` to `vector` name the keys or columns, "a,b" as the text two of them; the text is 'text', or
-    else 'body'. A row needs no id.
-    `against`, `only_against`, `across`, `within`, `threshold` and `exact` are those of nearsim dedupe, `keep` is
-    `cluster.keep`.
-    A row that cannot be used is rejected with the reason. Raises RecipeError for an impossible value, InputError for
-    arguments that contradict each other, a data frame that cannot be read, or rows of which none can be used.
+    rows: texts, mappings, tuples of id and text or of id, title and text, documents, or a data frame (pandas, polars,
+    pyarrow). A row needs no id.
+    against: other rows; a row with a near-duplicate among them is removed, too.
+    only_against: compare rows with `against` only, not with each other.
+    across: a field whose values must differ in a pair.
+    within: a field, or several, whose values must be equal in a pair.
+    threshold: the minimum similarity of near-duplicates, by default that of the recipe.
+    exact: only texts that are equal after normalisation are duplicates.
+    keep: which row of a cluster to keep, as in the recipe key `cluster.keep`.
+    id, title, text, source, published_at, vector: the names of keys or columns; text="a,b" joins two of them. By
+    default the text is 'text', or 'body' if there is no 'text'.
+    threads: by default one for each core.
+
+    A row that cannot be used is rejected with the reason. Raises RecipeError for an impossible value, and InputError
+    for arguments that contradict each other, for a data frame that cannot be read, and if no row can be used.
     """
     if only_against and against is None:
         raise InputError("only_against requires against")
@@ -127,14 +134,15 @@ def dedupe(
     )
     held = _held(rows)
     chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep, within)
-    others = [] if against is None else [_RowSource(against, fields, "against")]
+    against_sources = [] if against is None else [_RowSource(against, fields, "against")]
     comparison = Comparison.of(chosen, across, against=against is not None, only_against=only_against)
 
     with (
         EncodedRecords.under(chosen, threads, exact=exact) as records,
         open_vectors(None) as beside,
     ):
-        reader = RecordReader(_RowSource(held, fields, "rows"), [(_ROWS, False)], beside, others, comparison)
+        own_source = _RowSource(held, fields, "rows")
+        reader = RecordReader(own_source, [(_ROWS, False)], beside, against_sources, comparison)
         rejects = _Rejects()
         reader.read(records, None, rejects, silent, strict=False)
         reader.refuse_unusable()
@@ -153,12 +161,12 @@ def dedupe(
             ),
             rejects=tuple(rejects.all),
             pairs=duplicates.pair_count,
-            _given=held,
+            _all_rows=held,
         )
 
 
 def _held(rows: Rows) -> Any:
-    """Return rows that can be read again and taken by number: those of a stream as a table."""
+    """Return rows that can be read again and chosen by number; a stream becomes a list or a table."""
     if not hasattr(rows, "__arrow_c_stream__"):
         return rows if isinstance(rows, Sequence | Mapping | Document) else list(rows)
     if hasattr(rows, "__len__"):

@@ -1,4 +1,4 @@
-"""Warnings about what `dedupe` found, each with its remedy."""
+"""Warnings about the input and the result of `dedupe`, each with its remedy."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +24,7 @@ def of_outcome(
     shards: Sequence[Shard],
     against: Sequence[Source],
 ) -> tuple[str, ...]:
-    """Return the warnings about the input, the recipe, the duplicates and the outputs, in the order of the work."""
+    """Return the warnings about the input, the recipe, the duplicates and the outputs, in this order."""
     encoder = records.encoder
     return (
         *reader.warnings(),
@@ -41,7 +41,7 @@ def of_outcome(
 def _against_warnings(
     reader: RecordReader, against: Sequence[Source], duplicates: Duplicates
 ) -> Iterator[str]:
-    """Warn of another corpus without records, and of one that has every record."""
+    """Warn if a source of --against has no records, or if every record has a near-duplicate in --against."""
     for number in reader.empty_others:
         name = against[number].file(against[number].paths[0]).name
         yield f"--against {name} has no records: nothing was compared with it"
@@ -50,18 +50,18 @@ def _against_warnings(
 
 
 def _length_warnings(records: EncodedRecords) -> Iterator[str]:
-    """Say how many texts were too short to be compared."""
+    """Warn of texts that are too short to be compared."""
     if records.too_short:
         yield (
             f"{records.too_short:,} of {count_of(len(records), 'record')} have fewer than {records.min_words} words "
-            "(--min-words): they are kept, and compared with none"
+            "(--min-words): they are kept, but not compared"
         )
 
 
 def _duplicate_warnings(records: EncodedRecords, labels: Labels, duplicates: Duplicates) -> list[str]:
     """Return a warning if most records are removed, or one cluster has many of them."""
     if not records.encoder.has_sketches:
-        return []  # whole texts were compared, which no setting changes
+        return []  # with --exact, no setting would change the result
     sizes = np.unique(duplicates.clusters.cluster_ids, return_counts=True)[1]
     return recipe_warnings.of_duplicates(
         records.encoder.profile.recipe,
@@ -73,7 +73,7 @@ def _duplicate_warnings(records: EncodedRecords, labels: Labels, duplicates: Dup
 
 
 def _listing_warnings(outputs: Outputs, labels: Labels, duplicates: Duplicates) -> list[str]:
-    """Return a warning about copies that are not all listed with each other."""
+    """Return a warning if there are too many copies of a text to list all of their pairs."""
     sizes = duplicates.twins.sizes()
     copies = int(sizes[sizes > MAX_LISTED_COPIES].sum())
     if outputs.pairs is None or not copies:
@@ -86,7 +86,7 @@ def _listing_warnings(outputs: Outputs, labels: Labels, duplicates: Duplicates) 
 
 
 def _feature_warnings(records: EncodedRecords, duplicates: Duplicates) -> Iterator[str]:
-    """Yield warnings about the texts, features and sketches, and about links that were left out."""
+    """Yield warnings about texts, features and sketches, and about links that full buckets left out."""
     encoder = records.encoder
     if not encoder.has_sketches:
         return
@@ -104,7 +104,7 @@ def _feature_warnings(records: EncodedRecords, duplicates: Duplicates) -> Iterat
     if records.common is not None:
         yield from recipe_warnings.of_common(profile.recipe.match.ignore_common or 0.0, records.common)
 
-    # Of sketches and the number of candidates.
+    # Warn about the sketches and the number of candidates.
     yield from recipe_warnings.of_sketches(profile, sketches)
     short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
     expected = recipe_warnings.candidates_per_document(
@@ -112,7 +112,7 @@ def _feature_warnings(records: EncodedRecords, duplicates: Duplicates) -> Iterat
     )
     yield from filter(None, (short, recipe_warnings.of_candidates(expected, profile.recipe)))
 
-    # Of pairs whose numbers differ, and of buckets over the limit.
+    # Warn about pairs whose numbers differ, and about buckets over the limit.
     differ = ties = 0
     for edges, _ in duplicates.pairs.ties():
         left, right = records.numbers[edges].T
