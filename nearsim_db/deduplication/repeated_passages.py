@@ -259,7 +259,7 @@ def _kept_spans(kept: tuple[Ints, Ints], length: int) -> Ints:
         breaks = np.flatnonzero((np.diff(places, append=-2) != 1) & (places >= 0))
         spans.append(np.stack((begins, breaks + length, places[begins] >> _NUMBER_BITS), axis=1))
     rows = np.concatenate(spans)
-    # Sort by begin, and the longest first. A span lies in an earlier span if its end is not beyond all ends before.
+    # Sort by begin, and the longest first. A span lies in an earlier span if its end is not beyond all previous ends.
     rows = rows[np.lexsort((-rows[:, 1], rows[:, 0]))]
     reached = np.concatenate(([0], np.maximum.accumulate(rows[:, 1])[:-1]))
     return rows[rows[:, 1] > reached]
