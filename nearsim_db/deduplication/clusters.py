@@ -33,6 +33,7 @@ class Duplicates:
     # For each removed record the record that is kept instead: the survivor of its cluster or, with --against, a better
     # record that it is paired with. -1 for a record that is kept.
     match: Ints
+    is_removed: Mask  # also for the records of a cluster of which no record is kept
     matched: int  # records that are removed because of records of --against
     rank: Ints  # place of each record in the order of the keep policy; empty without --against
 
@@ -47,9 +48,13 @@ class Duplicates:
         return (left, right) if is_in_order else (right, left)
 
     def similarities(self, first: Ints, second: Ints) -> Floats:
-        """Return the similarity of each record of `first` with its counterpart in `second`, nan if they are no pair."""
+        """Return the similarity of each record of `first` with its counterpart in `second`, nan if they are no pair.
+
+        A counterpart of -1 is no record.
+        """
         left, right = np.sort(np.stack((self.twins.head_of[first], self.twins.head_of[second])), axis=0)
-        return np.where(left == right, 1.0, self.pairs.similarities(left, right))
+        similarities = np.where(left == right, 1.0, self.pairs.similarities(left, right))
+        return np.where(second < 0, np.nan, similarities)
 
 
 def _total_similarity(twins: Twins, pairs: SortedPairs) -> Floats:
@@ -78,14 +83,15 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
     pairs, in_review, full = find_pairs(records, twins, heads, progress)
 
     progress("clusters", 0, len(records))
-    if records.ranks.policy == "central":
+    if records.ranks.policy.is_central:
         records.ranks.rank_by(_total_similarity(twins, pairs))
     nodes, ties = alike(records, twins, heads, pairs)
     nothing = np.zeros(0, np.int64)
     if not labels.comparison.against:
         clusters = cluster(records, nodes, ties)
-        match = clusters.survivors(len(records))
-        return Duplicates(twins, heads, pairs, in_review, full, clusters, match, 0, nothing)
+        match, is_removed = clusters.survivors(len(records)), np.zeros(len(records), bool)
+        is_removed[clusters.numbers[~clusters.survives]] = True
+        return Duplicates(twins, heads, pairs, in_review, full, clusters, match, is_removed, 0, nothing)
 
     # Rank the records of --against first, so that none of them is removed.
     order = records.ranks.order(np.arange(labels.count))
@@ -99,7 +105,7 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
     if not labels.comparison.only_against:
         match = matches(nodes, (edges for edges, _ in ties()), rank, only_against=False)
     clusters = Clusters(nothing, nothing, np.zeros(0, bool))
-    return Duplicates(twins, heads, pairs, in_review, full, clusters, match, matched, rank)
+    return Duplicates(twins, heads, pairs, in_review, full, clusters, match, match >= 0, matched, rank)
 
 
 def _compares_twins(records: EncodedRecords, labels: Labels) -> bool:
@@ -120,8 +126,11 @@ class Clusters:
     cluster_ids: Ints  # the smallest number in the record's cluster
     survives: Mask
 
+    def __len__(self) -> int:
+        return len(np.unique(self.cluster_ids))
+
     def survivors(self, count: int) -> Ints:
-        """Return for each of `count` records the survivor of its cluster, -1 for a record that is not removed."""
+        """Return for each of `count` records the survivor of its cluster, -1 if it survives or if no record does."""
         survivors, survivor_of_cluster = np.full(count, -1), np.full(count, -1)
         survivor_of_cluster[self.cluster_ids[self.survives]] = self.numbers[self.survives]
         is_removed = ~self.survives
@@ -161,7 +170,7 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
     All ties are in memory if the linkage is representative or average, or if the keep policy is central.
     """
     profile, is_used = records.encoder.profile, np.zeros(len(records), bool)
-    linkage, is_central = profile.recipe.cluster.linkage, records.ranks.policy == "central"
+    linkage, policy = profile.recipe.cluster.linkage, records.ranks.policy
 
     def counted() -> Iterator[tuple[Ints, Floats]]:
         for edges, similarities in ties():
@@ -189,13 +198,12 @@ def cluster(records: EncodedRecords, nodes: Nodes, ties: _Ties) -> Clusters:
     # A cluster has at least two records.
     numbers = np.flatnonzero(np.bincount(labels, minlength=len(labels))[labels] > 1)
     cluster_ids = labels[numbers]
-    if is_central and linkage != "representative":
+    if policy.is_central and linkage != "representative":
         totals = np.zeros(len(records))
         totals[numbers] = total_similarities(nodes.node_of[numbers], cluster_ids, *_joined(counted))
         records.ranks.rank_by(totals)
-    return Clusters(
-        numbers, cluster_ids, choose_survivors(numbers, cluster_ids, records.ranks.order(numbers))
-    )
+    survives = choose_survivors(numbers, cluster_ids, records.ranks.order(numbers))
+    return Clusters(numbers, cluster_ids, survives & (not policy.keeps_none))
 
 
 def _of_same_numbers(edges: Ints, twins: Twins, digests: Hashes) -> tuple[Ints, Ints, Ints]:

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.errors import RecipeError
 from nearsim_db.readers.values import value_digest
 from nearsim_db.similarity.arrays import Ints, Mask, are_fresh
 from nearsim_db.similarity.field_rules import FieldRules
@@ -33,7 +34,16 @@ class Comparison:
 
     @classmethod
     def of(cls, recipe: Recipe, across: str | None, *, against: bool, only_against: bool) -> Self:
-        """Return what a recipe compares; `across` overrides the recipe's `match.across`."""
+        """Return what a recipe compares; `across` overrides the recipe's `match.across`.
+
+        Raises RecipeError if no document of a cluster is kept, but another corpus is compared with, which has no
+        clusters.
+        """
+        if against and recipe.cluster.policy.keeps_none:
+            raise RecipeError(
+                "cluster.keep is 'none', which removes whole clusters, but there are none against another corpus; "
+                "choose another rule, or leave the other corpus out"
+            )
         field = across or (None if recipe.match.across == NOWHERE else recipe.match.across)
         return cls(field, against, only_against, FieldRules.of_records(recipe))
 

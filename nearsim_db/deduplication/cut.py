@@ -34,7 +34,7 @@ from nearsim_db.readers.writers.file_format import FileFormat
 from nearsim_db.records import Document, Progress, silent
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.profile import resolve
-from nearsim_db.similarity.recipe import Recipe
+from nearsim_db.similarity.recipe import Recipe, keep_policy
 from nearsim_db.store.settings import encoding_from_environment
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ class CutRecords:
 
     def __init__(self, cutter: PassageCutter) -> None:
         self._cutter = cutter
-        self.ranks: Ranks = Ranks("earliest", ())
-        self.keep = "earliest"
+        self.ranks: Ranks = Ranks(keep_policy("earliest"))
         self.cuts: dict[int, list[Cut]] = {}  # by number of the record
         self.emptied: set[int] = set()  # numbers of the records of which no text remains
 

@@ -147,7 +147,7 @@ def dedupe(
             write_lines(outputs.pairs, pairs)
             write_lines(outputs.review, lines.of_heads(duplicates.in_review))
             write_lines(outputs.clusters, cluster_lines(duplicates.clusters, places))
-        is_removed, marked = duplicates.match >= 0, None
+        is_removed, marked = duplicates.is_removed, None
         unique = len(records) - reader.labels.against - int(is_removed.sum())
         if names and places is not None:
             marks = Marks.of(duplicates, places, names, has_clusters=not against)
@@ -179,7 +179,7 @@ def _summary(
         duplicates=reader.summary.read - reader.summary.rejected - unique,
         pairs=duplicates.pair_count,
         review_pairs=duplicates.nodes.count(duplicates.in_review.edges()),
-        clusters=int(duplicates.clusters.survives.sum()),
+        clusters=len(duplicates.clusters),
         profile=profile,
         warnings=warnings,
         rejected=reader.reasons.rejected(),

@@ -142,8 +142,8 @@ def cluster_lines(clusters: Clusters, places: RecordPlaces) -> Iterator[bytes]:
     for at in np.argsort(begins - ends, kind="stable").tolist():
         rows = order[begins[at] : ends[at]]
         members = [places.find(number) for number in clusters.numbers[rows].tolist()]
-        kept = int(np.flatnonzero(clusters.survives[rows])[0])
-        survivor, external_id, title = members[kept]
+        kept = np.flatnonzero(clusters.survives[rows]).tolist()
+        survivor, external_id, title = members[kept[0]] if kept else (None, None, None)
         yield json_line(
             {
                 "cluster": int(clusters.cluster_ids[rows[0]]) + 1,

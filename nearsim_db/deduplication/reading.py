@@ -25,7 +25,7 @@ from nearsim_db.readers.vectors import VectorLengths
 from nearsim_db.records import Document, IngestSummary, Progress, ReadDocument, Reject
 from nearsim_db.similarity.arrays import Ints, Mask
 from nearsim_db.similarity.field_rules import FieldRules
-from nearsim_db.similarity.recipe import refuse_unusable_keep
+from nearsim_db.similarity.recipe import KeepRule, refuse_unusable_keep
 
 REPORT_EVERY = 1_000
 _BATCH_RECORDS = 500
@@ -45,17 +45,15 @@ class Records(Protocol):
 
 
 class Added(Protocol):
-    """Receives the records as they are read; its keep policy may need the values of a column."""
+    """Receives the records as they are read; its keep policy may need values of their fields."""
 
-    @property
-    def keep(self) -> str: ...
     @property
     def ranks(self) -> Ranks: ...
     def refusal(self, document: Document, /) -> str | None: ...
     def add(
         self,
         documents: Sequence[Document],
-        values: Sequence[object] = (),
+        values: Sequence[Sequence[object]] = (),
         field_labels: Sequence[bytes] = (),
         /,
     ) -> None: ...
@@ -206,7 +204,7 @@ class RecordReader:
             origin.part.positions.append(origin.position)
             if places is not None:
                 places.add(record, origin.ordinal)
-        across, column = self.labels.comparison.across, records.ranks.column
+        across, fields = self.labels.comparison.across, records.ranks.fields
         rules = self.labels.comparison.field_rules
         self.labels.add(
             len(kept),
@@ -217,9 +215,9 @@ class RecordReader:
         )
         records.add(
             [record.document for record, _ in kept],
-            ()
-            if column is None
-            else [column_of(record, column, origin.part.fields) for record, origin in kept],
+            [[column_of(record, name, origin.part.fields) for name in fields] for record, origin in kept]
+            if fields
+            else (),
             () if rules is None else [self._field_label(rules, record, origin) for record, origin in kept],
         )
 
@@ -247,8 +245,9 @@ class RecordReader:
                 "source": f"name the field that holds it with {names.source}",
                 "latest": f"name the field that holds it with {names.published_at}",
                 "highest": "name another column",
+                "has": "name another field",
             }
-            refuse_unusable_keep(records.keep, partial(self._has, records.ranks), remedies)
+            refuse_unusable_keep(records.ranks.policy, partial(self._has, records.ranks), remedies)
 
     def _refuse_unused_rules(self, rules: FieldRules) -> None:
         """Raise InputError if no document has a field that the rules are about."""
@@ -264,10 +263,16 @@ class RecordReader:
                 f"{names.published_at}"
             )
 
-    def _has(self, ranks: Ranks, policy: str) -> bool:
-        """Whether any document has the field by which a keep policy ranks."""
+    def _has(self, ranks: Ranks, rule: KeepRule) -> bool:
+        """Whether any document has the field by which a keep rule ranks."""
         fields = self.reasons.fields
-        return {"source": fields.has_source, "latest": fields.has_date, "highest": ranks.has_numbers}[policy]
+        match rule.kind:
+            case "source":
+                return fields.has_source
+            case "latest":
+                return fields.has_date
+            case _:
+                return ranks.has_values(rule)
 
     def refuse_unusable(self) -> None:
         """Raise InputError if no record is usable, or if an option names an id or text key that no record has."""

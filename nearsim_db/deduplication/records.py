@@ -31,7 +31,7 @@ from nearsim_db.similarity.encoder import Content, Encoded, Encoder
 from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.profile import Profile, resolve
-from nearsim_db.similarity.recipe import Recipe, keep_policy
+from nearsim_db.similarity.recipe import KeepPolicy, KeepRule, Recipe
 from nearsim_db.similarity.recipe.sections import Shingle
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.text import Shingler
@@ -81,49 +81,55 @@ class WholeTexts(Encoder):
 
 
 class Ranks:
-    """The values by which a keep policy ranks documents, such as dates. A missing date counts as the present time."""
+    """The values by which the rules of a keep policy rank documents, then dates.
 
-    def __init__(self, policy: str, names: Sequence[str]) -> None:
+    A missing date counts as the present time. `fields` are the fields of which `add` takes values.
+    """
+
+    def __init__(self, policy: KeepPolicy) -> None:
         self.policy = policy
-        self.column: str | None = names[0] if policy == "highest" else None
-        # Reversed: if a name occurs twice, its first place is stored last and wins.
-        self._places = {name: at for at, name in reversed(list(enumerate(names)))}
+        self.fields: tuple[str, ...] = policy.fields
         self._now = _microseconds(datetime.now(UTC))
         self._dates = array("q")
-        self._keys = array("d")  # the policy ranks by these first; the smallest key is the best
+        self._keys = [array("d") for _ in policy.deciding]  # for each rule; the smallest key is the best
 
     def __len__(self) -> int:
         return len(self._dates)
 
-    @property
-    def has_numbers(self) -> bool:
-        """Whether any document has a number in the column."""
-        return any(key != inf for key in self._keys)
+    def has_values(self, rule: KeepRule) -> bool:
+        """Whether any document has a value of the field that a rule names."""
+        at = self.policy.deciding.index(rule)
+        return any(key != inf for key in self._keys[at])
 
-    def add(self, documents: Sequence[Document], values: Sequence[object] = ()) -> None:
-        """Add documents; `values` are their values of `column`, for the policy highest."""
+    def add(self, documents: Sequence[Document], values: Sequence[Sequence[object]] = ()) -> None:
+        """Add documents; `values` are the values of `fields` of each document, if there are fields."""
         now = self._now
         dates = [
             now if (date := document.published_at) is None else _microseconds(date) for document in documents
         ]
         self._dates.extend(dates)
-        match self.policy:
-            case "source":
-                last = len(self._places)
-                self._keys.extend(self._places.get(document.source or "", last) for document in documents)
-            case "longest":
-                self._keys.extend(
-                    -len(document.title or "") - len(document.body or "") for document in documents
-                )
-            case "latest":
-                self._keys.extend(-date for date in dates)
-            case "highest":
-                numbers = map(_number, values)
-                self._keys.extend(inf if number is None else -number for number in numbers)
+        for rule, keys in zip(self.policy.deciding, self._keys, strict=True):
+            match rule.kind:
+                case "source":
+                    # Reversed: if a name occurs twice, its first place is stored last and wins.
+                    places = {name: at for at, name in reversed(list(enumerate(rule.names)))}
+                    keys.extend(places.get(document.source or "", len(places)) for document in documents)
+                case "longest":
+                    keys.extend(
+                        -len(document.title or "") - len(document.body or "") for document in documents
+                    )
+                case "earliest" | "latest":
+                    sign = 1 if rule.kind == "earliest" else -1
+                    keys.extend(sign * date for date in dates)
+                case "highest" | "has":
+                    at = self.fields.index(rule.names[0])
+                    rank = _by_number if rule.kind == "highest" else _by_presence
+                    keys.extend(rank(of_document[at]) for of_document in values)
 
-    def rank_by(self, values: Floats) -> None:
-        """Rank documents by these values instead; the largest value is the best."""
-        self._keys = array("d", (-values).tobytes())
+    def rank_by(self, totals: Floats) -> None:
+        """Rank documents by these totals for the rule central; the largest total is the best."""
+        at = [rule.kind for rule in self.policy.deciding].index("central")
+        self._keys[at] = array("d", (-totals).tobytes())
 
     def are_older(self, first: int, age_seconds: int) -> list[bool]:
         """Return for each document from number `first` on whether it is older than an age."""
@@ -136,9 +142,10 @@ class Ranks:
         Among equal documents the earlier date is better, then the smaller number; for the policy latest, the larger.
         """
         dates = np.frombuffer(self._dates, np.int64)[numbers]
-        keys = np.frombuffer(self._keys, np.float64)[numbers] if self._keys else np.zeros(len(numbers))
-        places = -numbers if self.policy == "latest" else numbers
-        return numbers[np.lexsort((places, dates, keys))]
+        # The rule central has keys once the pairs are known.
+        keys = [np.frombuffer(key, np.float64)[numbers] for key in self._keys if key]
+        places = -numbers if self.policy.prefers_last else numbers
+        return numbers[np.lexsort((places, dates, *reversed(keys)))]
 
     def earlier_first(self, left: int, right: int) -> tuple[int, int]:
         """Return two documents, the earlier date first; if a date is missing or both are equal, the smaller number."""
@@ -149,13 +156,21 @@ class Ranks:
         return (left, right) if left < right else (right, left)
 
 
-def _number(value: object) -> float | None:
-    """Return a number, or the number that a text represents; None for any other value."""
+def _by_number(value: object) -> float:
+    """Return the key of a number, or of the number that a text represents: the highest first, other values last."""
     try:
         number = float(value) if isinstance(value, (int, float, str)) else nan
     except (ValueError, OverflowError):
-        return None
-    return None if isnan(number) else number
+        return inf
+    return inf if isnan(number) else -number
+
+
+def _by_presence(value: object) -> float:
+    """Return the key of a field: infinity if it has no value, or an empty text, list or object, or only spaces."""
+    if isinstance(value, str):
+        return 0.0 if value.strip() else inf
+    is_nan = isinstance(value, float) and isnan(value)
+    return inf if is_nan or value in (None, [], {}) else 0.0
 
 
 def _microseconds(moment: datetime) -> int:
@@ -184,8 +199,7 @@ class EncodedRecords:
         if min_words and encoder.takes_vectors:
             raise InputError("min_words is about texts, but the recipe compares vectors (sketch.input)")
         self.encoder = encoder
-        self.keep: str = encoder.profile.recipe.cluster.keep
-        self.ranks = Ranks(*keep_policy(self.keep))
+        self.ranks = Ranks(encoder.profile.recipe.cluster.policy)
         self._retained = encoder.profile.recipe.retain.seconds
         self.min_words = min_words
         self.too_short = 0
@@ -248,12 +262,12 @@ class EncodedRecords:
     def add(
         self,
         documents: Sequence[Document],
-        values: Sequence[object] = (),
+        values: Sequence[Sequence[object]] = (),
         field_labels: Sequence[bytes] = (),
     ) -> None:
         """Add a batch of documents; wait while too many texts are in memory. Raises NearsimError if the disk is full.
 
-        values: the documents' values of the column that the keep policy ranks by, if it ranks by a column.
+        values: the documents' values of the fields that the keep policy ranks by, if it ranks by fields.
         field_labels: the documents' labels if the recipe has rules about fields.
         """
         first = len(self)

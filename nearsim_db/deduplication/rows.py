@@ -17,7 +17,7 @@ from nearsim_db.readers import Fields, RejectWriter, from_documents, open_vector
 from nearsim_db.readers.contract import ArgumentNames
 from nearsim_db.readers.frames import Rows
 from nearsim_db.records import Document, ReadDocument, Reject, silent
-from nearsim_db.similarity.recipe import Recipe, override, within_fields, without_review
+from nearsim_db.similarity.recipe import Recipe, keeping, override, within_fields, without_review
 
 _ROWS = Path("rows")
 _PARAMETERS = ArgumentNames(
@@ -30,8 +30,10 @@ class RemovedRow:
     """A removed row, and the row that it duplicates."""
 
     row: int  # number of the removed row, from 0
-    of: int  # number of the row that it duplicates, from 0
-    similarity: float | None  # None if the two are not a pair, but only connected by other rows
+    of: int | None  # number of the row that it duplicates, from 0; None if no row of its cluster is kept
+    similarity: (
+        float | None
+    )  # None if the two are not a pair, but only connected by other rows, and without `of`
     against: bool  # whether `of` is a row of `against`, not of `rows`
 
 
@@ -97,7 +99,7 @@ def dedupe(
     within: str | Sequence[str] | None = None,
     threshold: float | None = None,
     exact: bool = False,
-    keep: str | None = None,
+    keep: str | Sequence[str] | None = None,
     recipe: Recipe | None = None,
     id: str = "id",
     title: str = "title",
@@ -117,7 +119,7 @@ def dedupe(
     within: a field, or several, whose values must be equal in a pair.
     threshold: the minimum similarity of near-duplicates, by default that of the recipe.
     exact: only texts that are equal after normalisation are duplicates.
-    keep: which row of a cluster to keep, as in the recipe key `cluster.keep`.
+    keep: which row of a cluster to keep: a rule of the recipe key `cluster.keep`, or several in order.
     id, title, text, source, published_at, vector: the names of keys or columns; text="a,b" joins two of them. By
     default the text is 'text', or 'body' if there is no 'text'.
     threads: by default one for each core.
@@ -149,14 +151,19 @@ def dedupe(
         duplicates = find_duplicates(records, reader.labels, silent)
 
         places, first = reader.rows, reader.labels.against
-        removed = np.flatnonzero(duplicates.match >= 0)
+        removed = np.flatnonzero(duplicates.is_removed)
         survivors = duplicates.match[removed]
         similarities = duplicates.similarities(removed, survivors).tolist()
         pairs = zip(removed.tolist(), survivors.tolist(), similarities, strict=True)
         return Deduped(
-            kept=tuple(places[row] for row in range(first, len(records)) if duplicates.match[row] < 0),
+            kept=tuple(places[row] for row in range(first, len(records)) if not duplicates.is_removed[row]),
             removed=tuple(
-                RemovedRow(places[row], places[of], None if isnan(similarity) else similarity, of < first)
+                RemovedRow(
+                    places[row],
+                    None if of < 0 else places[of],
+                    None if isnan(similarity) else similarity,
+                    against=0 <= of < first,
+                )
                 for row, of, similarity in pairs
             ),
             rejects=tuple(rejects.all),
@@ -177,10 +184,13 @@ def _held(rows: Rows) -> Any:
 
 
 def _recipe(
-    recipe: Recipe, threshold: float | None, keep: str | None, within: str | Sequence[str] | None
+    recipe: Recipe,
+    threshold: float | None,
+    keep: str | Sequence[str] | None,
+    within: str | Sequence[str] | None,
 ) -> Recipe:
     if within is not None:
         recipe = within_fields(recipe, within)
     if threshold is not None:
         recipe = override(recipe, [f"match.threshold={threshold}"])
-    return without_review(recipe if keep is None else override(recipe, [f"cluster.keep={keep}"]))
+    return without_review(recipe if keep is None else keeping(recipe, keep))

@@ -66,7 +66,7 @@ def _duplicate_warnings(records: EncodedRecords, labels: Labels, duplicates: Dup
     return recipe_warnings.of_duplicates(
         records.encoder.profile.recipe,
         labels.count - labels.against,
-        int((duplicates.match >= 0).sum()),
+        int(duplicates.is_removed.sum()),
         int(sizes.max(initial=0)),
         noun="record",
     )

@@ -15,10 +15,10 @@ from nearsim_db.similarity import k_rule
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve, restore
 from nearsim_db.similarity.recipe import (
+    KeepRule,
     MatchRules,
     Recipe,
     from_mapping,
-    keep_policy,
     refuse_unusable_keep,
     to_mapping,
     with_earlier_values,
@@ -51,6 +51,7 @@ def create(connection: Connection, collection_id: CollectionId, name: str, profi
 _KEEP_REMEDIES = {
     "source": "store one in the column source of nearsim.document (nearsim ingest --source-field FIELD)",
     "highest": "name another attribute",
+    "has": "name title, text, source, url, published_at or an attribute that documents have",
 }
 
 
@@ -66,21 +67,29 @@ def refuse_unusable(
     refuse_lost_texts(connection, collection_id)
     _refuse_absent_fields(connection, collection_id, from_mapping(with_earlier_values(recipe)).match)
 
-    keep = recipe["cluster"]["keep"]
-    if keep == "central" and recipe["cluster"]["linkage"] == "representative":
+    rules = from_mapping(with_earlier_values(recipe)).cluster
+    if rules.policy.is_central and rules.linkage == "representative":
         raise RecipeError(
             "cluster.keep is 'central', but representatives are kept, which are chosen before a document is in a "
             "cluster; set cluster.linkage to connected or average"
         )
 
-    names = keep_policy(keep)[1]
+    if rules.policy.keeps_none:
+        raise RecipeError("cluster.keep is 'none', which only nearsim dedupe has; choose another policy")
 
-    def has_field(policy: str) -> bool:
-        if policy == "highest":
-            return not documents.lacks_values(connection, collection_id, names[0], numbers=True)
-        return policy != "source" or not query_rows.lacks_sources(connection, collection_id, adds=adds)
+    def has_value(rule: KeepRule) -> bool:
+        match rule.kind:
+            case "highest":
+                return not documents.lacks_values(connection, collection_id, rule.names[0], numbers=True)
+            case "has":
+                return not documents.lacks_rank(connection, collection_id, rule)
+            case "source":
+                return not query_rows.lacks_sources(connection, collection_id, adds=adds)
+            case _:
+                # Every document has a date, if only that of its addition.
+                return True
 
-    refuse_unusable_keep(keep, has_field, _KEEP_REMEDIES)
+    refuse_unusable_keep(rules.policy, has_value, _KEEP_REMEDIES)
 
 
 def _refuse_absent_fields(connection: Connection, collection_id: CollectionId, match: MatchRules) -> None:

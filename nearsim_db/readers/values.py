@@ -136,6 +136,8 @@ def column_of(record: ReadDocument, name: str, fields: "Fields") -> object:
         value = document.external_id
     elif name == fields.title:
         value = document.title
+    elif name == fields.body or (fields.body is None and name in ("text", "body")):
+        value = document.body
     elif name == fields.url:
         value = document.url
     elif name == fields.published_at:

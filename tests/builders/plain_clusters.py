@@ -9,7 +9,6 @@ from itertools import combinations, product
 
 import networkx as nx
 
-from nearsim_db.similarity.recipe import keep_policy
 from nearsim_db.similarity.recipe.sections import ClusterRules
 
 Tie = tuple[int, int]
@@ -50,6 +49,7 @@ class Evidence:
         for members in groups:
             if len(members) > 1:
                 survivor = min(members, key=lambda doc_id: self._rank(doc_id, members))
+                survivor = 0 if self.rules.keep == "none" else survivor
                 of_documents |= {doc_id: (min(members), doc_id == survivor) for doc_id in members}
         return of_documents
 
@@ -146,16 +146,22 @@ class Evidence:
         return round(sum(self._similarities.get(tie, 0.0) for tie in ties), 9)
 
     def _rank(self, doc_id: int, members: Iterable[int] = ()) -> tuple[object, ...]:
-        policy, sources = keep_policy(self.rules.keep)
         source, date, length = self.facts[doc_id]
-        place = sources.index(source) if source in sources else len(sources)
         score = SCORES[length % len(SCORES)]
-        first = {
-            **{"source": place, "longest": -length, "latest": _LATEST - date, "earliest": 0},
-            "highest": 1e9 if score in ("none", None) else -float(str(score)),
-            "central": -self._total(doc_id, members),
-        }[policy]
-        return first, date, -doc_id if policy == "latest" else doc_id
+
+        def key(rule: str) -> object:
+            sources = rule.removeprefix("source:").split(",")
+            return {
+                "source": sources.index(source) if source in sources else len(sources),
+                **{"longest": -length, "latest": _LATEST - date, "earliest": date},
+                "highest": 1e9 if score in ("none", None) else -float(str(score)),
+                **{"has": score is None, "none": 0},
+                "central": -self._total(doc_id, members),
+            }[rule.partition(":")[0]]
+
+        rules = [self.rules.keep] if isinstance(self.rules.keep, str) else self.rules.keep
+        by_date = [rule for rule in rules if rule in ("earliest", "latest")]
+        return *map(key, rules), date, -doc_id if by_date[-1:] == ["latest"] else doc_id
 
 
 def is_between(vetoes: Iterable[Tie], left: set[int], right: set[int]) -> bool:

@@ -11,10 +11,10 @@ import pytest
 from nearsim_db.deduplication import reading, records
 from nearsim_db.deduplication.files import dedupe
 from nearsim_db.deduplication.output import Outputs
-from nearsim_db.errors import InputError, NearsimError
+from nearsim_db.errors import InputError, NearsimError, RecipeError
 from nearsim_db.readers import Source, places
 from nearsim_db.similarity import presets
-from nearsim_db.similarity.recipe import Recipe, from_mapping, override
+from nearsim_db.similarity.recipe import Recipe, from_mapping, override, parse
 from tests.builders.command_line import write_jsonl
 from tests.builders.reindex_world import RECIPE, words
 
@@ -53,6 +53,51 @@ def test_the_keep_policy_may_be_a_column_or_the_centre(tmp_path: Path) -> None:
     for keep in ("highest:n", "highest:meta", "latest", "source:a"):
         with pytest.raises(InputError, match="choose another policy"):
             run(path, from_mapping({"cluster": {"keep": keep}}))
+
+
+def test_several_keep_rules_decide_in_order(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"id": "a", "source": "A", "doi": " ", "lang": [], "published_at": "2024-01-01"},
+        {"id": "b", "source": "B", "doi": "10/b", "lang": ["en"], "published_at": "2024-01-02"},
+        {"id": "c", "source": "C", "doi": 7, "published_at": "2024-01-03", "n": 1},
+        {"id": "d", "source": "B", "doi": False, "published_at": "2024-01-02"},
+    ]
+    path = write_jsonl(tmp_path / "in.jsonl", ({**row, "text": STORY} for row in rows))
+    expected = {
+        ("has:doi",): "b",
+        ("has:doi", "source:A,C", "latest"): "c",
+        ("has:doi", "source:A,B", "latest"): "d",
+        ("has:doi", "source:A,B", "latest", "earliest"): "b",
+        ("source:B", "has:lang"): "b",
+        ("has:text", "latest"): "c",
+        ("longest", "highest:n"): "c",
+        ("source:A,B", "central"): "a",
+        ("earliest", "highest:n"): "a",
+    }
+    for keep, kept in expected.items():
+        assert run(path, parse(f"cluster.keep = {list(keep)}")) == [kept]
+    for keep in (("latest", "has:title"), ("has:nothing", "latest")):
+        with pytest.raises(InputError, match="no document has a value of this field; name another field"):
+            run(path, parse(f"cluster.keep = {list(keep)}"))
+
+
+def test_no_record_of_a_cluster_stays_if_none_is_kept(tmp_path: Path) -> None:
+    path = write_stories(
+        tmp_path / "in.jsonl", {"a": STORY, "b": f"{STORY} again", "c": STORY[::-1], "d": STORY}
+    )
+    outputs = Outputs(
+        tmp_path / "unique.jsonl", pairs=tmp_path / "pairs.jsonl", clusters=tmp_path / "clusters.jsonl"
+    )
+    summary = dedupe(Source([path]), parse('cluster.keep = "none"'), outputs)
+    assert (summary.unique, summary.duplicates, summary.clusters, summary.pairs) == (1, 3, 1, 3)
+    (line,) = map(json.loads, (tmp_path / "clusters.jsonl").read_text().splitlines())
+    assert (line["survivor"], line["survivor_place"], line["title"]) == (None, None, None)
+    assert line["members"] == ["a", "b", "d"]
+    for linkage in ("connected", "representative", "average"):
+        assert run(path, parse(f'cluster = {{keep = "none", linkage = "{linkage}"}}')) == ["c"]
+    old = Source([write_stories(tmp_path / "old.jsonl", {"a": STORY})])
+    with pytest.raises(RecipeError, match="none against another corpus"):
+        dedupe(Source([path]), parse('cluster.keep = "none"'), Outputs(), against=[old])
 
 
 def test_a_failure_leaves_no_output(tmp_path: Path) -> None:

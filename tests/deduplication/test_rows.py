@@ -105,6 +105,10 @@ def test_a_row_is_compared_with_other_rows_and_across_values() -> None:
     assert dedupe(rows[:2], across="lang").kept == (0, 1) and dedupe(rows, across="lang").kept == (0,)
     assert dedupe(["a a b", "a b a b", "A  a b"], exact=True).kept == (0, 1)
     assert dedupe(rows, keep="highest:n").kept == (1,)
+    assert dedupe(rows, keep=["has:n", "highest:n"]).kept == (1,)
+    nothing = dedupe(rows, keep="none")
+    assert nothing.kept == ()
+    assert {(row.of, row.similarity, row.against) for row in nothing.removed} == {(None, None, False)}
     with pytest.raises(InputError, match="has 'other'"):
         dedupe(rows, across="other")
     with pytest.raises(RecipeError, match=r"cluster\.keep"):

@@ -81,7 +81,13 @@ def open_connection(either_tables: None, connection: Connection) -> Iterator[Con
 
 
 @some_combinations(
-    ("keep", ["earliest", "latest", "longest", "source:B,A", "highest:meta.score", "central"]),
+    (
+        "keep",
+        [
+            *("earliest", "latest", "longest", "source:B,A", "highest:meta.score", "central"),
+            *('["has:meta.score", "source:B,A", "latest"]', '["source:C", "earliest", "longest"]'),
+        ],
+    ),
     (
         "linked",
         [(one, judged) for judged in (False, True) for one in ("connected", "representative", "average")],

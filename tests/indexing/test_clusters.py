@@ -17,10 +17,25 @@ def on(day: int) -> datetime:
 
 
 COPIES = [
-    Document("second", body=TEXT, source="Herald", published_at=on(2)),
-    Document("first", body=TEXT + " or so", source="Post", published_at=on(1)),
-    Document("third", body="And " + TEXT, source="Wire", published_at=on(3)),
-    Document("undated", body="Yes, " + TEXT + " or so, he added", source=None),
+    Document("second", body=TEXT, source="Herald", published_at=on(2), attributes={"lang": "en"}),
+    Document(
+        "first",
+        "Boats",
+        TEXT + " or so",
+        source="Post",
+        published_at=on(1),
+        attributes={"meta": {"doi": " "}},
+    ),
+    Document(
+        "third",
+        body="And " + TEXT,
+        source="Wire",
+        published_at=on(3),
+        attributes={"meta": {"doi": 7}, "lang": ["en"]},
+    ),
+    Document(
+        "undated", body="Yes, " + TEXT + " or so, he added", attributes={"meta": {"doi": []}, "lang": None}
+    ),
     Document("elsewhere", body="nothing to do with boats or harbours whatsoever in this one"),
 ]
 
@@ -34,6 +49,13 @@ COPIES = [
         ("source:Wire,Herald", "third"),
         ("source:Gazette,Herald", "second"),
         ("source:Gazette", "first"),
+        ("has:published_at", "first"),
+        ("has:source", "first"),
+        ('["has:source", "latest"]', "third"),
+        ('["has:meta.doi", "longest"]', "third"),
+        ('["has:lang", "has:meta.doi", "source:Herald"]', "third"),
+        ('["has:lang", "source:Herald,Post"]', "second"),
+        ('["has:text", "has:title", "latest"]', "first"),
     ],
 )
 def test_keep_policy(database_url: str, keep: str, survivor: str) -> None:

@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 import nearsim_db
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity import presets
-from nearsim_db.similarity.recipe import Recipe, from_mapping, keep_policy, load, override, parse, to_mapping
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import (
+    KeepRule,
+    Recipe,
+    from_mapping,
+    keep_policy,
+    load,
+    override,
+    parse,
+    to_mapping,
+    to_toml,
+)
 from nearsim_db.similarity.recipe.conversion import differing_keys
 from tests.builders.cpu_time import cpu_seconds
 from tests.builders.selection import examples
@@ -114,7 +125,10 @@ IMPOSSIBLE = {
     "match.min_shared_bands": ["0"],
     "match.bucket_limit": ["-1"],
     "cluster.linkage": ['"complete"'],
-    "cluster.keep": ['"newest"', '"source:"', '"source: , "'],
+    "cluster.keep": [
+        *('"newest"', '"source:"', '"source: , "', '"has:"', '"has: "', "[]", "3", '["latest", "newest"]'),
+        *('["none", "latest"]', '["latest", "latest"]', '["source:A,B", "source: A, B"]'),
+    ],
     "retain.age": [
         *("30", '"30"', '"30days"', '"1.5 days"', '"-1 days"', '"2 months"', '"0 days"', '"100001 days"'),
         '"1 day\\n"',
@@ -133,6 +147,7 @@ def test_impossible_values_are_refused_by_the_name_of_the_key(key: str) -> None:
 CONTRADICTIONS = [
     ('shingle.stopwords = ["a\\u0000"]', "PostgreSQL cannot store"),
     ('cluster.keep = "source:\\u0000"', "PostgreSQL cannot store"),
+    ('cluster.keep = ["latest", "has:\\u0000"]', "PostgreSQL cannot store"),
     ("sketch = {family = 'minhash', functions = 'prime64'}", "sketch.functions"),
     ("sketch = {family = 'hyperplane', input = 'vector', weights = 'log'}", "sketch.weights"),
     ("sketch.family = 'hyperplane'\nmatch.threshold = 1.5", "match.threshold"),
@@ -193,8 +208,27 @@ def test_ages_in_seconds() -> None:
 
 
 def test_keep_policies() -> None:
-    assert keep_policy("longest") == ("longest", ())
-    assert keep_policy("source: A , B,,C:D ") == ("source", ("A", "B", "C:D"))
+    assert keep_policy("longest").rules == (KeepRule("longest"),)
+    assert keep_policy("source: A , B,,C:D ").rules == (KeepRule("source", ("A", "B", "C:D")),)
+    assert list(map(str, keep_policy(("has: doi", "source:A, B", "latest")).rules)) == [
+        *("has:doi", "source:A,B", "latest")
+    ]
+    assert not keep_policy("earliest").deciding and not keep_policy("none").deciding
+    assert (
+        keep_policy(("latest", "longest")).prefers_last
+        and not keep_policy(("latest", "earliest")).prefers_last
+    )
+
+
+def test_several_keep_rules_survive_files_and_databases_and_change_the_fingerprint() -> None:
+    recipe = parse('cluster.keep = ["has:doi", "source:A,B", "latest"]')
+    assert parse(to_toml(recipe)) == from_mapping(to_mapping(recipe)) == recipe
+    fingerprints = {
+        resolve(parse(f"cluster.keep = {keep}")).fingerprint
+        for keep in ('"latest"', '["latest"]', '["latest", "longest"]', '["longest", "latest"]')
+    }
+    assert len(fingerprints) == 3
+    assert resolve(Recipe()).fingerprint == resolve(parse('cluster.keep = ["earliest"]')).fingerprint
 
 
 def one_of(*values: str) -> st.SearchStrategy[str]:
@@ -285,6 +319,8 @@ OVERRIDES: list[tuple[list[str], str]] = [
     (['shingle.stopwords=["a", "b"]'], 'shingle.stopwords = ["a", "b"]'),
     (["cluster.keep=source:A,B C"], 'cluster.keep = "source:A,B C"'),
     (["cluster.keep=source:x=y"], 'cluster.keep = "source:x=y"'),
+    (['cluster.keep=["has:doi", "latest"]'], 'cluster.keep = ["has:doi", "latest"]'),
+    (['cluster.keep=["latest"]'], 'cluster.keep = "latest"'),
     (["cluster.keep=source:A\nretain = 1"], 'cluster.keep = "source:A\\nretain = 1"'),
     (["match.threshold=0.8", "match.threshold=0.9"], "match.threshold = 0.9"),
 ]

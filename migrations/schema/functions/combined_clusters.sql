@@ -7,21 +7,22 @@ LANGUAGE plpgsql STABLE ROWS 1000 SET search_path = pg_catalog, pg_temp SET stan
 DECLARE
     home integer;
     generations integer[];
-    keep text COLLATE "default";
-    sources text[] COLLATE "default";
+    rules text[];
+    keeps_none boolean;
+    prefers_last boolean;
     roots integer[];
     link record;
     left_root integer;
     right_root integer;
 BEGIN
     home := nearsim.collection_named(collection);
-    SELECT array_agg(live.generation_id), (array_agg(live.recipe #>> '{cluster,keep}' ORDER BY live.place))[1]
-    INTO generations, keep
+    SELECT array_agg(live.generation_id), nearsim.keep_rules((array_agg(live.recipe ORDER BY live.place))[1])
+    INTO generations, rules
     FROM nearsim.live_generations_of(home, profiles) AS live;
-    sources := ARRAY(
-        SELECT regexp_replace(named.source, '^\s+|\s+$', '', 'g')
-        FROM unnest(string_to_array(substr(keep, length('source:') + 1), ',')) WITH ORDINALITY AS named (source, place)
-        WHERE keep LIKE 'source:%' AND named.source ~ '\S' ORDER BY named.place);
+    keeps_none := rules = '{none}';
+    prefers_last := (
+        SELECT named.rule = 'latest' FROM unnest(rules) WITH ORDINALITY AS named (rule, place)
+        WHERE named.rule IN ('earliest', 'latest') ORDER BY named.place DESC LIMIT 1);
     SELECT array_agg(number) INTO roots
     FROM generate_series(1, (
         SELECT CAST(count(*) AS integer) FROM (
@@ -56,11 +57,13 @@ BEGIN
     END LOOP;
     RETURN QUERY
         SELECT min(ranked.doc_id) OVER (PARTITION BY ranked.root), ranked.documents, ranked.doc_id, ranked.external_id,
-            ranked.doc_id = ranked.kept_id, ranked.kept_id, ranked.kept_external_id
+            coalesce(ranked.doc_id = ranked.kept_id, false), ranked.kept_id, ranked.kept_external_id
         FROM (
             SELECT tied.root, document.doc_id, document.external_id, count(*) OVER (PARTITION BY tied.root) AS documents,
-                first_value(document.doc_id) OVER by_policy AS kept_id,
-                first_value(document.external_id) OVER by_policy AS kept_external_id
+                CASE WHEN NOT keeps_none OR first_value(chosen.newest) OVER by_policy IS NOT NULL
+                    THEN first_value(document.doc_id) OVER by_policy END AS kept_id,
+                CASE WHEN NOT keeps_none OR first_value(chosen.newest) OVER by_policy IS NOT NULL
+                    THEN first_value(document.external_id) OVER by_policy END AS kept_external_id
             FROM (
                 SELECT numbered.doc_id, min(roots[numbered.number]) AS root
                 FROM (
@@ -77,15 +80,10 @@ BEGIN
             ) AS chosen ON chosen.doc_id = tied.doc_id
             WINDOW by_policy AS (PARTITION BY tied.root ORDER BY
                 chosen.newest DESC NULLS LAST,
-                array_position(sources, document.source) NULLS LAST,
-                CASE WHEN keep LIKE 'highest:%' THEN jsonb_path_query_first(
-                    nearsim.value_of(btrim(substr(keep, length('highest:') + 1)), document.source, document.attributes),
-                    'strict $.double()', silent => true) END DESC NULLS LAST,
-                CASE WHEN keep = 'longest' THEN coalesce(length(document.title), 0)
-                    + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,
-                CASE WHEN keep = 'latest' THEN coalesce(document.published_at, document.created_at) END DESC NULLS LAST,
+                nearsim.keep_keys(rules, NULL, document.title, document.body, document.body_length, document.source, document.url,
+                    document.published_at, document.created_at, document.attributes),
                 coalesce(document.published_at, document.created_at),
-                CASE WHEN keep = 'latest' THEN -document.doc_id ELSE document.doc_id END)
+                CASE WHEN prefers_last THEN -document.doc_id ELSE document.doc_id END)
         ) AS ranked
         WHERE ranked.documents > 1
         ORDER BY 1, 3;

@@ -17,7 +17,7 @@ from nearsim_db.similarity.clustering import (
     star_clusters,
     total_similarities,
 )
-from nearsim_db.similarity.recipe import ClusterRules, keep_policy
+from nearsim_db.similarity.recipe import ClusterRules
 from nearsim_db.store.clusters.clusters import NO_MEMBERS, NO_TIES, Members, Ties
 from nearsim_db.store.driver import Connection
 
@@ -95,14 +95,20 @@ class GenerationTies:
         is_shared = sizes[cluster] > 1
         documents, cluster_ids = documents[is_shared], cluster_ids[is_shared]
 
-        is_central = self.rules.keep == "central"
+        is_central = self.rules.policy.is_central
         scores = self._total_similarities(ties, documents, cluster_ids) if is_central else NO_SCORES
         return self.with_survivors(documents, cluster_ids, scores)
 
     def with_survivors(self, doc_ids: Ints, cluster_ids: Ints, scores: Floats = NO_SCORES) -> Members:
-        """Return the members of clusters, sorted by doc_id; the keep policy chooses the survivor of each cluster."""
+        """Return the members of clusters, sorted by doc_id; the keep policy chooses the survivor of each cluster.
+
+        Where the policy keeps none, only a document that a person chose survives.
+        """
         ranked = self._rank(doc_ids, scores)
-        return Members(doc_ids, cluster_ids, choose_survivors(doc_ids, cluster_ids, ranked))
+        survives = choose_survivors(doc_ids, cluster_ids, ranked)
+        if self.rules.policy.keeps_none:
+            survives &= np.isin(doc_ids, self._clusters.read_chosen(doc_ids))
+        return Members(doc_ids, cluster_ids, survives)
 
     def _connected(self, ties: Ties, vetoes: Ints) -> tuple[Ints, Ints]:
         """Cluster by connected components; only components that contain both ends of a veto are built tie by tie."""
@@ -146,7 +152,7 @@ class GenerationTies:
         return total_similarities(heads, cluster_ids, ties.pairs, similarities)
 
     def _rank(self, doc_ids: Ints, scores: Floats = NO_SCORES) -> Ints:
-        return self._clusters.rank_documents(doc_ids, *keep_policy(self.rules.keep), scores)
+        return self._clusters.rank_documents(doc_ids, self.rules.policy, scores)
 
 
 def _judged_twins(ties: Ties, judged: Ints) -> Ints:

@@ -2,6 +2,7 @@
 
 from nearsim_db.similarity.recipe.conversion import (
     from_mapping,
+    keeping,
     load,
     override,
     parse,
@@ -11,6 +12,7 @@ from nearsim_db.similarity.recipe.conversion import (
     within_fields,
     without_later_keys,
 )
+from nearsim_db.similarity.recipe.keep import KeepPolicy, KeepRule, keep_policy, refuse_unusable_keep
 from nearsim_db.similarity.recipe.sections import (
     DEFAULT_RECALL,
     Bands,
@@ -24,13 +26,15 @@ from nearsim_db.similarity.recipe.sections import (
     Sketch,
     without_review,
 )
-from nearsim_db.similarity.recipe.validation import keep_policy, refuse_unusable_keep, retained_seconds
+from nearsim_db.similarity.recipe.validation import retained_seconds
 
 __all__ = [
     "DEFAULT_RECALL",
     "Bands",
     "ClusterRules",
     "Hash",
+    "KeepPolicy",
+    "KeepRule",
     "MatchRules",
     "Normalise",
     "Recipe",
@@ -39,6 +43,7 @@ __all__ = [
     "Sketch",
     "from_mapping",
     "keep_policy",
+    "keeping",
     "load",
     "override",
     "parse",

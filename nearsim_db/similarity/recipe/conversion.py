@@ -132,6 +132,11 @@ def within_fields(recipe: Recipe, names: str | Sequence[str]) -> Recipe:
     return override(recipe, [f"match.within={toml_value(names)}"])
 
 
+def keeping(recipe: Recipe, keep: str | Sequence[str]) -> Recipe:
+    """Return a recipe with another keep policy, of a rule or several."""
+    return override(recipe, [f"cluster.keep={toml_value(keep)}"])
+
+
 def _excluded(changes: dict[str, Any], data: dict[str, Any]) -> list[str]:
     """Return the keys of a recipe that are dropped when settings change it."""
     family = data["sketch"]["family"]

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from nearsim_db.similarity.recipe import validation
+from nearsim_db.similarity.recipe.keep import KeepPolicy, keep_policy
 from nearsim_db.similarity.recipe.validation import DEFAULT_GAP_WORDS, DEFAULT_PASSAGE
 
 Mask = Literal["numbers", "dates", "hex", "uuids", "urls", "emails", "paths"]
@@ -249,20 +250,31 @@ class ClusterRules(_Section, frozen=True):
     allow_chains: bool = False
     """Allow another linkage than representative with the family winnow, where chains of pairs connect texts that have
     nothing in common."""
-    keep: str = "earliest"
+    keep: str | tuple[str, ...] = "earliest"
     """Which document of a cluster survives. earliest, latest: by published_at, or by the time the document was added if
-    it has none. longest: the longest document. source:A,B,C: the document of the first of these sources.
-    highest:COLUMN: the document with the largest number in a column or at a path, as in `highest:meta.quality`.
-    central: the document that is most similar to the documents it is paired with; not with representative. It is an
-    error if no document has a source, a number, or, for latest in `dedupe`, a date."""
+    it has none. longest: the longest document. source:A,B,C: the document of the first of these sources. has:FIELD: a
+    document with a value of a field, as in `has:doi`. highest:COLUMN: the document with the largest number in a column
+    or at a path, as in `highest:meta.quality`. central: the document that is most similar to the documents it is paired
+    with; not with representative. none: no document. Of several rules, as in `["has:doi", "source:A,B", "latest"]`, the
+    first decides, and the next where documents are equal by the rules before it; last, the earlier date decides. It is
+    an error if no document has a source, a value, a number, or, for latest in `dedupe`, a date."""
     numbers_differ: Literal["link", "keep-apart"] = "link"
     """With keep-apart, documents whose numbers differ are never put into the same cluster. This is meant for versioned
     or serial texts, such as results or notices made from a template; it splits the clusters of other texts."""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.keep, tuple) and len(self.keep) == 1:
+            force_setattr(self, "keep", self.keep[0])
+
+    @property
+    def policy(self) -> KeepPolicy:
+        """The rules of `keep`."""
+        return keep_policy(self.keep)
+
     @property
     def needs_all_ties(self) -> bool:
         """Whether clusters or their survivors depend on every tie, and not only on which documents ties connect."""
-        return self.linkage != "connected" or self.keep == "central"
+        return self.linkage != "connected" or self.policy.is_central
 
 
 class Retain(_Section, frozen=True):

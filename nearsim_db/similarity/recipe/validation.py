@@ -1,10 +1,10 @@
 """Validation of a recipe as a whole: values that exclude each other, and values that types cannot check."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from nearsim_db.errors import InputError, RecipeError
+from nearsim_db.errors import RecipeError
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.recipe.sections import Bands, MatchRules, Recipe, Shingle, Sketch
@@ -97,53 +97,12 @@ def check(recipe: "Recipe") -> None:
             "shingle.scheme to char, or hash.base to djb2a-signed"
         )
 
-    _check_characters(
-        (*recipe.shingle.stopwords, recipe.shingle.stem, recipe.shingle.language or "", recipe.cluster.keep)
-    )
+    _check_characters((*recipe.shingle.stopwords, recipe.shingle.stem, recipe.shingle.language or ""))
     _check_pair_fields(recipe.match)
-    keep_policy(recipe.cluster.keep)
+    _check_characters(map(str, recipe.cluster.policy.rules))
     if retained_seconds(recipe.retain.age) is None and recipe.retain.delete:
         raise RecipeError(
             "retain.delete = true requires an age after which documents are deleted; set retain.age"
-        )
-
-
-def keep_policy(keep: str) -> tuple[str, tuple[str, ...]]:
-    """Return the name of a keep policy and its arguments.
-
-    The arguments of `source:A,B,C` are the sources in their order, that of `highest:COLUMN` is the column. Other
-    policies have none. Raises RecipeError for an unknown policy.
-    """
-    if keep in ("earliest", "latest", "longest", "central"):
-        return keep, ()
-    name, colon, arguments = keep.partition(":")
-    sources = tuple(source.strip() for source in arguments.split(",") if source.strip())
-    if name == "source" and colon and sources:
-        return name, sources
-    if name == "highest" and (column := arguments.strip()):
-        return name, (column,)
-    raise RecipeError(
-        f"cluster.keep is {keep!r}; choose earliest, latest, longest, central, source:A,B,C or highest:COLUMN"
-    )
-
-
-_LACKING = {
-    "source": "no document has a source",
-    "latest": "no document has a date",
-    "highest": "no document has a number in this column",
-}
-
-
-def refuse_unusable_keep(keep: str, has_field: Callable[[str], bool], remedies: Mapping[str, str]) -> None:
-    """Raise InputError if the keep policy decides by a field that no document has.
-
-    `has_field` takes the name of a policy. `remedies` gives for each policy the advice how to add its field to
-    documents.
-    """
-    policy = keep_policy(keep)[0]
-    if policy in _LACKING and not has_field(policy):
-        raise InputError(
-            f"cluster.keep is {keep!r}, but {_LACKING[policy]}; {remedies[policy]}, or choose another policy"
         )
 
 

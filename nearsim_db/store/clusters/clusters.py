@@ -9,6 +9,7 @@ from nearsim_db.records import CollectionId
 from nearsim_db.similarity.arrays import Floats, Ints, Mask
 from nearsim_db.similarity.batches import ColumnBatch
 from nearsim_db.similarity.clustering import NO_EDGES
+from nearsim_db.similarity.recipe import KeepPolicy
 from nearsim_db.store.driver.arrays import packed, packed_ids
 from nearsim_db.store.driver.codec import unpacked_ids
 from nearsim_db.store.driver.statements import GenerationStatements, statement
@@ -145,19 +146,23 @@ class ClusterTable(GenerationStatements):
         }
         return unpacked_ids(self.run("find_vetoed", "binary", **parameters).value())
 
-    def rank_documents(self, doc_ids: Ints, policy: str, names: Sequence[str], scores: Floats) -> Ints:
+    def rank_documents(self, doc_ids: Ints, policy: KeepPolicy, scores: Floats) -> Ints:
         """Return documents in the order of the keep policy, best first.
 
-        `names`: the sources or the field that the policy names
-        `scores`: a number for each document, the highest best, if the policy does not rank by columns of documents
+        `scores`: for the rule `central`, a number for each document, the highest best
         """
         parameters = {
             "doc_ids": packed_ids(doc_ids),
-            "policy": policy,
-            "names": list(names),
+            "has_rules": bool(policy.deciding),
+            "rules": list(map(str, policy.deciding)),
+            "prefers_last": policy.prefers_last,
             "scores": scores.tolist(),
         }
         return unpacked_ids(self.run("rank_documents", "binary", **parameters).value())
+
+    def read_chosen(self, doc_ids: Ints) -> Ints:
+        """Return the documents among some that a person chose to keep."""
+        return np.array(self.run("read_chosen", doc_ids=packed_ids(doc_ids)).values(), np.int64)
 
     def has_veto(self, collection_id: CollectionId) -> bool:
         """Whether a collection has or had a veto."""

@@ -128,24 +128,24 @@ WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 
 -- name: rank_documents
 -- Documents in the order of the keep policy, best first, packed as eight bytes each. Documents that a person chose to keep
--- come first, the newest choice before others; ties go to the earlier date, then to the smaller doc_id (for latest to the
--- larger one). LATERAL with LIMIT looks each document up, whatever the statistics: the table may count as empty. Relies on
--- document_pkey.
+-- come first, the newest choice before others; then the rules decide in order, which `has_rules` says there are; ties go to
+-- the earlier date, then to the smaller doc_id (with `prefers_last` to the larger one). LATERAL with LIMIT looks each document
+-- up, whatever the statistics: the table may count as empty. Relies on document_pkey.
 SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
     (SELECT max(pin_id) FROM nearsim.survivor_pin WHERE survivor_pin.doc_id = document.doc_id
         AND undone_at IS NULL) DESC NULLS LAST,
-    requested.score DESC NULLS LAST,
-    CASE WHEN %(policy)s = 'source' THEN array_position(CAST(%(names)s AS text[]), document.source) END NULLS LAST,
-    CASE WHEN %(policy)s = 'highest' THEN jsonb_path_query_first(
-        nearsim.value_of((CAST(%(names)s AS text[]))[1], document.source, document.attributes),
-        'strict $.double()', silent => true) END DESC NULLS LAST,
-    CASE WHEN %(policy)s = 'longest'
-        THEN coalesce(length(document.title), 0) + coalesce(length(document.body), document.body_length, 0) END DESC NULLS LAST,
-    CASE WHEN %(policy)s = 'latest' THEN coalesce(document.published_at, document.created_at) END DESC NULLS LAST,
+    CASE WHEN %(has_rules)s THEN nearsim.keep_keys(CAST(%(rules)s AS text[]), requested.score, document.title, document.body,
+        document.body_length, document.source, document.url, document.published_at, document.created_at,
+        document.attributes) END,
     coalesce(document.published_at, document.created_at),
-    CASE WHEN %(policy)s = 'latest' THEN -requested.doc_id ELSE requested.doc_id END), '')
+    CASE WHEN %(prefers_last)s THEN -requested.doc_id ELSE requested.doc_id END), '')
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(scores)s AS double precision[])) AS requested (doc_id, score)
 LEFT JOIN LATERAL (SELECT * FROM nearsim.document WHERE doc_id = requested.doc_id LIMIT 1) AS document ON true
+
+-- name: read_chosen
+-- The documents among some that a person chose to keep. Relies on survivor_pin_document_key.
+SELECT DISTINCT doc_id FROM nearsim.survivor_pin
+WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND undone_at IS NULL
 
 -- name: relabel_clusters
 -- Give merged clusters the id of the cluster that they are merged into. Relies on the leaf's index on cluster_id.

@@ -12,6 +12,7 @@ from psycopg import sql
 
 from nearsim_db.records import CollectionId, DocId
 from nearsim_db.similarity.arrays import Ints
+from nearsim_db.similarity.recipe import KeepRule
 from nearsim_db.store.attached import source_rows
 from nearsim_db.store.attached.source_rows import AttachedSource
 from nearsim_db.store.driver import Connection
@@ -225,6 +226,11 @@ def read_values(
     """Return the values of fields, None for none, and the date by doc_id, for those documents that exist."""
     rows = run(connection, "read_values", doc_ids=packed_ids(doc_ids), fields=list(fields)).rows()
     return {doc_id: (values, published_at) for doc_id, values, published_at in rows}
+
+
+def lacks_rank(connection: Connection, collection_id: CollectionId, rule: KeepRule) -> bool:
+    """Whether a collection has documents, but none that a keep rule ranks above others for its field."""
+    return bool(run(connection, "lacks_rank", collection_id=collection_id, rule=str(rule)).value())
 
 
 def lacks_values(

@@ -207,6 +207,14 @@ SELECT doc_id,
         least(greatest(published_at, TIMESTAMPTZ '0002-01-01'), TIMESTAMPTZ '9998-01-01') END
 FROM nearsim.document WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
+-- name: lacks_rank
+-- Whether a collection has documents, but none that a keep rule ranks above others for its field. Relies on
+-- document_collection_doc.
+SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
+    AND NOT EXISTS (SELECT FROM nearsim.document
+        WHERE collection_id = %(collection_id)s AND nearsim.keep_keys(ARRAY[CAST(%(rule)s AS text)], NULL, title, body,
+            body_length, source, url, published_at, created_at, attributes) < ARRAY[CAST('Infinity' AS double precision)])
+
 -- name: lacks_values
 -- Whether a collection has documents, but none with a value of a field that the JSON path `kind` selects. Relies on
 -- document_collection_doc.
