@@ -8,13 +8,14 @@ from nearsim_db.store.driver.statements import SCHEMA
 from nearsim_db.store.schema import alembic_runs, baseline, migration_locks, revisions
 from nearsim_db.store.schema.baseline import refuse_untrusted
 
-# `nearsim schema init` retries a revision that does not get its locks; here it has one attempt. Sessions queue as long.
+# How long a revision waits for each of its locks, while other sessions queue behind it. `nearsim schema init` retries a
+# revision that does not get its locks; the command `alembic` makes one attempt.
 _WAIT_MILLISECONDS = 400
 _PATIENCE_SECONDS = 60.0
 
 
 def run(connection: Connection, *, transaction_per_migration: bool, patience_seconds: float) -> None:
-    """Run the migrations on this connection, each in a transaction of its own or all in the current one."""
+    """Run the migrations on this connection, each in its own transaction or all of them in the current transaction."""
     context.configure(
         connection=connection,
         target_metadata=None,

@@ -1,7 +1,8 @@
-"""The whole schema, one file an object in migrations/schema.
+"""The whole schema, from the files in migrations/schema, one for each object.
 
-Until the first release these files are edited in place; a database that was made from other contents is refused by the
-digest that is stored here. From the first release on they are frozen, and each later revision carries its own SQL.
+Until the first release these files are edited in place. This revision stores a digest of them, and nearsim refuses a
+database that was made from other contents. From the first release on the files are frozen, and each later revision has
+its own SQL.
 
 Revision ID: 0001
 Revises:
@@ -34,5 +35,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop all of them, data included. Refused while a collection is attached to a table."""
+    """Drop all objects, data included. The database raises an error while a collection has an attached table."""
     op.execute((SCHEMA / "drop.sql").read_text("utf-8"))

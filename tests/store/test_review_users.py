@@ -80,7 +80,7 @@ def test_a_writer_ends_expired_leases_of_others_and_changes_nothing_else_of_thei
         "UPDATE nearsim.review SET leased_until = NULL WHERE right_id = 3 AND left_id = 2",
         "UPDATE nearsim.review SET leased_until = now() + interval '1 day' WHERE right_id = 3 AND left_id = 1",
     ):
-        with pytest.raises(pg.InsufficientPrivilege, match="only that user changes it"):
+        with pytest.raises(pg.InsufficientPrivilege, match="only that user may change it"):
             users.writer.execute(forbidden)
     ended = "UPDATE nearsim.review SET leased_until = NULL WHERE leased_until <= now()"
     assert users.writer.execute(ended).rowcount == 1

@@ -1,4 +1,5 @@
--- Transfers only objects of the caller, a superuser or nearsim_admin; an installation of any other owner stays with it.
+-- Ownership is transferred only from the caller, a superuser or nearsim_admin. If anybody else owns a part of the
+-- installation, all of it stays with its owners.
 CREATE FUNCTION nearsim.may_transfer_ownership(new_owner text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -51,7 +52,8 @@ $$;
 COMMENT ON FUNCTION nearsim.transfer_ownership(text) IS
     'Internal (used by grant_rights): makes a role the owner of everything in both schemas';
 
--- Takes privileges that default privileges gave from all roles except the owner; nobody could use them before the commit.
+-- Revokes the privileges that the database's default privileges gave to roles other than the owner. Nobody could use them
+-- before the commit.
 CREATE FUNCTION nearsim.revoke_default_privileges(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -68,9 +70,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.revoke_default_privileges(regclass) IS
-    'Internal (used by grant_partition_rights and schema init): revokes everybody else''s privileges on a new table, view or sequence, called in the transaction that creates it';
+    'Internal (used by grant_partition_rights and schema init): revokes the privileges of everybody but the owner on a new table, view or sequence, in the transaction that creates it';
 
--- ENABLE ROW LEVEL SECURITY waits for this lock, and then covers the tables that were granted under it.
+-- The function locks nearsim.document. A concurrent ENABLE ROW LEVEL SECURITY, which turns isolation on, waits for this lock,
+-- and then also covers the tables that were granted while the lock was held.
 CREATE FUNCTION nearsim.grant_partition_rights(generation_id integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -124,4 +127,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_partition_rights(integer) IS
-    'Internal (used by every build): sets owner, privileges and statistics of a generation''s own tables';
+    'Internal (used by every build): sets the owner and the privileges of a generation''s own tables, and restricts their statistics';

@@ -1,6 +1,7 @@
--- ARRAY(...) and (SELECT function()) are evaluated once in a query, and = ANY of either is an index condition. The function is
--- for tables that views read many times: its plan is cached, while a subquery is planned each time. CAST distinguishes the
--- array from = ANY (subquery). Partitions get their policies from grant_partition_rights.
+-- PostgreSQL evaluates ARRAY(...) and (SELECT function()) once in a query, and = ANY of either can be an index condition.
+-- Tables that views read many times have a policy with the function, because its plan is cached, while a subquery is planned
+-- every time. CAST distinguishes = ANY (array) from = ANY (subquery). Partitions get their policies from
+-- grant_partition_rights.
 CREATE POLICY own ON nearsim_index.collection_access FOR SELECT
     USING (pg_has_role(to_regrole(quote_ident(role_name)), 'USAGE'));
 CREATE POLICY granted ON nearsim.collection FOR SELECT
@@ -40,7 +41,7 @@ CREATE POLICY granted ON nearsim.event FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY granted ON nearsim_index.attachment FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
--- A verdict names its documents, so they must be in its collection too.
+-- A verdict names documents, so the policy also requires that the documents are in its collection.
 CREATE POLICY granted_insert ON nearsim.verdict FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(
         SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write))
@@ -75,7 +76,7 @@ CREATE POLICY granted ON nearsim_index.checked_insertion FOR SELECT
 CREATE POLICY granted_insert ON nearsim_index.checked_insertion FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(
         SELECT access.collection_id FROM nearsim_index.collection_access AS access WHERE access.may_write)));
--- A collection may be granted to several tenants; each sees only its own lookup requests.
+-- A collection may be granted to several tenants. Each tenant sees only its own lookup requests.
 CREATE POLICY own ON nearsim.probe FOR SELECT
     USING (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access))
         AND pg_has_role(to_regrole(quote_ident(asked_by)), 'USAGE'));
@@ -83,7 +84,7 @@ CREATE POLICY granted_insert ON nearsim.probe FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY own ON nearsim.probe_match FOR SELECT
     USING (EXISTS (SELECT FROM nearsim.probe WHERE probe.probe_id = probe_match.probe_id));
--- Not tenant data: everyone reads it, also under isolation.
+-- This is not tenant data, so everybody reads it, also under isolation.
 CREATE POLICY everybody ON nearsim_index.schema_floor FOR SELECT USING (true);
 
 CREATE FUNCTION nearsim.set_isolation(wanted boolean) RETURNS void
@@ -99,4 +100,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.set_isolation(boolean) IS
-    'Internal (used by nearsim access isolation): turns on or off that readers and writers see only the collections in collection_access';
+    'Internal (used by nearsim access isolation): turns isolation on or off; with isolation, readers and writers see only the collections that collection_access grants to them';

@@ -27,10 +27,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_rights() IS
-    'Reset owners and privileges of everything in the schemas nearsim and nearsim_index; run it after a restore or a change of the schema';
+    'Reset the owners and privileges of everything in the schemas nearsim and nearsim_index. Run it after a restore or a change of the schema';
 
--- Under isolation readers read tables that have a policy. Tables without a policy are hidden, also from roles with other
--- privileges, such as pg_read_all_data: work, change, lease, build_slice and pending_event.
+-- Under isolation, readers read only tables that have a policy. The tables without a policy (work, change, lease, build_slice
+-- and pending_event) are hidden, also from roles with other privileges, such as pg_read_all_data.
 CREATE FUNCTION nearsim.grant_read_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -61,9 +61,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_read_rights() IS
-    'Internal (used by grant_rights): grants what readers and writers may read, and functions without side effects';
+    'Internal (used by grant_rights): grants readers and writers the right to read tables and views, and to call functions without side effects';
 
--- Under isolation writers may not choose ids or revisions, which would reveal other tenants' activity, or create collections.
+-- Under isolation, writers may not create collections. They may not choose ids or revisions either, because trying them out
+-- would reveal the activity of other tenants.
 CREATE FUNCTION nearsim.grant_write_rights() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -111,4 +112,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.grant_write_rights() IS
-    'Internal (used by grant_rights): grants what writers may write, lookup requests for readers, and the functions for these';
+    'Internal (used by grant_rights): grants writers the right to write, readers the right to insert lookup requests, and both the right to call the functions for this';

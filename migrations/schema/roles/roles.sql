@@ -1,4 +1,5 @@
--- All databases of the server share roles, so the roles may exist already, or another database may be creating them now.
+-- All databases of a server share its roles. So the roles may already exist, or a session of another database may be creating
+-- them at the same time.
 CREATE FUNCTION nearsim.create_roles() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -23,10 +24,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.create_roles() IS
-    'Internal (used by nearsim access grant): creates the missing ones of the roles nearsim_reader, nearsim_writer and nearsim_admin';
+    'Internal (used by nearsim access grant): creates the roles nearsim_reader, nearsim_writer and nearsim_admin if they do not exist';
 
--- Makes writers readers, and administrators writers. Does nothing if another user created the roles and the current user may
--- not grant them.
+-- Makes writers members of the readers, and administrators members of both. If another user created the roles and the current
+-- user may not grant them, it does nothing.
 CREATE FUNCTION nearsim.grant_memberships() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,4 +1,5 @@
--- Captures no documents that are deleted with their collection: its generations are dropped too, so there is nothing to update.
+-- Documents that are deleted together with their collection are not captured: the collection's generations are deleted too, so
+-- there is no index to update.
 CREATE FUNCTION nearsim.capture_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -8,4 +8,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_members_before() IS
-    'Trigger: captures members of clusters in their state before a statement';
+    'Trigger: captures the members of clusters that a statement changed or deleted, in their state before it';

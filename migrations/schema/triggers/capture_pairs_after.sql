@@ -1,5 +1,6 @@
--- Checks all pairs of a statement, by the keys, in place of foreign keys, which cannot refer to partitions. Writers of pairs
--- lock the signatures of both documents before, and follow_signatures deletes the pairs of deleted signatures.
+-- Checks by index that all pairs of a statement have signatures. This replaces foreign keys, which cannot refer to partitions.
+-- It is complete because sessions that write pairs lock the signatures of both documents before, and because follow_signatures
+-- deletes the pairs of deleted signatures.
 CREATE FUNCTION nearsim.capture_pairs_after() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
@@ -24,4 +25,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_pairs_after() IS
-    'Trigger: captures pairs that a statement inserted or updated, in their new state, and refuses pairs of documents without signatures';
+    'Trigger: captures pairs that a statement inserted or updated, in their new state; raises an error for pairs of documents without signatures';

@@ -1,5 +1,5 @@
--- Triggers on pairs, signatures and members, on partitions and parents, capture the changes of each statement. Net changes are
--- computed when the transaction commits.
+-- The triggers on pairs, signatures and cluster members, which partitions and parents have, capture the changes of each
+-- statement. publish_events computes the net changes when the transaction commits.
 CREATE FUNCTION nearsim.capture_pairs_before() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,4 +1,4 @@
--- A collection's profiles are deleted before their generations, so the trigger of profiles captures these deletions.
+-- When a collection is deleted, its profiles are deleted before their generations. The trigger on profile captures this case.
 CREATE FUNCTION nearsim.capture_promotion() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

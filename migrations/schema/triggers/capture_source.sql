@@ -1,8 +1,9 @@
--- Fires for every row that an application writes, so it only appends: it waits for no lock and rejects nothing. It captures
--- only ids to be compared, so that a trigger that another user creates with it can only cause comparisons. It runs with its
--- owner's rights, so no code of the table's owner may run in it: columns are named without a qualifier, as a qualified name
--- that is no column is a function call on the row; values become text only by format(), which calls output functions, as a
--- cast could be user-defined. Only the attached columns are compared, as others may be large.
+-- Fires for every row that an application writes. Therefore it only appends: it waits for no lock and rejects nothing. It
+-- captures only ids of rows to be compared later, so somebody who creates another trigger with this function can only cause
+-- comparisons. It runs with its owner's rights, so no code of the table's owner may run in it. For this reason, columns are
+-- named without a qualifier, because a qualified name that is not a column is a function call on the row; and values become
+-- text only through format(), which calls output functions, because a cast could be user-defined. Only the attached columns
+-- are compared, because other columns may be large.
 CREATE FUNCTION nearsim.capture_source() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -50,4 +51,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_source() IS
-    'Trigger on attached tables: captures the ids of written rows; its arguments are the collection, the id, the field whose values have a collection each or an empty string, and the other columns';
+    'Trigger on attached tables: captures the ids of written rows. Its arguments are the number of the collection, the id column, the column by whose values rows are distributed to collections (or an empty string), and the other attached columns';

@@ -6,7 +6,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.capture_truncated() IS
-    'Trigger on document: captures that every index must be compared with all documents';
+    'Trigger on document: after a TRUNCATE, captures that every index must be compared with all documents';
 
 CREATE TRIGGER document_capture_truncated AFTER TRUNCATE ON nearsim.document
     FOR EACH STATEMENT EXECUTE FUNCTION nearsim.capture_truncated();

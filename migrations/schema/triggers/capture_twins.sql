@@ -8,4 +8,4 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION nearsim.capture_twins() IS 'Trigger: captures twins and their heads before or after a statement';
+COMMENT ON FUNCTION nearsim.capture_twins() IS 'Trigger: captures twins and their heads, in their state before or after a statement';

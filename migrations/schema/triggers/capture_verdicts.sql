@@ -1,4 +1,5 @@
--- Leaves it to the dispatcher to find the generations: some may exist when this transaction commits that it does not see.
+-- The dispatcher, not this trigger, determines the generations to update: when this transaction commits, there may be new
+-- generations that it does not see.
 CREATE FUNCTION nearsim.capture_verdicts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

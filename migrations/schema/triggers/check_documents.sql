@@ -1,5 +1,5 @@
--- Writers may insert such rows without nearsim's functions. Runs as the writer, so documents that row-level security hides do
--- not exist.
+-- Writers may insert rows into these tables without calling nearsim's functions. The trigger runs as the writer; for it,
+-- documents that row-level security hides do not exist.
 CREATE FUNCTION nearsim.check_documents() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -22,7 +22,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.check_documents() IS
-    'Trigger on verdict, survivor_pin and review: refuses rows about documents that are not in their collection';
+    'Trigger on verdict, survivor_pin and review: raises an error for rows about documents that are not in the row''s collection';
 
 CREATE TRIGGER verdict_check_documents AFTER INSERT ON nearsim.verdict
     REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION nearsim.check_documents();

@@ -1,6 +1,6 @@
--- Deletes the pairs of deleted signatures, in place of a foreign key, which cannot refer to partitions. Writers of pairs lock
--- the signatures of both documents before. Deletes by arrays: if statistics have no rows, a join would scan the deleted rows
--- once for each pair. Relies on the keys and on the index on right_id.
+-- Deletes the pairs of deleted signatures. This replaces a foreign key, which cannot refer to partitions. Sessions that write
+-- pairs lock the signatures of both documents before. Pairs are deleted by arrays of ids, because a join would scan the
+-- deleted rows once for each pair if the statistics know no rows. Relies on the keys and on the index on right_id.
 CREATE FUNCTION nearsim.follow_signatures() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off AS $$

@@ -1,13 +1,13 @@
--- The only change that a writer may make to another user's row is to end an expired lease.
+-- A writer may change another user's row in only one way: by ending a lease that has expired.
 CREATE FUNCTION nearsim.keep_answers() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RAISE EXCEPTION 'review % is of %, and only that user changes it', OLD.review_id, OLD.reviewer
+    RAISE EXCEPTION 'review % is of %, and only that user may change it', OLD.review_id, OLD.reviewer
         USING ERRCODE = 'insufficient_privilege';
 END
 $$;
 COMMENT ON FUNCTION nearsim.keep_answers() IS
-    'Trigger on review: refuses changes of what another user was shown or answered';
+    'Trigger on review: raises an error if somebody changes a pair that another user was shown, or its answer';
 
 CREATE TRIGGER review_keep_answers BEFORE UPDATE ON nearsim.review
     FOR EACH ROW WHEN (OLD.reviewer <> current_user AND (OLD.leased_until > now() OR NEW.leased_until IS NOT NULL

@@ -1,6 +1,7 @@
--- Before this runs, row-level security of checked_insertion has refused collections that the writer may not write. All callers
--- lock in the same order. Near-duplicates share a bucket, hence one of the 1,024 locks of a generation: more locks would admit
--- more callers at once, but take more of the server's lock table.
+-- Before this runs, row-level security of checked_insertion has refused rows for collections to which the caller may not
+-- write. All callers take the locks in the same order. A generation has 1,024 locks. Near-duplicates share a bucket, and
+-- therefore at least one of these locks. More locks would let more callers run at once, but would take more of the server's
+-- lock table.
 CREATE FUNCTION nearsim.lock_buckets() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,7 +1,8 @@
--- Runs for each pending event: the first run publishes all events of the transaction, later ones find none. Changes of a live
--- generation whose partitions are detached are not published, as it is about to be dropped. No generation becomes live or
--- stops being live before the transaction ends: a transaction that does so takes the generation's advisory lock
--- PUBLISH_OR_PROMOTE (28289) exclusively, others share it, always before EVENT.
+-- Runs once for each pending event, at commit. The first run publishes all events of the transaction; later runs find none.
+-- Changes of a generation whose partitions are detached are not published, because the generation is about to be dropped.
+-- Generations do not become live or stop being live while events are published: a transaction that promotes or retires one
+-- takes the generation's advisory lock PUBLISH_OR_PROMOTE (28289) exclusively, and other transactions share it. Every
+-- transaction takes this lock before the lock EVENT.
 CREATE FUNCTION nearsim.publish_events() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Reads only OLD, which the view makes of rows that the caller may see. NEW could have any rows, and so could OLD if somebody
--- created this trigger on another table.
+-- The function reads only OLD, which the view computes from rows that the caller may see. NEW could name any rows; so could
+-- OLD if somebody created this trigger on another table, which the first statement prevents.
 CREATE FUNCTION nearsim.read_attached_texts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,6 +1,7 @@
--- Captures documents that leave their collection or change their doc_id; the statement trigger captures all other changes. A
--- revision that was copied from another database may be ahead of the sequence. A body that is copied from an attached table
--- unchanged gets no new revision, as everything computed from it remains valid.
+-- Also captures documents that leave their collection or change their doc_id; the statement trigger captures all other
+-- changes. A revision that was copied from another database may be ahead of the sequence, so the new revision is at least one
+-- more than the old one. If the text of an attached table is copied into body unchanged, there is no new revision, because
+-- everything computed from the text remains valid.
 CREATE FUNCTION nearsim.set_revision() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
