@@ -1,4 +1,4 @@
-"""Settings from the environment, which no other module reads, and settings of nearsim's own processes."""
+"""Settings from environment variables, which no other module reads, and settings of nearsim's own processes."""
 
 import gc
 import logging
@@ -14,28 +14,28 @@ BUILD_MEGABYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings from environment variables, each named by the docstring of its field."""
+    """Settings from environment variables; the docstring of each field names its variable."""
 
     database_url: str | None
     """`NEARSIM_DATABASE_URL`: address of the database, such as `postgresql://user@host/name`. Without it the
     embedded server is used."""
     given_home: str | None
-    """`NEARSIM_HOME`: folder of the embedded server's data. By default the user's data folder, for root
-    /var/lib/nearsim."""
+    """`NEARSIM_HOME`: folder of the embedded server's data. By default a folder in the user's data folder, or
+    /var/lib/nearsim for root."""
     backend: str | None
-    """`NEARSIM_BACKEND`: how texts are signed, numba or numpy, with equal results. By default numba where it is
+    """`NEARSIM_BACKEND`: the library that signs texts, numba or numpy; the results are equal. By default numba if it is
     installed."""
     threads: int
-    """`NEARSIM_THREADS`: threads that sign and compare texts in a process. By default as many as there are cores."""
+    """`NEARSIM_THREADS`: number of threads that sign and compare texts in a process. By default the number of cores."""
     keep_events: str = "7 days"
     """`NEARSIM_KEEP_EVENTS`: age at which workers delete events, such as 7 days (the default), or none."""
     build_megabytes: int = BUILD_MEGABYTES
     """`NEARSIM_BUILD_MEMORY`: megabytes of band keys and sketches that each process of a build keeps in memory, by
-    default 256; the rest goes to temporary files."""
+    default 256; what exceeds this is written to temporary files."""
 
     @property
     def home(self) -> Path:
-        """Return the folder with the embedded server's data. Raises ServerError if the user has no home folder."""
+        """Return the folder of the embedded server's data. Raises ServerError if the user has no home folder."""
         try:
             return Path(self.given_home).expanduser().absolute() if self.given_home else _default_home()
         except RuntimeError as error:
@@ -58,12 +58,12 @@ def from_environment() -> Settings:
 
 
 def encoding_from_environment() -> tuple[str | None, int]:
-    """Read NEARSIM_BACKEND and NEARSIM_THREADS, for commands that need no database and no home."""
+    """Read NEARSIM_BACKEND and NEARSIM_THREADS, for commands that need neither a database nor a home folder."""
     return _backend(), _threads(os.environ.get("NEARSIM_THREADS"))
 
 
 def database_url() -> str:
-    """Return the URL of the database; starts the embedded server if NEARSIM_DATABASE_URL is not set.
+    """Return the URL of the database; start the embedded server if NEARSIM_DATABASE_URL is not set.
 
     Raises ServerError if the embedded server is needed and cannot be started.
     """
@@ -81,7 +81,7 @@ def _backend() -> str | None:
 
 
 def _default_home() -> Path:
-    """Return the platform's user data folder; for root a system folder, as the server runs as another user."""
+    """Return the platform's user data folder, or for root a system folder, because the server runs as another user."""
     if os.geteuid() == 0:
         return Path("/var/lib/nearsim")
     from platformdirs import user_data_path
@@ -90,7 +90,7 @@ def _default_home() -> Path:
 
 
 def wants_colours() -> bool:
-    """Whether colours on a terminal are wanted: NO_COLOR is not set, and TERM names no plain terminal."""
+    """Whether colours may be used on a terminal: NO_COLOR is not set, and TERM does not name a plain terminal."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
@@ -111,17 +111,18 @@ def _threads(value: str | None) -> int:
     return int(value)
 
 
-# Documents, rows and modules leave few cycles: Python's default of 700 costs 5 % of the processor time of a dedupe of
-# 20,000 documents. Most commands make 50,000 to 100,000 objects, nearly all by their imports; to look through 50,000
-# takes 12 ms.
+# Documents, rows and modules leave little cyclic garbage, yet with Python's default of 700, collecting it takes 5 % of
+# the processor time of a dedupe of 20,000 documents. Most commands create 50,000 to 100,000 objects, nearly all of them
+# by imports; a collection that examines 50,000 objects takes 12 ms.
 _NEW_OBJECTS_BEFORE_COLLECTION = 250_000
 
 
 def prepare_process() -> None:
-    """Collect cyclic garbage less often, print no warnings of the driver, and leave out useless imports."""
+    """Collect cyclic garbage less often, silence log messages of the driver, and prevent a useless import."""
     gc.set_threshold(_NEW_OBJECTS_BEFORE_COLLECTION)
-    # If scipy is installed, numba imports it for linear algebra, which no kernel has: half of the time of its start.
+    # If scipy is installed, numba imports it for linear algebra, which no kernel uses. This takes half of numba's
+    # start.
     sys.modules["scipy"] = None  # type: ignore[assignment]
-    # psycopg logs failures while it cleans up after an error, and the error itself is reported. Without a handler the
-    # log is printed: "error ignored terminating <psycopg.Copy [BAD] ...>".
+    # psycopg logs failures while it cleans up after an error, although the error itself is reported. Without a handler,
+    # Python prints such messages: "error ignored terminating <psycopg.Copy [BAD] ...>".
     logging.getLogger("psycopg").addHandler(logging.NullHandler())

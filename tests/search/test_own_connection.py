@@ -184,7 +184,7 @@ def test_what_an_open_transaction_cannot_do_is_refused(database_url: str) -> Non
         assert own.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         with own.transaction():
             assert index.add([COPY]).unchanged == 1
-    with pytest.raises(InputError, match=r"sqlite3.Connection; give one of psycopg 3"):
+    with pytest.raises(InputError, match=r"sqlite3.Connection; pass a connection of psycopg 3"):
         Index.connect(connection=__import__("sqlite3").connect(":memory:"))
     with pytest.raises(DatabaseError, match="closed"):
         Index.connect(connection=own)
@@ -217,7 +217,7 @@ def test_coroutines_use_it_in_a_thread(database_url: str) -> None:
                 assert (await index.get("storm"))["body"] == STORM
             own.rollback()
         async with await psycopg.AsyncConnection.connect(database_url) as wrong:
-            with pytest.raises(InputError, match="not one of asyncio"):
+            with pytest.raises(InputError, match="not one for asyncio"):
                 await AsyncIndex.connect(connection=wrong)  # type: ignore[arg-type]
 
     asyncio.run(asyncio.wait_for(work(), 60))

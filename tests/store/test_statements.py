@@ -31,9 +31,9 @@ COMPARED = {
     "read_anchors": "ca643b4cefe9",
     "read_large_buckets": "73c31dd547c9",
     "read_shared_buckets": "131ad257f72e",
-    "bucket_members": "e7e346cb0c1c",
-    "candidates": "1e5feece7e81",
-    "compare_sketches": "709b7de06ebf",
+    "bucket_members": "e7c73b8010fc",
+    "candidates": "83f411d157fc",
+    "compare_sketches": "193930aff1b9",
 }
 
 

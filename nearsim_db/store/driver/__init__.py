@@ -1,4 +1,4 @@
-"""The database driver below the store; other packages import Connection and Engine from here."""
+"""The database driver on which the store is built; other packages import Connection and Engine from here."""
 
 from nearsim_db.store.driver.connection import Connection
 from nearsim_db.store.driver.engine import Engine

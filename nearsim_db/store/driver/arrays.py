@@ -32,21 +32,21 @@ _OIDS = {
 
 @dataclass(frozen=True, slots=True)
 class PackedArray:
-    """A one-dimensional array in the binary format of a query parameter."""
+    """A one-dimensional array as a query parameter in binary format."""
 
-    kind: "type[np.generic]"
-    type_oid: int  # of the array type, in pg_type
-    content: bytes
+    kind: "type[np.generic]"  # scalar type of the elements
+    type_oid: int  # OID of the array type in pg_type
+    content: bytes  # in PostgreSQL's binary format
 
 
 def packed(values: "NDArray[np.generic]") -> PackedArray:
-    """Pack a one-dimensional array of bool, int16, int32, int64, float32, float64, or 16-byte void for uuid."""
+    """Pack a one-dimensional array of bool, int16, int32, int64, float32, float64, or of 16-byte void for uuid."""
     import numpy as np
 
-    # The first character of a dtype's name is its byte order: _OIDS has no entry for a foreign one.
+    # The first character of a dtype's name is its byte order. An array in the other byte order raises KeyError.
     name, kind = values.dtype.str, values.dtype.type
     element_oid, array_oid = _OIDS[name[1:] if values.dtype.isnative else name]
-    # Number of dimensions, whether NULLs may occur, type of the elements; then size and first subscript.
+    # The header: number of dimensions, whether NULLs may occur, type of the elements; then size and first subscript.
     if not len(values):
         return PackedArray(kind, array_oid, struct.pack(">iiI", 0, 0, element_oid))
     header = struct.pack(">iiIii", 1, 0, element_oid, len(values), 1)
@@ -59,7 +59,7 @@ def packed(values: "NDArray[np.generic]") -> PackedArray:
 
 @cache
 def element_layout(dtype: "np.dtype[np.generic]") -> "np.dtype[np.void]":
-    """Return the binary format of an array's element: its length and its value, big-endian."""
+    """Return the binary format of an element of an array: its length and its value, both big-endian."""
     import numpy as np
 
     return np.dtype([("length", ">i4"), ("value", dtype.newbyteorder(">"))])

@@ -1,4 +1,4 @@
-"""Connections of an application: nearsim works in the application's transaction and never commits it."""
+"""Connections that belong to an application: nearsim works in the application's transaction and never commits it."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,11 +28,12 @@ _cursor_numbers = count(1)
 
 
 def engine_of(source: "OwnConnection") -> Engine:
-    """Return an engine for an application's connection (psycopg, SQLAlchemy, Django) or for SQLAlchemy's engine.
+    """Return an engine for a connection of an application (psycopg, SQLAlchemy, Django) or for an engine of SQLAlchemy.
 
-    A connection is used as it is; an engine opens sessions. Raises InputError for anything else.
+    nearsim uses the connection as it is, but opens sessions of its own through an engine of SQLAlchemy. Raises
+    InputError for anything else.
     """
-    # Of the accepted objects only SQLAlchemy's engine has this method.
+    # SQLAlchemy's engine is the only accepted object that has this method.
     if not hasattr(source, "raw_connection"):
         return BorrowedEngine(source)
     engine: Any = source
@@ -40,12 +41,12 @@ def engine_of(source: "OwnConnection") -> Engine:
 
 
 def _detached(engine: Any) -> Backend:
-    """Open a session through SQLAlchemy's engine and take it out of the engine's pool; in autocommit."""
+    """Open a session in autocommit mode through SQLAlchemy's engine, and take it out of the engine's pool."""
     pooled = engine.raw_connection()
     session = _checked(pooled.driver_connection)
     pooled.detach()
 
-    # The engine or its event listeners may have changed the factories and begun a transaction.
+    # The engine or its event listeners may have replaced the factories and begun a transaction.
     session.row_factory, session.cursor_factory = tuple_row, psycopg.Cursor
     session.rollback()
     session.autocommit = True
@@ -53,7 +54,7 @@ def _detached(engine: Any) -> Backend:
 
 
 class BorrowedConnection(Connection):
-    """The transaction of an application; its changes last if the application commits."""
+    """The transaction of an application; changes are kept only if the application commits."""
 
     is_borrowed = True
 
@@ -69,25 +70,25 @@ class BorrowedConnection(Connection):
 
 
 class BorrowedEngine(Engine):
-    """Gives out the one session of an application, in the transaction that is open there."""
+    """Returns the session of an application's connection, in the transaction that is open there."""
 
     is_borrowed = True
 
     def __init__(self, source: object) -> None:
         _checked(_driver_connection(source))
-        # Found anew each time: SQLAlchemy and Django may have reconnected.
+        # Looked up on every call, because SQLAlchemy or Django may have reconnected in between.
         super().__init__("", lambda: _SameSession(_checked(_driver_connection(source))))
         self._source = source
-        # Assumed until the first transaction sets the settings of Citus, if the server has them.
+        # Assume Citus until the first transaction: it makes the settings of Citus and learns whether they exist.
         self._has_citus = True
 
     def _connect(
         self, autocommit: bool, isolation_level: IsolationLevel | None, read_only: bool | None
     ) -> Connection:
-        """Return the session, in its open transaction or in one that the application's connection begins by itself.
+        """Return the session in its open transaction, or in a transaction that the application's connection begins.
 
-        The application's transaction keeps its isolation level and access mode. Raises ConflictError if a transaction
-        is needed and the connection, in autocommit mode, begins none.
+        The application's transaction keeps its isolation level and access mode. Raises ConflictError if nearsim needs
+        a transaction, and the connection is in autocommit mode with no transaction open.
         """
         session = self.open_session()
         if session.pgconn.transaction_status == TransactionStatus.IDLE:
@@ -109,28 +110,28 @@ class _SameSession(psycopg.Connection[tuple[Any, ...]]):
     """The session of an application's connection, with nearsim's row types and conversions."""
 
     def __init__(self, connection: Backend) -> None:
-        # psycopg installs handlers of its own; the application keeps its handlers.
+        # The constructor of psycopg installs its handlers; put the application's handlers back.
         session = connection.pgconn
         notice_handler, notify_handler = session.notice_handler, session.notify_handler
         super().__init__(session, row_factory=tuple_row)
         session.notice_handler, session.notify_handler = notice_handler, notify_handler
 
         self.lock = connection.lock
-        # The application's connection would choose the same names of prepared statements.
+        # No prepared statements: the application's connection would give its own the same names.
         self.prepare_threshold = None
         load_moments(self)
         set_json_loads(parse_json, self)
 
     def __del__(self, *warn: object) -> None:
-        """Leave the session open, without the warning of psycopg."""
+        """Leave the session open, without the warning that psycopg would print."""
 
 
 def _driver_connection(source: Any) -> object:
-    """Return psycopg's connection below a connection or Session of SQLAlchemy or Django; else `source` itself."""
-    # Django connects with its first query.
+    """Return the psycopg connection below a connection or Session of SQLAlchemy or Django, or else `source` itself."""
+    # Django connects only with its first query.
     if callable(getattr(source, "ensure_connection", None)):
         source.ensure_connection()
-    # A method of SQLAlchemy's Session; an attribute of other connections.
+    # `connection` is a method of SQLAlchemy's Session, but an attribute of other connections.
     if callable(getattr(source, "connection", None)):
         source = source.connection()
     below = getattr(source, "connection", source)
@@ -141,14 +142,14 @@ def _checked(connection: object) -> Backend:
     if not isinstance(connection, psycopg.Connection):
         kind = f"{type(connection).__module__}.{type(connection).__name__}"
         raise InputError(
-            f"the connection is a {kind}; give one of psycopg 3, or a connection, session or engine of SQLAlchemy "
-            "that uses it (postgresql+psycopg://), not one of asyncio"
+            f"the connection is a {kind}; pass a connection of psycopg 3, or a connection, session or engine of "
+            "SQLAlchemy that uses psycopg 3 (postgresql+psycopg://), but not one for asyncio"
         )
     return connection
 
 
 def _begin(source: Any) -> None:
-    """Begin the transaction as the application's connection does with its first statement."""
+    """Run a first statement, with which the application's connection begins its transaction."""
     with suppress(AttributeError):
         source = source.connection() if callable(source.connection) else source
     if hasattr(source, "exec_driver_sql"):

@@ -1,6 +1,7 @@
-"""Conversion between NumPy and PostgreSQL, without a Python object per element: bigint, sketches, vectors, COPY.
+"""Conversion of hashes, sketches, vectors and whole columns between NumPy and PostgreSQL.
 
-Rows of COPY BINARY are structured arrays, whose dtype has the fields of a row with their lengths.
+No conversion creates a Python object per element. For COPY BINARY, rows are built as structured arrays, whose dtype has
+each field of a row preceded by its length.
 """
 
 import struct
@@ -26,24 +27,25 @@ if TYPE_CHECKING:
 
 
 def to_bigint(values: Hashes) -> Ints:
-    """Reinterpret 64 bits as signed, for a bigint column."""
+    """Reinterpret unsigned 64-bit values as signed, for a bigint column."""
     return np.ascontiguousarray(values, np.uint64).view(np.int64)
 
 
 def from_bigint(values: Ints) -> Hashes:
-    """Reinterpret bigint values as unsigned."""
+    """Reinterpret bigint values as unsigned 64-bit values."""
     return np.ascontiguousarray(values, np.int64).view(np.uint64)
 
 
 def unpacked_ids(content: bytes) -> Ints:
-    """Return the ids that a statement packed as eight bytes each, int64."""
+    """Return the ids that a statement packed into eight bytes each, as int64."""
     return np.frombuffer(content, ">i8").astype(np.int64)
 
 
 def sketch_bytes(sketches: NDArray[Any]) -> NDArray[Any]:
-    """Return each row of an (n, k) sketch matrix as little-endian bytes: (n,) of void, or of bytes objects.
+    """Return each row of an (n, k) sketch matrix as little-endian bytes, in an array of shape (n,) and dtype void.
 
-    Sketches whose size depends on the text are bytes objects in an (n, 1) matrix, as `sketches_from` returns them.
+    Sketches whose size depends on the text are bytes objects in an (n, 1) matrix, as `sketches_from` returns them; for
+    these, the array has bytes objects.
     """
     if sketches.dtype.kind == "O":
         return sketches[:, 0]
@@ -52,7 +54,7 @@ def sketch_bytes(sketches: NDArray[Any]) -> NDArray[Any]:
 
 
 def sketches_from(blobs: list[bytes], family: "Family") -> Sketches:
-    """Return the (n, k) sketch matrix of stored sketches; each blob may have several, one after the other."""
+    """Return the (n, k) matrix of stored sketches; a blob may have several sketches, one after the other."""
     if family.ordered:
         sketches = np.empty((len(blobs), 1), object)
         sketches[:, 0] = blobs
@@ -62,17 +64,17 @@ def sketches_from(blobs: list[bytes], family: "Family") -> Sketches:
 
 
 def empty_sketch(family: "Family") -> bytes:
-    """Return the bytes of a sketch of zeros, or none if the size of a sketch depends on the text."""
+    """Return the bytes of a sketch of zeros, or no bytes if the size of a sketch depends on the text."""
     return b"" if family.ordered else bytes(family.k * family.dtype.itemsize)
 
 
 def digest_uuid(digest: bytes) -> uuid.UUID:
-    """Return a 128-bit digest as uuid."""
+    """Return a 128-bit digest as a UUID."""
     return uuid.UUID(bytes=digest)
 
 
-# An array in the binary format: number of dimensions, whether NULLs may occur, type of the elements; for each
-# dimension its size and first subscript; then the elements.
+# The binary format of an array has the number of dimensions, whether NULLs may occur, and the type of the elements;
+# then, for each dimension, its size and first subscript; then the elements.
 _ARRAY_HEADER = struct.Struct(">iiI")
 _DIMENSION_BYTES = 8
 _REAL_BYTES = 4
@@ -96,22 +98,22 @@ class _VectorLoader(Loader):
     format = Format.BINARY
 
     def load(self, data: Buffer) -> NDArray[np.float32]:
-        """Return the numbers flattened to one dimension; empty if any is NULL, which has a length of -1."""
+        """Return the numbers, flattened to one dimension; the array is empty if any element is NULL (length -1)."""
         content = bytes(data)
         dimensions, _, _ = _ARRAY_HEADER.unpack_from(content)
         begin = _ARRAY_HEADER.size + _DIMENSION_BYTES * dimensions
         layout = element_layout(np.dtype(np.float32))
 
-        # A NULL has no value, so elements after it would be read at wrong places.
-        count, rest = divmod(len(content) - begin, layout.itemsize)
+        # A NULL takes no bytes for its value, so that elements after it would be read at wrong places.
+        count, excess_bytes = divmod(len(content) - begin, layout.itemsize)
         elements = np.frombuffer(content, layout, count, begin) if count else np.zeros(0, layout)
-        if rest or (elements["length"] != _REAL_BYTES).any():
+        if excess_bytes or (elements["length"] != _REAL_BYTES).any():
             elements = elements[:0]
         return elements["value"].astype(np.float32)
 
 
 def load_vectors(cursor: psycopg.Cursor[tuple[object, ...]]) -> None:
-    """Make a cursor return real[] read in binary as float32 arrays."""
+    """Make a cursor return real[] columns, read in binary format, as float32 arrays."""
     cursor.adapters.register_loader(_REAL_ARRAY_OID, _VectorLoader)
 
 
@@ -120,8 +122,8 @@ _COPY_TRAILER = b"\xff\xff"
 _PART_BYTES = 1 << 20
 _PART_ROWS = 1_000
 
-# Name and values: int16, int32, int64, float32, float64, bool, void of fixed size (bytea, uuid), or bytes objects of
-# any size.
+# Name and values of a column. Values are int16, int32, int64, float32, float64, bool, void of a fixed size (for bytea
+# and uuid), or bytes objects of any size.
 Column = tuple[str, NDArray[np.generic]]
 
 
@@ -132,9 +134,10 @@ def copy_columns(
     *,
     freeze: bool = False,
 ) -> int:
-    """Load columns of equal length into a table; return the number of rows.
+    """Load columns of equal length into a table, and return the number of rows.
 
-    `freeze`: load rows as VACUUM would leave them, into a table that this transaction has truncated.
+    With `freeze`, rows are loaded in the state in which VACUUM would leave them. For this, the same transaction must
+    have truncated the table before.
     """
     rows = len(columns[0][1])
     names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
@@ -151,7 +154,7 @@ def copy_columns(
 def copy_rows(
     tables: GenerationStatements, parent: str, columns: Sequence[Column], *, freeze: bool = False
 ) -> int:
-    """Load rows of a generation into its leaf of `parent`, as `copy_columns` does."""
+    """Load rows of a generation into its leaf of `parent`, as `copy_columns` does, and return the number of rows."""
     leaves = tables.leaves
     if leaves.is_shared(parent):
         generation_ids = np.full(len(columns[0][1]), leaves.generation_id, np.int32)
@@ -184,7 +187,7 @@ def _copy_parts(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
 
 
 def _copy_parts_of_objects(columns: Sequence[Column], rows: int) -> Iterator[memoryview]:
-    """Yield rows as `_copy_parts` does, where a column has bytes objects of different sizes."""
+    """Yield rows as `_copy_parts` does, for columns that include bytes objects of different sizes."""
     fields = [_fields(values) for _, values in columns]
     field_count = len(columns).to_bytes(2)
     for begin in range(0, rows, _PART_ROWS):
@@ -195,7 +198,7 @@ def _copy_parts_of_objects(columns: Sequence[Column], rows: int) -> Iterator[mem
 
 
 def _fields(values: NDArray[Any]) -> list[bytes]:
-    """Return each value of a column after its length."""
+    """Return each value of a column in the format of COPY BINARY: its length, then its bytes."""
     if values.dtype.kind == "O":
         return [len(value).to_bytes(4) + value for value in values.tolist()]
     size, content = values.dtype.itemsize, values.astype(values.dtype.newbyteorder(">")).tobytes()

@@ -1,4 +1,7 @@
-"""Sessions and savepoints above psycopg; refusal of pools in transaction mode; values that Python's types lack."""
+"""Sessions and savepoints on top of psycopg, and what makes a session usable for nearsim.
+
+nearsim refuses connection pools in transaction mode, and reads values that Python's types cannot represent as text.
+"""
 
 import json
 from collections.abc import Callable
@@ -21,7 +24,7 @@ Query = LiteralString | bytes | sql.SQL | sql.Composed
 
 
 class Connection:
-    """A session of the database; closing it rolls back, and returns it to its engine."""
+    """A session of the database; `close` rolls its transaction back and returns the session to its engine."""
 
     is_borrowed = False  # whether the session and its transaction are an application's
     cursor_prefix = "nearsim"
@@ -40,14 +43,14 @@ class Connection:
 
     @property
     def is_superuser(self) -> bool:
-        """Whether the current user is a superuser, as the server reports with each change."""
+        """Whether the current user is a superuser; the server reports every change of this."""
         return self.backend.info.parameter_status("is_superuser") != "off"
 
     @property
     def place(self) -> str:
-        """The database and its server, as named in messages."""
+        """The database and its server, in the words of messages."""
         info = self.backend.info
-        # The folder of a socket, such as the embedded server's.
+        # The host may be the folder of a socket, such as that of the embedded server.
         if info.host.startswith("/"):
             return (
                 f"database {info.dbname} of the server in {info.host} (NEARSIM_DATABASE_URL selects another)"
@@ -67,23 +70,23 @@ class Connection:
         self.backend.rollback()
 
     def listen(self) -> None:
-        """Subscribe to notifications; the connection must be in autocommit."""
+        """Subscribe to notifications; the connection must be in autocommit mode."""
         autocommitting(self).execute("LISTEN nearsim")
 
     def await_notice(self, seconds: float) -> bool:
-        """Wait up to some seconds for a notification; return whether one arrived.
+        """Wait up to `seconds` for a notification, and return whether one arrived.
 
-        Notifications are hints that carry no data; polling is the guarantee.
+        Notifications are hints without data. They may be missed, so callers also poll.
         """
         return any(True for _ in autocommitting(self).notifies(timeout=seconds, stop_after=1))
 
     def begin_nested(self) -> "Savepoint":
-        """Set a savepoint in the transaction, which begins if none has."""
+        """Set a savepoint in the transaction; begin a transaction if none is open."""
         self._savepoints += 1
         return Savepoint(self.backend, sql.Identifier(f"nearsim_{self._savepoints}"))
 
     def invalidate(self) -> None:
-        """Close the session, so that settings made in it are gone."""
+        """Close the session itself, so that nobody reuses it with the settings made in it."""
         self.backend.close()
 
     def close(self) -> None:
@@ -100,7 +103,7 @@ class Connection:
 
 
 class Savepoint:
-    """A savepoint; a `with` block releases it at the end, and rolls it back after an error."""
+    """A savepoint; the end of a `with` block releases it, or rolls it back after an error."""
 
     def __init__(self, backend: Backend, name: sql.Identifier) -> None:
         self._backend, self._name = backend, name
@@ -130,28 +133,28 @@ class Savepoint:
 
 
 def autocommitting(connection: Connection) -> Backend:
-    """Return the psycopg connection of a session in autocommit, for commands that must not run in a transaction."""
+    """Return the psycopg connection of a session in autocommit mode, for commands that cannot run in a transaction."""
     assert connection.backend.autocommit
     return connection.backend
 
 
 _POOL_PROBES = 5
-# A second client of a pool in session mode may have to wait for a session.
+# A second client of a pool in session mode may have to wait until a session is free.
 _PROBE_TIMEOUT_SECONDS = 3.0
-# SET LOCAL ends with the transaction, so no other client of a pool gets these settings.
+# SET LOCAL lasts until the end of the transaction, so no other client of a pool gets these settings.
 _READ_SERVER_PROCESS = (
     b"SET LOCAL statement_timeout = 0; SET LOCAL jit = off; SELECT pg_catalog.pg_backend_pid()"
 )
 
 
 def refuse_transaction_pool(connection: Backend, connect: Callable[[], Backend]) -> None:
-    """Raise PoolError if a new connection, compared with a second one, leads to a pool in transaction mode.
+    """Raise PoolError if a new connection leads to a pool in transaction mode; `connect` opens another one to compare.
 
-    A pool such as PgBouncer makes up the process ids that it announces. In transaction mode two idle clients get the
-    same session, or one client gets several; in session mode neither happens.
+    A pool such as PgBouncer makes up the process ids that it announces to clients. In transaction mode, two idle
+    clients get the same server session, or one client gets several sessions. In session mode neither happens.
     """
     process_id = _server_process(connection)
-    # Without a pool the process announces its own id.
+    # Without a pool, the server process announces its real id.
     if process_id in (None, connection.info.backend_pid):
         return
 
@@ -162,15 +165,15 @@ def refuse_transaction_pool(connection: Backend, connect: Callable[[], Backend])
                 return
             if second_id == process_id or _server_process(connection) != process_id:
                 raise PoolError(
-                    "the address is of a connection pool in transaction mode; nearsim needs sessions of its own, for "
-                    "locks, settings and notifications: connect to the server directly, or to a pool in session mode "
-                    "(PgBouncer: pool_mode = session). Applications that only write documents may use this pool"
+                    "the address leads to a connection pool in transaction mode; nearsim needs sessions of its own, "
+                    "for locks, settings and notifications: connect to the server directly, or to a pool in session "
+                    "mode (PgBouncer: pool_mode = session). Applications that only write documents may use this pool"
                 )
 
 
 def _server_process(connection: Backend) -> int | None:
-    """Return the id of the server process that runs a new transaction; None if a pool gives no session in time."""
-    # Through libpq, as psycopg waits without a limit.
+    """Return the id of the server process that runs a new transaction; None if a pool has no free session in time."""
+    # This calls libpq, because psycopg would wait without a limit.
     session = connection.pgconn
     session.send_query(_READ_SERVER_PROCESS)
     session.flush()
@@ -182,18 +185,18 @@ def _server_process(connection: Backend) -> int | None:
             result = session.get_result()
             if result is None:
                 return process_id
-            # Every command has a result, but only SELECT a row.
+            # Every command has a result, but only the SELECT has a row.
             value = result.get_value(0, 0) if result.ntuples else None
             process_id = None if value is None else int(value)
     return None
 
 
-# Python refuses to parse or print integers of more than 4,300 digits.
+# By default, Python does not convert integers of more than 4,300 digits from or to text.
 _MAX_INTEGER_DIGITS = 4_000
 
 
 def parse_json(text: str | bytes) -> object:
-    """Parse JSON; a number that neither int nor float represents exactly becomes a Decimal."""
+    """Parse JSON; numbers that neither int nor float can represent exactly become Decimal."""
     return json.loads(text, parse_int=_integer, parse_float=_number)
 
 
@@ -207,7 +210,7 @@ def _number(digits: str) -> float | Decimal:
 
 
 def _or_text(loader: type[Loader]) -> type[Loader]:
-    """Return a loader that loads a value that Python's type lacks as text, such as 0044-03-15 00:00:00+00 BC."""
+    """Return a loader that returns a value as text if Python's type cannot represent it, as in 0044-03-15 BC."""
 
     class OrText(loader):  # type: ignore[misc, valid-type]
         def load(self, data: Buffer) -> object:
@@ -223,11 +226,11 @@ _MomentLoader = _or_text(TimestamptzLoader)
 
 
 def load_moments(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-    """Make a connection read every timestamptz, as text if datetime has no such value."""
+    """Make a connection able to read every timestamptz, as text if datetime cannot represent it."""
     connection.adapters.register_loader("timestamptz", _MomentLoader)
 
 
 def load_dates(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-    """Make a connection read every date and timestamp, as text if Python has no such value."""
+    """Make a connection able to read every date and timestamp, as text if Python's types cannot represent it."""
     connection.adapters.register_loader("date", _or_text(DateLoader))
     connection.adapters.register_loader("timestamp", _or_text(TimestampLoader))

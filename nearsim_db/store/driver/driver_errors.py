@@ -1,4 +1,4 @@
-"""Errors of the driver: classification, retries, and translation into errors of nearsim."""
+"""Errors of the database driver: how they are classified, retried and translated into errors of nearsim."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +11,8 @@ from psycopg import errors as pg
 from nearsim_db.errors import DatabaseError, NearsimError, SchemaError, UnreachableError
 from nearsim_db.store.driver.connection import Connection
 
-# Source files of Citus in which errors of its nodes arise; messages may be in any language.
+# Source files of Citus that raise errors of its nodes. Messages cannot be compared, because they may be in any
+# language.
 _CITUS_NODE_FILES = ("connection_management.c", "remote_commands.c", "remote_transaction.c")
 
 _HOW_TO_GRANT = "an administrator grants it: nearsim access grant USER"
@@ -23,10 +24,10 @@ Result = TypeVar("Result")
 
 
 def attempts(connection: Connection) -> Iterator[AbstractContextManager[object]]:
-    """Yield a block for each attempt at one transaction's work: after a deadlock or conflict, which rolls it back, the
-    next one, up to five.
+    """Yield a context manager for each attempt to do the work of a transaction, up to five.
 
-    An application's transaction is not retried, as it may have other changes in it.
+    After a deadlock or a conflict, the transaction is rolled back and the next attempt begins. There is only one
+    attempt in an application's transaction, because other changes may have been made in it.
     """
     if connection.is_borrowed:
         yield nullcontext()
@@ -48,7 +49,7 @@ def retry_conflicts(
     *arguments: Parameters.args,
     **named: Parameters.kwargs,
 ) -> Result:
-    """Call `action`, which does one transaction's work, in `attempts`; return its result."""
+    """Call `action`, which does the work of a transaction, in up to five `attempts`; return its result."""
     for attempt in attempts(connection):
         with attempt:
             result = action(*arguments, **named)
@@ -60,7 +61,7 @@ def _is_conflict(error: BaseException) -> bool:
         case pg.DeadlockDetected() | pg.SerializationFailure():
             return True
         case pg.UniqueViolation():
-            # Another session signed or queued the document concurrently.
+            # Another session signed or queued the same document concurrently.
             return (error.diag.table_name or "").startswith(("signature_", "work"))
         case pg.ForeignKeyViolation():
             # The generation was dropped concurrently.
@@ -70,28 +71,29 @@ def _is_conflict(error: BaseException) -> bool:
 
 
 def is_lock_timeout(error: BaseException) -> bool:
-    """Whether an error is a lock wait that exceeded its limit."""
+    """Whether an error means that a wait for a lock exceeded its limit."""
     return isinstance(error, pg.LockNotAvailable)
 
 
 def is_lock_conflict(error: BaseException) -> bool:
-    """Whether a change of the schema failed because of another transaction, and can be retried."""
-    # A concurrent GRANT on the same table takes no lock; messages may be in any language.
+    """Whether a change of the schema failed because of a concurrent transaction, so that it can be retried."""
+    # A concurrent GRANT on the same table takes no lock, but makes the update of the catalog fail. The message cannot
+    # be compared, because it may be in any language.
     if isinstance(error, pg.InternalError_):
         return (error.diag.source_function or "").startswith("simple_heap_")
     return is_lock_timeout(error) or isinstance(error, pg.DeadlockDetected)
 
 
 def is_missing_table(error: Exception) -> bool:
-    """Whether a statement named a table that does not exist, such as one of a dropped generation.
+    """Whether a statement named a table that does not exist, such as a table of a dropped generation.
 
-    A shard that is missing on a node of Citus does not count.
+    A shard that is missing on a node of a Citus cluster does not count.
     """
     return isinstance(error, pg.UndefinedTable) and not _is_of_node(error)
 
 
 def corruption_message(error: BaseException) -> str | None:
-    """Return the server's message about corrupt data; None for any other error."""
+    """Return the server's message if an error reports corrupt data; None for any other error."""
     damage = (pg.DataCorrupted, pg.IndexCorrupted, pg.InternalError_, pg.UndefinedFile, pg.IoError)
     if isinstance(error, psycopg.Error) and isinstance(error, damage):
         return error.diag.message_primary or str(error)
@@ -108,15 +110,15 @@ _Interruption = (
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether an error is of the server or the connection, not of the data being processed."""
-    # Subclasses of OperationalError, but a value that is too large or a slow query may be due to the data.
+    """Whether an error is caused by the server or the connection, and not by the data being processed."""
+    # These are subclasses of OperationalError, but the data may cause a value that is too large, or a slow query.
     if isinstance(error, pg.ProgramLimitExceeded | pg.QueryCanceled):
         return False
     return isinstance(error, _Interruption) or _is_node_failure(error)
 
 
 def cause_of_interruption(error: BaseException | None) -> str:
-    """Return why the server or the connection failed, as a label of metrics."""
+    """Return the reason why the server or the connection failed, as a label for metrics."""
     match error.__cause__ if isinstance(error, NearsimError) else error:
         case pg.DiskFull():
             return "disk_full"
@@ -133,31 +135,31 @@ def cause_of_interruption(error: BaseException | None) -> str:
 
 
 def _is_node_failure(error: BaseException) -> bool:
-    """Whether the coordinator of a Citus cluster lost a session of one of its nodes."""
+    """Whether the coordinator of a Citus cluster lost a session on one of its nodes."""
     return isinstance(error, pg.InternalError_) and _is_of_node(error)
 
 
 def _is_of_node(error: psycopg.Error) -> bool:
-    """Whether the coordinator of a Citus cluster reports an error of one of its nodes."""
+    """Whether the coordinator of a Citus cluster reports an error that one of its nodes raised."""
     return error.diag.source_file in _CITUS_NODE_FILES
 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Translate driver errors inside the block into NearsimError."""
+    """Translate errors of the driver that are raised inside the block into NearsimError."""
     try:
         yield
     except psycopg.Error as error:
         raise _translate(error) from error
     except UnicodeEncodeError as error:
         raise DatabaseError(
-            f"{error.object[:_MAX_QUOTED_CHARACTERS]!r} has a lone surrogate or bytes that are not UTF-8, which "
+            f"{error.object[:_MAX_QUOTED_CHARACTERS]!r} contains a lone surrogate or bytes that are not UTF-8, which "
             "PostgreSQL cannot store"
         ) from error
 
 
 def _translate(error: psycopg.Error) -> NearsimError:
-    # The first case that matches counts: subclasses stand before OperationalError.
+    # The first matching case counts, so subclasses come before OperationalError.
     message = str(error).strip()
     match error:
         # Resources of the server
@@ -214,7 +216,7 @@ _VERDICT_FUNCTION = re.compile(r"function (nearsim\.)?(pin_pair|veto_pair|undo_v
 
 
 def _advise(refusal: str, hint: str | None) -> str:
-    """Append to the server's permission error its hint, or the role that has the missing rights."""
+    """Return the server's permission error, followed by its hint or by the role that has the missing rights."""
     if "row-level security" in refusal:
         need = "to write where collections are kept apart: nearsim access grant USER writer --collection NAME"
     elif _VERDICT_FUNCTION.search(refusal):

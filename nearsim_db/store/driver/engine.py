@@ -1,4 +1,4 @@
-"""Opening and pooling sessions of a database; pools in transaction mode are refused."""
+"""Engines, which open sessions of a database, check them and keep some of them for reuse."""
 
 import re
 import time
@@ -29,7 +29,7 @@ from nearsim_db.store.driver.statements import statement
 OLDEST_MAJOR, NEWEST_MAJOR = 15, 18
 
 _MAX_IDLE_SESSIONS = 5
-# A session that was idle for longer is asked whether it is alive.
+# A session that was idle for longer than this is tested with a query before it is reused.
 _TRUSTED_SECONDS = 30.0
 _LOCATION = re.compile(
     r"(?:(?P<user>[^:/?@]*)(?::(?P<password>[^@]*))?@)?"
@@ -41,15 +41,16 @@ _PERCENT_ENCODED = ("user", "password", "dbname")
 
 
 def parse_url(url: str) -> dict[str, str]:
-    """Return libpq's parameters of a PostgreSQL URL; parameters after `?` take precedence.
+    """Return the libpq parameters that a PostgreSQL URL contains; parameters after `?` take precedence.
 
-    A scheme such as `postgresql+psycopg` may name a Python driver, which is ignored. Several hosts, as in
-    `host=a:5432&host=b`, are tried in turn. Raises NearsimError, without quoting a password, for another kind of URL.
+    The scheme may name a Python driver, as `postgresql+psycopg` does; the driver is ignored. If there are several
+    hosts, as in `host=a:5432&host=b`, libpq tries them in turn. Raises NearsimError for other URLs; the message never
+    quotes a password.
     """
     scheme, separator, location = url.partition("://")
     parts = _LOCATION.fullmatch(location)
     if not separator or not re.fullmatch(r"[\w+]+", scheme) or parts is None:
-        # Only a plain word is quoted: anything else may have a password in it.
+        # The message quotes only a plain word, because anything else may contain a password.
         word = f"{url!r}" if re.fullmatch(r"[\w-]+", url) else "the address"
         raise NearsimError(
             f"{word} is not a database URL such as postgresql://user@host/database; URLs come from "
@@ -69,8 +70,8 @@ def parse_url(url: str) -> dict[str, str]:
 
 
 def _several_hosts(hosts: list[str]) -> dict[str, str]:
-    """Return the `host` parameters of a URL as libpq's lists of hosts and, if any names one, ports."""
-    # libpq reads one host without a port as it is.
+    """Return the `host` parameters of a URL as libpq's list of hosts and, if any host has a port, its list of ports."""
+    # A single host without a port needs no conversion.
     if len(hosts) < 2 and not (hosts and re.fullmatch(r"[^:/]+:\d+", hosts[0])):
         return {}
     parts = [host.rpartition(":") if re.fullmatch(r"[^:/]+:\d+", host) else (host, "", "") for host in hosts]
@@ -79,10 +80,10 @@ def _several_hosts(hosts: list[str]) -> dict[str, str]:
 
 
 class Engine:
-    """Opens sessions of one database and keeps some of them for reuse; thread-safe.
+    """Opens sessions of a database and keeps some of them for reuse; an engine is thread-safe.
 
-    `open_session` connects and makes the settings that every session relies on. The number of sessions has no limit: a
-    thread that holds one session may need another, so threads could wait for each other.
+    `open_session` connects and makes the settings that every session relies on. The number of sessions is not limited:
+    a thread that has a session may need a second one, so with a limit, threads could wait for each other.
     """
 
     is_borrowed = False  # whether its sessions are an application's
@@ -91,18 +92,23 @@ class Engine:
         self.url = url
         self.open_session = open_session
         self.connection_type: type[Connection] = Connection
-        self._idle: deque[tuple[Backend, float]] = deque()  # with the time since which each is idle
-        self._epoch = 0  # sessions of an earlier one are closed when they are returned
+        self._idle: deque[tuple[Backend, float]] = (
+            deque()
+        )  # sessions, each with the time at which it became idle
+        self._epoch = 0  # sessions from an earlier epoch are closed when they are returned
         weakref.finalize(self, _close_all, self._idle)
 
     def connect(self, *, autocommit: bool = False) -> "Connection":
-        """Return a session; its first statement begins a transaction, unless in autocommit. The caller closes it."""
+        """Return a session, which the caller closes.
+
+        Its first statement begins a transaction, unless the session is in autocommit mode.
+        """
         return self._connect(autocommit, None, None)
 
     def snapshot(self, *, read_only: bool | None = True) -> "Connection":
-        """Return a session in which every statement of a transaction sees the same data. The caller closes it.
+        """Return a session, which the caller closes; every statement of a transaction in it sees the same data.
 
-        `read_only`: None to leave it to the server, where only a standby refuses writes.
+        If `read_only` is None, the server decides whether writes are allowed; only a standby refuses them.
         """
         return self._connect(False, IsolationLevel.REPEATABLE_READ, read_only)
 
@@ -120,19 +126,19 @@ class Engine:
 
     @contextmanager
     def begin(self) -> Iterator["Connection"]:
-        """Return a session for the block, whose transaction is committed at its end."""
+        """Return a session for a `with` block, and commit its transaction at the end of the block."""
         with self.connect() as connection:
             yield connection
             connection.commit()
 
     def notify(self) -> None:
-        """Wake idle workers after a commit; database errors are ignored."""
+        """Wake idle workers after a commit; errors of the database are ignored, because workers also poll."""
         with suppress(psycopg.Error), self.connect() as connection:
             connection.execute("NOTIFY nearsim")
             connection.commit()
 
     def dispose(self) -> None:
-        """Close the sessions that are not in use, and those in use once they are returned."""
+        """Close the sessions that are not in use now, and the others as soon as they are returned."""
         self._epoch += 1
         _close_all(self._idle)
 
@@ -141,13 +147,14 @@ class Engine:
         status = backend.pgconn.transaction_status
         try:
             if status == TransactionStatus.INTRANS:
-                # Below psycopg, which would discard all prepared statements; they do not depend on transactions.
+                # This calls libpq, because psycopg would discard all prepared statements, which the rollback of a
+                # transaction does not affect.
                 backend.pgconn.exec_(b"ROLLBACK")
             elif status == TransactionStatus.INERROR:
-                # Discards prepared statements too: perhaps one has other columns now, which is such an error.
+                # This also discards prepared statements: the error may be that one of them returns other columns now.
                 backend.rollback()
             elif status != TransactionStatus.IDLE:
-                # A rollback beside a running COPY would wait for ever.
+                # While a COPY is running, a rollback would wait forever.
                 backend.close()
         except psycopg.Error:
             backend.close()
@@ -158,7 +165,7 @@ class Engine:
             backend.close()
 
     def _take(self) -> Backend | None:
-        """Return the most recently used idle session that is alive; close those that are not."""
+        """Return the most recently used idle session that is still alive, and close the dead ones before it."""
         for backend, since in _taken(self._idle):
             if _is_alive(backend, time.monotonic() - since):
                 return backend
@@ -167,7 +174,7 @@ class Engine:
 
 
 def _taken(idle: deque[tuple[Backend, float]]) -> Iterator[tuple[Backend, float]]:
-    """Take out idle sessions one by one, the last first; no other thread gets the same one."""
+    """Take out idle sessions one by one, the most recent first; no other thread gets the same session."""
     with suppress(IndexError):
         while True:
             yield idle.pop()
@@ -179,9 +186,9 @@ def _close_all(idle: deque[tuple[Backend, float]]) -> None:
 
 
 def _is_alive(backend: Backend, idle_seconds: float) -> bool:
-    """Whether the server still has a session, by its socket and, if it was idle for long, by a query."""
+    """Whether the server still has a session; tested by its socket and, if it was idle for long, by a query."""
     try:
-        # A socket that the server closed is readable, and reading from it fails.
+        # If the server closed the connection, the socket is readable, and reading from it fails.
         session = backend.pgconn
         while select([session.socket], [], [], 0)[0]:
             session.consume_input()
@@ -196,9 +203,9 @@ def _is_alive(backend: Backend, idle_seconds: float) -> bool:
 def open_engine(
     url: str, *, timeout_seconds: int = 10, connect: Callable[[], Backend] | None = None
 ) -> Engine:
-    """Return an engine for a PostgreSQL URL (see `parse_url`), without connecting.
+    """Return an engine for a PostgreSQL URL (see `parse_url`) without connecting yet.
 
-    `connect` opens a session in autocommit; by default psycopg does, within `timeout_seconds`.
+    `connect` opens a session in autocommit mode; by default psycopg does so, within `timeout_seconds`.
     """
     parameters: dict[str, Any] = {
         **parse_url(url),
@@ -219,11 +226,11 @@ class _Connector:
         self._is_checked = False
 
     def connect(self) -> Backend:
-        """Connect, and make the settings that every session of nearsim relies on. Raises PoolError."""
+        """Open a session with the settings that nearsim relies on. Raises PoolError for a pool in transaction mode."""
         connection = self._connect()
         try:
             if not self._is_checked:
-                # Settings would reach other clients of a pool in transaction mode.
+                # This comes before the settings, because other clients of a pool in transaction mode would get them.
                 refuse_transaction_pool(connection, self._connect)
                 self._is_checked = True
 
@@ -240,12 +247,12 @@ class _Connector:
 
 
 def configure_citus(*, is_local: bool) -> sql.Composed:
-    """Return the statement that makes the settings of Citus that look-ups rely on, for the session or transaction."""
+    """Return the statement that makes the Citus settings for lookups, in the session or only in the transaction."""
     return statement("configure_citus", is_local=sql.Literal(is_local))
 
 
 def check_server(connection: Connection) -> int:
-    """Return the server's major version. Raises DatabaseError for an unsupported version or encoding."""
+    """Return the server's major version. Raises DatabaseError if its version or the encoding is not supported."""
     information = connection.backend.info
     major = information.server_version // 10000
     if major < OLDEST_MAJOR:

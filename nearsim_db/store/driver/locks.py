@@ -1,6 +1,6 @@
 """Advisory locks of sessions and transactions on a collection, a generation or the whole database.
 
-They end with their connection, so that no killed process holds one.
+The server releases the locks of a connection when it ends, so a killed process leaves no lock behind.
 """
 
 from enum import Enum
@@ -10,19 +10,20 @@ from nearsim_db.store.driver.statements import run
 
 
 class Lock(Enum):
-    """Kinds of locks: the value is the first key of the advisory lock ("ns" and up), an id is the second key.
+    """Kinds of locks: the value is the first key of the advisory lock (0x6E73 is "ns"), an id is the second key.
 
-    The comments name the object whose id is locked, and what its holder does. The id of the database is 0.
+    Each comment names the object whose id is locked, and then what the holder of the lock does. The id of the database
+    is 0.
     """
 
     BUILD = 0x6E73  # collection: create its profiles and build their first generations
-    WORKER_LEASE = 0x6E75  # lease of a worker: stay connected
-    DISPATCH = 0x6E76  # database: dispatch changes, shared by dispatchers; exclusive to wait for them
-    CHANGES = 0x6E7A  # database: take captured changes without locking them first
+    WORKER_LEASE = 0x6E75  # lease of a worker: show that the worker is connected
+    DISPATCH = 0x6E76  # database: shared by dispatchers of changes; exclusive to wait until they are done
+    CHANGES = 0x6E7A  # database: take captured changes without locking their rows first
     STORE = 0x6E77  # generation: shared to add heads, exclusive to remove heads
     LINK = 0x6E78  # generation: change its clusters
-    ATTACHED_UPDATE = 0x6E7B  # collection, but not of a value: update documents from the attached table
-    SWEEP = 0x6E7C  # collection, but not of a value: sweep the attached table
+    ATTACHED_UPDATE = 0x6E7B  # collection without a parent: update documents from the attached table
+    SWEEP = 0x6E7C  # collection without a parent: sweep the attached table
     VERDICT = (
         0x6E7D  # pair (a hash of its doc_ids): set or undo its verdict, in nearsim.undo_current_verdicts
     )
@@ -30,13 +31,13 @@ class Lock(Enum):
     DROP = 0x6E7F  # database: detach partitions
     UPGRADE = 0x6E80  # database: change the schema
     PUBLISH_OR_PROMOTE = (
-        0x6E81  # generation: shared to write or skip events, exclusive to promote or retire it
+        0x6E81  # generation: shared to publish events of it, exclusive to promote or retire it
     )
     EVENT = 0x6E79  # database: commit events (nearsim.publish_events), taken last; id 1: prune them
 
 
 def take_lock(connection: Connection, kind: Lock, id: int, *, wait: bool = True) -> bool:
-    """Take a lock for the session; without `wait` return False if another session holds it."""
+    """Take a lock for the session; if `wait` is False and another session has the lock, return False."""
     name = "lock_session" if wait else "try_lock_session"
     taken = run(connection, name, kind=kind.value, id=id).value()
     return wait or bool(taken)
@@ -50,19 +51,20 @@ def release_lock(connection: Connection, kind: Lock, id: int) -> None:
 def take_transaction_lock(
     connection: Connection, kind: Lock, id: int, *, shared: bool = False, idle_minutes: int = 1
 ) -> None:
-    """Take a lock until the transaction ends, or a savepoint set before is rolled back.
+    """Take a lock until the transaction ends or is rolled back to an earlier savepoint.
 
-    The server ends the session if it is idle in the transaction for `idle_minutes`, so that it cannot block all others.
+    The server ends the session if it is idle in the transaction for `idle_minutes`, so that an idle session cannot
+    block all others.
     """
     name = "lock_shared" if shared else "lock_exclusively"
     run(connection, name, kind=kind.value, id=id, idle=f"{idle_minutes}min")
 
 
 def try_transaction_lock(connection: Connection, kind: Lock, id: int) -> bool:
-    """Take a lock until the transaction ends; return False if another session holds it."""
+    """Take a lock until the transaction ends; return False if another session has it."""
     return bool(run(connection, "try_lock", kind=kind.value, id=id).value())
 
 
 def is_lock_taken(connection: Connection, kind: Lock, id: int) -> bool:
-    """Whether a session holds a lock now, without waiting; on a standby True, as the primary may have it."""
+    """Whether any session has a lock now; always True on a standby, because a session of the primary may have it."""
     return run(connection, "find_lock", kind=kind.value, id=id).value() is not None

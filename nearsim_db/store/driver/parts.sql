@@ -1,11 +1,11 @@
 -- name: is_pin_of_signed
--- Condition on a verdict: an active pin between two documents with signatures.
+-- Condition on a verdict: it is a pin that is in force, between two documents with signatures.
 collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
     AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = left_id)
     AND EXISTS (SELECT FROM {signature} AS signature WHERE doc_id = right_id)
 
 -- name: first_of_numbers
--- The first document that has the head and the numbers of `requested`.
+-- The first document with the same head and the same numbers as `requested`.
 (
     SELECT doc_id FROM {signed} AS signed
     WHERE head_id = requested.head_id AND numbers_digest = requested.numbers_digest
@@ -13,7 +13,7 @@ collection_id = %(collection_id)s AND verdict = 'pinned' AND undone_at IS NULL
 )
 
 -- name: on_conflict_update
--- Update a document that exists and differs; without a vector it keeps its own.
+-- Update a document that exists and differs; if the new document has no vector, the stored vector is kept.
 ON CONFLICT (collection_id, external_id) DO UPDATE SET
     title = excluded.title, body = excluded.body, source = excluded.source, url = excluded.url,
     published_at = excluded.published_at, attributes = excluded.attributes,
@@ -25,7 +25,7 @@ WHERE (document.title, document.body, document.source, document.url, document.pu
     OR excluded.vector IS NOT NULL AND document.vector IS DISTINCT FROM excluded.vector
 
 -- name: failed_work
--- Failed and set-aside work that is not being processed, of some documents or all; also of deleted documents.
+-- Work that failed or was set aside and is not being processed, for some documents or for all, including deleted ones.
 SELECT work.generation_id, work.stage, work.doc_id, coalesce(document.external_id, '#' || work.doc_id) AS id
 FROM nearsim.generation
 JOIN nearsim.profile USING (profile_id)
@@ -37,7 +37,7 @@ WHERE work.attempts > 0 AND work.lease_id IS NULL
     AND (coalesce(document.external_id, '#' || work.doc_id) = ANY(CAST(%(ids)s AS text[])) OR %(ids)s IS NULL)
 
 -- name: serving
--- The collection of a live generation, if no texts were purged from it after the caller's cache was filled.
+-- The collection of a generation, if the generation is live and no texts were purged since the caller filled its cache.
 (
     SELECT collection.collection_id FROM nearsim.generation
     JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)
@@ -46,7 +46,7 @@ WHERE work.attempts > 0 AND work.lease_id IS NULL
 ) AS serving
 
 -- name: with_twin_and_its_pairs
--- More documents for `linked`: the `twin` and the documents paired with it.
+-- Adds to `linked` the document `twin` and the documents that are paired with it.
 UNION
 SELECT doc_id FROM twin
 UNION
@@ -54,7 +54,7 @@ SELECT pair.other_id FROM twin CROSS JOIN LATERAL (
     SELECT other_id FROM {pair_end} AS pair WHERE doc_id = twin.doc_id OFFSET 0) AS pair
 
 -- name: packed_heads
--- The heads among the documents `linked`: doc_ids, sketches, digests and sizes of sketches, each packed in the same order.
+-- The heads among the documents `linked`: their doc_ids, sketches, digests and sizes of sketches, each packed in one order.
 SELECT string_agg(int8send(linked.doc_id), '') AS doc_ids, string_agg(head.sketch, '') AS sketches,
     string_agg(uuid_send(head.feature_digest), '') AS digests,
     string_agg(int4send(octet_length(head.sketch)), '') AS sizes
@@ -64,7 +64,7 @@ FROM linked CROSS JOIN LATERAL (
 ) AS head
 
 -- name: shared_buckets
--- The signatures `left_signature` and `right_signature` of two documents, with the bucket hashes that both have.
+-- The signatures `left_signature` and `right_signature` of two documents, with a row for each bucket hash that both have.
 nearsim.generation
 JOIN {signature} AS left_signature ON left_signature.doc_id = %(left_id)s
 JOIN {signature} AS right_signature ON right_signature.doc_id = %(right_id)s
@@ -80,7 +80,7 @@ SELECT DISTINCT ON (cluster_id) cluster_id, doc_id, head_id, numbers_digest
 FROM member ORDER BY cluster_id, is_survivor DESC, doc_id
 
 -- name: members_like_survivor
--- Each `member` with its `survivor` and their similarity, NULL if they are not a pair.
+-- Each `member` with its `survivor` and the similarity of the two, which is NULL if they are not a pair.
 member
 JOIN survivor USING (cluster_id)
 LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(member.head_id, survivor.head_id)
@@ -90,14 +90,14 @@ CROSS JOIN LATERAL (
 ) AS likeness (similarity)
 
 -- name: repeat_on_conflict
--- Repeat `stored` work that failed, from the start.
+-- If `stored` work failed before, reset it, so that it is done again from the start.
 ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
     attempts = 0, reached = 0, error = NULL, set_aside_at = NULL, lost_lease_id = NULL, due_at = now(), queued_at = now()
 WHERE stored.attempts > 0
 
 -- name: leased_as_batch
--- Put the `free` work of a stage under a lease, as one row for all documents whose attempts, errors and so on are equal.
--- Batches have negative numbers in place of a doc_id.
+-- Put the `free` work of a stage under a lease. Documents with equal attempts, errors and so on get one row for all of them,
+-- a batch, which has a negative number in place of a doc_id.
 renewed AS (
     UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s RETURNING lease_id
 ), taken AS (
@@ -114,40 +114,40 @@ FROM taken GROUP BY lease_id, attempts, reached, error, lost_lease_id
 RETURNING doc_id, stage, doc_ids, attempts, reached
 
 -- name: pair_of_report
--- Evidence and documents of `pair`.
+-- Evidence of `pair`, and its documents.
 pair.similarity, pair.intersection_size, pair.union_size, pair.estimate, pair.shared_bands, pair.distance,
     (SELECT nearsim.is_exact(recipe) FROM nearsim.generation WHERE generation_id = {generation_id}),
     pair.left_id, pair.right_id
 
 -- name: with_cluster_and_verdict
--- The cluster of `pair`, as `member`, and the active verdict on it, if there are any.
+-- The cluster of `pair`, as `member`, and the verdict on the pair that is in force; either may be missing.
 LEFT JOIN {cluster_member} AS member ON member.doc_id = pair.left_id
 LEFT JOIN nearsim.verdict ON verdict.left_id = pair.left_id AND verdict.right_id = pair.right_id AND undone_at IS NULL
 
 -- name: is_within_age
--- Condition on a document: within the retention age of the generation, if its recipe has one. This is the only place that
--- decides so. clock_timestamp() is read after the snapshot: for a document that a sweep of expired documents did not see,
--- the clock is later here than it was in the sweep.
+-- Condition on a document: it is within the retention age of the generation, or the recipe has no retention age. No other
+-- place decides this. clock_timestamp() is read after the snapshot was taken. So if a sweep of expired documents did not see
+-- a document, the clock here is later than it was in that sweep.
 coalesce(published_at, created_at) >= (
     SELECT coalesce(clock_timestamp() - nearsim.retention_of(recipe), '-infinity')
     FROM nearsim.generation WHERE generation_id = {generation_id})
 
 -- name: with_source_row
--- The text of the document `attached` from its attached table, if it has a row there.
+-- Joins to the document `attached` its text from the attached table, if it has a row there.
 LEFT JOIN LATERAL (
     SELECT source.{text} AS body FROM {relation} AS source WHERE source.{id} = {key} LIMIT 1
 ) AS source_row ON attached.body_digest IS NOT NULL
 
 -- name: source_document
--- The document `attached` to be signed, with its text, and whether that differs from what was recorded.
+-- The document `attached`, which is to be signed, with its text, and whether the text differs from the recorded digest.
 attached.doc_id, attached.revision, attached.title,
     CASE WHEN attached.body_digest IS NULL THEN attached.body ELSE source_row.body END, CAST(NULL AS real[]),
     attached.body_digest <> CAST(md5(coalesce(source_row.body, '')) AS uuid)
 
 -- name: by_caller
--- Condition on a review: by the current user, under this name.
+-- Condition on a review: it is by the current user, under the stated name.
 (review.reviewer = current_user AND review.by = %(by)s)
 
 -- name: named_reviewer
--- The stated name of a reviewer, with the user in parentheses if it differs.
+-- The stated name of a reviewer; if another user stated it, that user's name follows in parentheses.
 review.by || CASE WHEN review.reviewer <> current_user THEN ' (' || review.reviewer || ')' ELSE '' END

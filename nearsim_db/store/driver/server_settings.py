@@ -13,7 +13,7 @@ class ServerSetting:
     name: str
     shown: str  # the value as PostgreSQL writes it
     size: int | None  # in bytes, if the value is a size
-    by_session: bool  # any user can change it for a session or for their own role
+    by_session: bool  # whether any user can change it for a session or for their own role
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ def isolation_level(connection: Connection) -> str:
 
 
 def is_standby(connection: Connection) -> bool:
-    """Whether the server is a standby: it takes no writes and does not see the locks of its primary's sessions."""
+    """Whether the server is a standby, which accepts no writes and does not see locks of sessions on its primary."""
     return bool(run(connection, "SHOW in_hot_standby").value() == "on")
 
 
 def read_settings(connection: Connection, names: list[str]) -> list[ServerSetting]:
-    """Return the settings of some names as they are in this session, in the order of names."""
+    """Return the settings with these names and their values in this session, sorted by name."""
     return run(connection, "read_settings", names=names).all(ServerSetting)
 
 
 def missing_rights(connection: Connection) -> list[MissingRight]:
-    """Return the rights that the user lacks to create the schema or, if it exists, to work in it."""
+    """Return the rights that the user lacks for creating the schema or, if it exists, for working in it."""
     return run(connection, "list_missing_rights").all(MissingRight)

@@ -1,29 +1,29 @@
 -- name: begin_session
--- Settings of every session of nearsim, whatever the role, the database or the environment sets. One round trip, and no
--- startup options, which connection poolers refuse.
+-- Settings of every session of nearsim, whatever the role, the database or the environment sets. They are made in one round
+-- trip and not as startup options, because connection poolers refuse such options.
 SET statement_timeout = 0;
--- Names are qualified; nothing may resolve through the search path, the functions below included.
+-- Names are qualified. Nothing may be looked up through the search path, including the functions below.
 SET search_path = pg_catalog, pg_temp;
--- Parallel workers start with the transaction_timeout of the role or database, which may end them before they take the
--- session's.
+-- Parallel workers start with the transaction_timeout of the role or database, which may end them before they adopt the
+-- timeout of the session.
 SELECT set_config(name, '0', false)
 FROM (VALUES ('max_parallel_workers_per_gather'), ('max_parallel_maintenance_workers'), ('transaction_timeout'))
     AS setting (name)
 WHERE current_setting('transaction_timeout', true) <> '0';
 -- JIT compilation only delays short queries.
 SET jit = off;
--- A setting that some minor versions lack.
+-- Some minor versions do not have this setting.
 SELECT set_config(name, '', false) FROM (VALUES ('restrict_nonsystem_relation_kind')) AS newer (name)
 WHERE current_setting(name, true) IS NOT NULL;
 SET lock_timeout = 0;
--- Sessions may be idle while they hold a lock, or while a slow client reads a stream.
+-- Sessions may be idle while they have a lock, or while a slow client reads a stream.
 SET idle_session_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
 -- Each statement must see everything that is committed when it begins.
 SET default_transaction_isolation = 'read committed';
 SET default_transaction_read_only = off;
 SET default_transaction_deferrable = off;
--- Values are written and read in one format.
+-- The formats in which values are written and read.
 SET client_encoding = 'UTF8';
 SET DateStyle = 'ISO, YMD';
 SET IntervalStyle = 'postgres';
@@ -39,8 +39,8 @@ SET row_security = on;
 SET exit_on_error = off;
 SET plpgsql.extra_errors = 'none';
 SET default_table_access_method = 'heap';
--- Statistics of a queue are always stale: a bitmap scan that was planned for a short queue reads a long one whole for its
--- first row.
+-- The statistics of a queue are always outdated. A bitmap scan that was planned for a short queue would read all of a long
+-- queue before it returns the first row.
 SET enable_bitmapscan = off;
 SET enable_seqscan = on;
 SET enable_indexscan = on;
@@ -61,9 +61,9 @@ SET tcp_keepalives_interval = 10;
 SET tcp_keepalives_count = 3
 
 -- name: configure_citus
--- Settings of Citus, for the session or the transaction. All rows of a bucket are on one shard, so subqueries with a LIMIT
--- in each bucket can run there. One connection to each node: more connections, each a new session for a short statement,
--- cost more than they gain. No row on a server without Citus.
+-- Settings of Citus, for the session or the transaction. All rows of a bucket are on the same shard, so subqueries with a
+-- LIMIT for each bucket can run there. There is one connection to each node, because further connections, each of which
+-- opens a session for a short statement, cost more than they gain. Returns no row on a server without Citus.
 SELECT set_config(name, value, {is_local})
 FROM (VALUES ('citus.subquery_pushdown', 'on'), ('citus.max_adaptive_executor_pool_size', '1')) AS own (name, value)
 WHERE current_setting(name, true) IS NOT NULL
@@ -95,8 +95,8 @@ SELECT set_config('idle_in_transaction_session_timeout', %(idle)s, true), pg_adv
 SELECT pg_try_advisory_xact_lock(%(kind)s, %(id)s)
 
 -- name: find_lock
--- A session of this database that holds an advisory lock; 0 on a standby, which does not see the locks of its primary.
--- Catalog only.
+-- The process of a session of this database that has an advisory lock; 0 on a standby, which does not see the locks of its
+-- primary. Reads only the catalog.
 SELECT 0 WHERE pg_is_in_recovery()
 UNION ALL
 SELECT pid FROM pg_catalog.pg_locks
@@ -106,16 +106,17 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 2
 LIMIT 1
 
 -- name: read_settings
--- Current settings with their size in bytes where they are sizes, and whether a session may change them. Catalog only.
+-- Current values of settings, in bytes too if the value is a size, and whether a session may change them. Reads only the
+-- catalog.
 SELECT name, current_setting(name), CASE WHEN unit IN ('B', 'kB', '8kB', 'MB') THEN pg_size_bytes(current_setting(name)) END, context = 'user'
 FROM pg_catalog.pg_settings WHERE name = ANY(CAST(%(names)s AS text[]))
 ORDER BY name
 
 -- name: list_missing_rights
--- Rights that the user lacks in this database, each with the statement that grants it. If the schema is missing: the right
--- to create it. Else: rights on the schema and the documents; membership in the tables' owner, as leaves are attached to
--- them; and LOGIN if band rows are distributed, as Citus connects to the nodes as the current user, also after SET ROLE.
--- Names are looked up in the catalog: to_regclass would fail without USAGE.
+-- Rights that the user lacks in this database, each with the statement that grants it. If the schema is missing, this is the
+-- right to create it. Otherwise these are rights on the schema and on the documents; membership in the owner of the tables,
+-- because leaves are attached to them; and LOGIN if band rows are distributed, because Citus connects to the nodes as the
+-- current user, also after SET ROLE. Names are looked up in the catalog, because to_regclass would fail without USAGE.
 WITH place AS (
     SELECT n.oid AS schema_oid, i.oid AS index_oid, d.oid AS document_oid, s.relowner AS owner, EXISTS (
         SELECT FROM pg_catalog.pg_attrdef
@@ -155,21 +156,21 @@ ORDER BY needed.position
 SELECT set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')), 64 * 1024 * 1024) / 1024 || 'kB', true)
 
 -- name: limit_lock_wait
--- Limit how long the session waits for a lock, as other sessions queue behind it.
+-- Limit how long the session waits for a lock, because other sessions queue behind it.
 SELECT set_config('lock_timeout', %(milliseconds)s, false)
 
 -- name: limit_transaction_lock_wait
--- Limit how long the transaction waits for a lock: all writers of an application's table queue behind a session that waits
--- for a lock on it.
+-- Limit how long the transaction waits for a lock: while a session waits for a lock on an application's table, all writers
+-- of that table queue behind it.
 SELECT set_config('lock_timeout', %(milliseconds)s, true)
 
 -- name: set_scan_method
--- Read tables through their indexes, or without them, until the transaction ends.
+-- Make the planner read tables only through their indexes, or only without them, until the transaction ends.
 SET LOCAL enable_seqscan = {without_index};
 SET LOCAL enable_indexscan = {by_index};
 SET LOCAL enable_indexonlyscan = {by_index};
 SET LOCAL enable_bitmapscan = off
 
 -- name: plan_for_all_rows
--- Plan the query of a cursor for reading all its rows, until the end of the transaction.
+-- Plan the queries of cursors on the assumption that all of their rows are read, until the transaction ends.
 SET LOCAL cursor_tuple_fraction = 1

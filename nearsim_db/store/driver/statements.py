@@ -1,7 +1,8 @@
-"""The SQL statements of the store: named blocks beside their modules, with a generation's tables filled in.
+"""The SQL statements of the store: named blocks in .sql files, into which a generation's tables are filled.
 
-A block is the line `-- name: verb_noun`, comment lines with its purpose and the index it relies on, and the statement.
-Statements include the blocks of parts.sql by their names in braces.
+A block has the line `-- name: verb_noun`, comment lines with its purpose and the index it relies on, and the statement.
+Each file is beside the module that runs its statements. A statement includes a block of parts.sql by the name of that
+block in braces.
 """
 
 import re
@@ -22,8 +23,8 @@ SCHEMA = "nearsim"
 INDEX_SCHEMA = "nearsim_index"
 
 
-# Generations with smaller numbers are of small collections and share all their tables; others have tables of signatures
-# and bands of their own (migrations/schema/shared_tables.sql).
+# Generations with smaller numbers belong to small collections and share all their tables. The others have their own
+# tables of signatures and bands (migrations/schema/shared_tables.sql).
 FIRST_OWN = 100_000_000
 OWN = ("signature", "band")
 SHARED_BY_ALL = ("similar_pair", "cluster_member")
@@ -32,16 +33,15 @@ PARENTS = OWN + SHARED_BY_ALL
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """Names of a generation's tables, the leaves of the partitioned tables, for statements that bypass the parents.
+    """Names of a generation's tables: the leaves of the partitioned tables, for statements that bypass the parents.
 
-    A generation of a small collection shares its leaves with others; a generation of a large collection has its own
-    leaves of signatures and bands, and shares pairs and clusters with all.
+    A generation of a small collection shares all its leaves with other generations. A generation of a large collection
+    has its own leaves of signatures and bands, but shares the leaves of pairs and clusters with all generations.
     """
 
     generation_id: GenerationId
-    distributed: bool = (
-        False  # band rows are on the nodes of a Citus cluster; citus/replaced has the statements
-    )
+    # Whether band rows are on the nodes of a Citus cluster; citus/replaced has the statements for these.
+    distributed: bool = False
 
     @property
     def are_shared(self) -> bool:
@@ -67,7 +67,7 @@ class Leaves:
         return sql.Identifier(INDEX_SCHEMA, self.name(parent))
 
     def rows(self, parent: str) -> sql.Composable:
-        """Return the rows of this generation, a table or subquery that needs an alias, without pairs in review."""
+        """Return the rows of this generation, without pairs to be reviewed: a table or subquery that needs an alias."""
         if parent == "similar_pair":
             pairs = sql.SQL("(SELECT * FROM {} WHERE {} AND NOT in_review)")
             return pairs.format(self.table(parent), self.numbered)
@@ -75,41 +75,44 @@ class Leaves:
 
     @property
     def ties(self) -> sql.Composable:
-        """Return the pairs that tie documents in clusters: without pairs to be reviewed and pairs by a passage."""
+        """Return the pairs that connect documents in clusters, which excludes pairs to be reviewed and by a passage."""
         return sql.SQL("(SELECT * FROM {} WHERE {} AND NOT (in_review OR by_passage))").format(
             self.table("similar_pair"), self.numbered
         )
 
     @property
     def signed(self) -> sql.Composable:
-        """Return the signatures of this generation without sketches, indexed by head (as in nearsim_index.signed)."""
+        """Return this generation's signatures, without sketches, from a table that is indexed by head.
+
+        The tables are those of the view nearsim_index.signed.
+        """
         name = "signature_shared" if self.are_shared else "signed_document"
         table = sql.Identifier(INDEX_SCHEMA, name)
         return sql.SQL("(SELECT * FROM {} WHERE {})").format(table, self.numbered)
 
     @property
     def ends(self) -> sql.Composable:
-        """Return the pairs, without those to be reviewed, once from each end: `doc_id` and `other_id`."""
+        """Return two rows for each pair, one for each document in `doc_id`, without pairs to be reviewed."""
         return sql.SQL("(SELECT * FROM nearsim_index.pair_ends WHERE {} AND NOT in_review)").format(
             self.numbered
         )
 
     def all_rows(self, parent: str) -> sql.Composable:
-        """Return the rows of this generation as `rows` does, with pairs to be reviewed."""
+        """Return the rows of this generation as `rows` does, but including pairs to be reviewed."""
         if not self.is_shared(parent):
             return self.table(parent)
         return sql.SQL("(SELECT * FROM {} WHERE {})").format(self.table(parent), self.condition(parent))
 
     def condition(self, parent: str) -> sql.Composable:
-        """Return the condition that selects this generation's rows of a leaf."""
+        """Return the condition that selects this generation's rows in the leaf of a parent."""
         return self.numbered if self.is_shared(parent) else sql.SQL("true")
 
     @property
     def numbered(self) -> sql.Composable:
-        """Return the condition that selects this generation's rows of a view or a shared table."""
-        # For the number itself the planner expects one row if the table's statistics only know other generations;
-        # for a subquery as many as a generation has on average. Statistics know large generations: they are collected
-        # when one is built.
+        """Return the condition that selects this generation's rows in a view or a shared table."""
+        # If the condition has the number itself, the planner expects a single row as long as the table's statistics
+        # know only other generations. If the number is in a subquery, the planner expects as many rows as a generation
+        # has on average. Large generations need no subquery, because statistics are collected when one is built.
         condition = sql.SQL("generation_id = (SELECT {})" if self.are_shared else "generation_id = {}")
         return condition.format(sql.Literal(self.generation_id))
 
@@ -122,8 +125,9 @@ class Leaves:
         return f"{INDEX_SCHEMA}.{self.name(parent)}"
 
 
-# Restricts rows of `band` to the buckets in a parameter, so that Citus asks only their shards. The first bucket is
-# named by itself: before PostgreSQL 17 each probe would otherwise search the index for each element of the array.
+# Restricts rows of `band` to the buckets in a parameter, so that Citus queries only the shards of these buckets. The
+# first bucket is named separately, because before PostgreSQL 17 each probe would otherwise search the index for each
+# element of the array.
 _IN_BUCKETS = sql.SQL(
     "(band.bucket_hash = ANY(CAST(%(bucket_hashes)s AS bigint[])) "
     "OR band.bucket_hash = (CAST(%(bucket_hashes)s AS bigint[]))[1])"
@@ -131,17 +135,17 @@ _IN_BUCKETS = sql.SQL(
 
 
 def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) -> sql.Composed:
-    """Return the statement of a name, its parts in braces filled in from `parts` and the generation's tables.
+    """Return the statement of a name, with its names in braces filled in from `parts` and the generation's tables.
 
-    - `{signature}`, `{band}`, `{cluster_member}`: the generation's rows, to be given an alias
-    - `{similar_pair}`: its pairs without those to be reviewed; `{stored_pair}`: with them; `{tying_pair}`: the pairs
-      that tie documents in clusters; `{pair_end}`: `{similar_pair}` once from each end
-    - `{signed}`: its signatures without sketches, indexed by head
-    - `{signature_leaf}` and so on: the table, which may have rows of other generations
-    - `{of_generation}`: condition that selects the generation's rows of the leaves of signatures and bands
-    - `{of_view}`: the same for pairs, members and views, which have the rows of all generations
+    - `{signature}`, `{band}`, `{cluster_member}`: the generation's rows, which need an alias
+    - `{similar_pair}`: its pairs without pairs to be reviewed, `{stored_pair}`: all of its pairs, `{tying_pair}`: the
+      pairs that connect documents in clusters, `{pair_end}`: two rows for each `{similar_pair}`, one for each document
+    - `{signed}`: its signatures without sketches, from a table that is indexed by head
+    - `{signature_leaf}` and so on: the table itself, which may have rows of other generations
+    - `{of_generation}`: condition that selects the generation's rows in the leaves of signatures and bands
+    - `{of_view}`: the same condition for pairs, cluster members and views, which have the rows of all generations
 
-    A statement that has placeholders must be executed with parameters, any other without.
+    A statement with placeholders must be executed with parameters; any other statement without them.
     """
     has_names = bool(parts)
     if leaves is not None:
@@ -166,12 +170,12 @@ def statement(name: str, leaves: Leaves | None = None, **parts: sql.Composable) 
         )
 
     composed = sql.SQL(_text(name, leaves)).format(**parts)
-    # Only names and values of the caller may have percent signs.
+    # Percent signs can only come from the names and values that the caller passed.
     return _with_literal_percents(composed) if has_names else composed
 
 
 class Expression(sql.Composable):
-    """An SQL expression as PostgreSQL wrote it (pg_get_expr); it has no placeholders."""
+    """An SQL expression as PostgreSQL printed it (pg_get_expr), which has no placeholders."""
 
     _obj: str
 
@@ -189,7 +193,10 @@ class _PercentsDoubled(sql.Composable):
 
 
 def _with_literal_percents(composed: sql.Composed) -> sql.Composed:
-    """Double the percent signs in names and values if the statement has placeholders, for which psycopg looks then."""
+    """Double the percent signs in names and values if the statement has placeholders.
+
+    Only then does psycopg parse the statement, and would read these percent signs as placeholders.
+    """
     parts = list(_flattened(composed))
     if not any(b"%(" in part.as_bytes() for part in parts if isinstance(part, sql.SQL | sql.Placeholder)):
         return composed
@@ -217,7 +224,7 @@ def _text(name: str, leaves: Leaves | None) -> LiteralString:
 
 @cache
 def blocks(folder: str | None = None) -> dict[str, LiteralString]:
-    """Return the statements of a folder, by default of all subjects, by name, with blocks of parts.sql filled in."""
+    """Return the statements of a folder, by default of all folders, by name, with blocks of parts.sql filled in."""
     store = files("nearsim_db.store")
     folders = (
         [path for path in store.iterdir() if path.is_dir()] if folder is None else [store.joinpath(folder)]
@@ -234,16 +241,16 @@ def blocks(folder: str | None = None) -> dict[str, LiteralString]:
 
 
 def parse_blocks(text: str) -> list[tuple[str, LiteralString]]:
-    """Split the text of a file into (name, statement) in its order."""
+    """Split the text of a file into (name, statement), in the order of the file."""
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
-    # These files ship with the package and are as trusted as its code.
+    # The files are part of the package, so they are as trusted as its code.
     return [
         (name, cast(LiteralString, body.strip())) for name, body in zip(parts[1::2], parts[2::2], strict=True)
     ]
 
 
 Row = TypeVar("Row")
-# The format of results; prepared: binary, from a prepared statement.
+# The format of results; "prepared" means binary results of a prepared statement.
 Mode = Literal["text", "binary", "prepared"]
 
 _ROWS_PER_FETCH = 5_000
@@ -257,7 +264,7 @@ def run(
     /,
     **parameters: object,
 ) -> "StatementResult":
-    """Execute the statement of a name, or SQL, with its parameters."""
+    """Execute a statement, named by its block or passed as SQL, with its parameters."""
     if isinstance(query, str):
         query = statement(query, leaves) if query.isidentifier() else query.encode()
     cursor = connection.backend.cursor(binary=mode != "text")
@@ -280,22 +287,22 @@ class StatementResult:
         return self._cursor.fetchall()
 
     def row(self) -> tuple[Any, ...]:
-        """Return the first row, as a tuple, of a query that always has one."""
+        """Return the first row of a query that always has a row, as a tuple."""
         row = self._cursor.fetchone()
         assert row is not None
         return row
 
     def all(self, make: Callable[..., Row]) -> list[Row]:
-        """Return all rows, each made from its columns in their order."""
+        """Return all rows; `make` is called with the columns of each row, in order."""
         return [make(*row) for row in self.rows()]
 
     def first(self, make: Callable[..., Row]) -> Row | None:
-        """Return the first row, made from its columns, or None if there is none."""
+        """Return what `make` returns for the columns of the first row, or None if there is no row."""
         row = self._cursor.fetchone()
         return None if row is None else make(*row)
 
     def one(self, make: Callable[..., Row]) -> Row:
-        """Return the first row of a query that always has one, made from its columns."""
+        """Return what `make` returns for the columns of the first row of a query that always has a row."""
         return make(*self.row())
 
     def values(self) -> list[Any]:
@@ -316,7 +323,7 @@ def stream_rows(
     /,
     **parameters: object,
 ) -> Iterator[Row]:
-    """Yield rows of the statement of a name, from a server-side cursor."""
+    """Yield the rows of a named statement through a server-side cursor; `make` is called with the columns of each."""
     with connection.backend.cursor(
         name=f"{connection.cursor_prefix}_{name}", row_factory=args_row(make)
     ) as cursor:
@@ -326,7 +333,7 @@ def stream_rows(
 
 @dataclass(frozen=True)
 class GenerationStatements:
-    """Statements on a generation's tables over one connection: the base of GenerationTables and its parts."""
+    """Runs statements on a generation's tables over one connection; the base of GenerationTables and its parts."""
 
     connection: Connection
     leaves: Leaves
@@ -334,9 +341,9 @@ class GenerationStatements:
     def run(
         self, query: str | bytes | sql.Composed, mode: Mode = "text", /, **parameters: object
     ) -> "StatementResult":
-        """Execute the statement of a name on the generation's tables, or SQL, with its parameters."""
+        """Execute a statement on the generation's tables, named by its block or passed as SQL, with its parameters."""
         return run(self.connection, query, self.leaves, mode, **parameters)
 
     def stream(self, make: Callable[..., Row], name: str, /, **parameters: object) -> Iterator[Row]:
-        """Yield rows of the statement of a name, from a server-side cursor."""
+        """Yield the rows of a named statement through a server-side cursor, as `stream_rows` does."""
         return stream_rows(self.connection, make, name, self.leaves, **parameters)
