@@ -1,6 +1,6 @@
-"""Answer from what is stored: pairs, clusters, similar documents, statistics.
+"""Answer from stored rows: pairs, clusters, similar documents, statistics.
 
-No text is encoded, so a generation that this version cannot reproduce answers too.
+No text is encoded, so even a generation whose sketches this version cannot reproduce answers.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _DOCUMENTS_PER_BATCH = 100
-# The pairs that are read for a table if all are equally similar, as the pairs of many twins are.
+# How many pairs are read for a table if all are equally similar, such as the pairs of many twins.
 _MAX_EQUAL_PAIRS = 100_000
 
 
@@ -47,11 +47,11 @@ class PairPage:
 
 @dataclass(frozen=True, slots=True)
 class IndexedProfile:
-    """A profile of a collection, with its live index, or its newest index if none is live."""
+    """A profile of a collection with its live index, or with its newest index if none is live."""
 
     profile: str
     state: str  # building, catching_up, ready, live, paused, retired or abandoned
-    stage: str  # of the build: sign, bands, pairs, clusters, or done
+    stage: str  # stage of the build: sign, bands, pairs, clusters or done
     recipe: "Recipe"
     bands: int
     rows: int  # sketch positions per band
@@ -61,9 +61,9 @@ class IndexedProfile:
 
 
 class Answers:
-    """Reads the live generation, each answer in one transaction; a collection without documents gives empty answers.
+    """Reads answers from the live generation, each in one transaction; without documents the answers are empty.
 
-    If the generation is dropped after it was chosen and before it is read, the new live one is read.
+    If the chosen generation is dropped before it is read, the answer is read from the new live generation.
     """
 
     def __init__(self, database: Database, collection: str, profile: str | None = None) -> None:
@@ -78,7 +78,7 @@ class Answers:
     def connect(
         cls, url: str | None = None, *, collection: str = DEFAULT, profile: str | None = None
     ) -> Self:
-        """Open the collection at `url`, else at NEARSIM_DATABASE_URL, else on the embedded server."""
+        """Open a collection in the database at `url`, or at NEARSIM_DATABASE_URL, or on the embedded server."""
         return cls(Database.connect(url), collection, profile)
 
     def close(self) -> None:
@@ -92,12 +92,12 @@ class Answers:
         self.close()
 
     def has_collection(self) -> bool:
-        """Whether the collection exists; if not, other methods raise MissingCollectionError or create it."""
+        """Whether the collection exists; if it does not, other methods raise MissingCollectionError or create it."""
         with self.database.transaction() as connection:
             return collection_rows.find_collection(connection, self.collection) is not None
 
     def profiles(self) -> list[IndexedProfile]:
-        """Return the profiles of the collection, each with its live index, or its newest if none is live."""
+        """Return the profiles of the collection, each with its live index, or with its newest index if none is live."""
         return [
             IndexedProfile(
                 generation.profile,
@@ -118,10 +118,9 @@ class Answers:
         return metric_of(self._recipe()[1])
 
     def least_similarity(self) -> tuple[str, float, float]:
-        """Return the profile, its threshold, and the least similarity of the pairs that it stores.
+        """Return the profile's name, its threshold, and the lowest similarity that a stored pair can have.
 
-        For a threshold that is a distance d, the similarity is 1 / (1 + d). It is 0 if pairs are stored for the bands
-        that they share.
+        If the threshold is a distance d, this similarity is 1 / (1 + d). It is 0 if sharing enough bands makes a pair.
         """
         profile, recipe = self._recipe()
         match, is_distance = recipe["match"], metric_of(recipe) == "euclidean"
@@ -131,7 +130,7 @@ class Answers:
         return profile, threshold, 1 / (1 + threshold) if is_distance else threshold
 
     def get(self, external_id: str) -> dict[str, Any]:
-        """Return a document as it is stored. Raises NotFoundError."""
+        """Return the stored row of a document. Raises NotFoundError if there is none."""
         with self.database.transaction() as connection:
             collection = collection_rows.get_collection(connection, self.collection)
             document = query_rows.find_document(connection, collection.collection_id, external_id)
@@ -147,17 +146,17 @@ class Answers:
         unreviewed: bool = False,
         sample: int | None = None,
     ) -> Results[Pair]:
-        """Stream all pairs, or with `review` the pairs to be reviewed (`match.review`), twins expanded, unordered.
+        """Stream all pairs, or with `review` the pairs to be reviewed (`match.review`), in no particular order.
 
-        Close the stream when leaving it early. `unreviewed` leaves out pairs with a verdict or a decision of the review
-        desk; `sample` is the number of pairs that are drawn, the same ones each time.
+        Pairs of twins are included. `unreviewed` leaves out pairs that have a verdict or a decision of the review desk.
+        `sample` is a number of pairs to draw; every call draws the same pairs. Close the stream when leaving it early.
         """
         chosen = PairFilter(min_similarity, review, max_similarity, numbers_differ, unreviewed, sample)
         pairs = self._stream(lambda connection, live: live.tables(connection).shown.stream_pairs(chosen))
         return Results(pairs, Pair)
 
     def look_up_pairs(self, ends: Sequence[tuple[str, str]]) -> list[StoredPair]:
-        """Return what the index stores for pairs of documents, by their ids, in the order of `ends`."""
+        """Return what the index stores about pairs of documents; `ends` are their external ids, which set the order."""
 
         def read(connection: Connection) -> list[StoredPair]:
             live = self._live(connection)
@@ -176,10 +175,10 @@ class Answers:
         return Results(clusters, Cluster)
 
     def cluster(self, name: str) -> Results[ClusterMember]:
-        """Stream the documents of a cluster, the survivor first, then the most similar to it.
+        """Stream the documents of a cluster: first the survivor, then the others by their similarity to it.
 
-        `name` is the id of one of its documents or, if no document in a cluster has that id, the cluster's number.
-        Raises NotFoundError. Close the stream when leaving it early.
+        `name` is the id of a document of the cluster or, if no clustered document has that id, the cluster's number.
+        Raises NotFoundError if there is no such cluster. Close the stream when leaving it early.
         """
 
         def read(connection: Connection, live: Generation) -> Iterator[ClusterMember]:
@@ -199,13 +198,15 @@ class Answers:
         limit: int | None = None,
         direction: Direction | None = None,
     ) -> Matches:
-        """Return the documents paired with a document, the most similar first, then by doc_id.
+        """Return the documents that form a pair with a document, the most similar first, then by doc_id.
 
-        `direction` "contains" returns the documents that this one holds, "contained_in" the documents that hold it.
-        They are then ordered by the share of the held document, which is at least `min_similarity`, by default the
-        threshold. With a `limit` there are at most so many; `has_more` of the answer says whether there are others.
+        `direction` "contains" returns the documents that this one contains, and "contained_in" those that contain it.
+        The order then follows the fraction of the contained document that is in the other one; this fraction is at
+        least `min_similarity`, by default the threshold. `limit` is the maximum number of documents; `has_more` of the
+        answer says whether there are others. If the index has only an older text of the document, a warning says so.
+
         Raises NotFoundError, with the reason, for a document that is not in the index, and InputError for a direction
-        under another metric than containment. An answer for an older text of the document is a warning.
+        if the metric is not containment.
         """
         checked_limit(limit)
 
@@ -213,7 +214,7 @@ class Answers:
             doc_id = find_document(connection, live, external_id, with_text=False)["doc_id"]
             warning = live_generation.refuse_unindexed(connection, live, doc_id, external_id)
 
-            # One more than the limit shows whether there are others.
+            # Read one document more than the limit, to see whether there are others.
             min_share = least_share(live, direction, min_similarity)
             shown = live.tables(connection).shown
             rows = shown.read_similar(doc_id, min_share, limit and limit + 1, direction)
@@ -225,7 +226,10 @@ class Answers:
         return matches
 
     def verdicts(self, by: str | None = None, *, undone: bool = False) -> Results[Verdict]:
-        """Stream the verdicts on pairs, the newest first; `by`: of one person, `undone`: undone verdicts too."""
+        """Stream the verdicts on pairs, the newest first.
+
+        `by`: only the verdicts of this person. `undone`: include verdicts that were undone.
+        """
         return Results(self._verdicts(by, undone=undone), Verdict)
 
     def _verdicts(self, by: str | None, *, undone: bool) -> Generator[Verdict, None, None]:
@@ -234,10 +238,10 @@ class Answers:
             yield from query_rows.stream_verdicts(connection, collection.collection_id, by, undone=undone)
 
     def stats(self, profile_name: str | None = None, *, recount: bool = False) -> dict[str, Any]:
-        """Return counts, bytes and probabilities of the collection and of one profile.
+        """Return counts, sizes in bytes, and probabilities of the collection and of one profile.
 
-        The build counted the buckets, at `buckets_counted_at`; with `recount` all band rows are read, and buckets
-        counted now.
+        The figures of buckets were counted by the build, at `buckets_counted_at`. With `recount` all band rows are read
+        to count the buckets now.
         """
         from nearsim_db.search import statistics
 
@@ -251,7 +255,7 @@ class Answers:
             return self._ask(lambda connection: statistics.of_nothing(connection, self.collection))
 
     def _recipe(self) -> tuple[str, Mapping[str, Any]]:
-        """Return the profile that answers and its recipe, in an empty collection the default ones."""
+        """Return the name and the recipe of the profile that answers; of an empty collection, the defaults."""
         try:
             chosen = self._ask(
                 lambda connection: live_generation.find_newest(connection, self.collection, self.profile)
@@ -265,7 +269,7 @@ class Answers:
     def _live(self, connection: Connection, external_id: str | None = None) -> Generation:
         """Return the live generation. Raises NotFoundError if there is none.
 
-        In an empty collection, the error says that the document does not exist, if one is looked for.
+        If `external_id` is passed and the collection is empty, the error says that this document does not exist.
         """
         try:
             return live_generation.find_live(connection, self.collection, self.profile)
@@ -275,7 +279,7 @@ class Answers:
             return refuse_document(self.collection, external_id)
 
     def _ask(self, read: Callable[[Connection], Answer]) -> Answer:
-        """Return what `read` finds in one snapshot, in which rows stay visible when their generation is dropped."""
+        """Return the result of `read` in one snapshot, where rows stay visible even if their generation is dropped."""
 
         def query() -> Answer:
             with self.database.engine.snapshot() as connection:
@@ -292,19 +296,20 @@ class Answers:
 
             def query() -> tuple[list[Answer], Iterator[Answer]]:
                 rows = read(connection, self._live(connection, external_id))
-                # Once the first row is read, the transaction keeps tables, and its snapshot keeps rows.
+                # Once the first row is read, the transaction keeps the tables from being dropped, and its snapshot
+                # keeps the rows visible.
                 return list(islice(rows, 1)), rows
 
             try:
-                first, rest = retry_if_replaced(query, connection.rollback)
+                first_row, later_rows = retry_if_replaced(query, connection.rollback)
             except EmptyIndexError:
                 return
-            yield from first
-            yield from rest
+            yield from first_row
+            yield from later_rows
 
 
 def least_reviewed(answers: Answers) -> tuple[str, float]:
-    """Return the profile, and the least similarity of the pairs that it stores to be reviewed, 0 if it has none."""
+    """Return the profile's name, and the lowest similarity of pairs to be reviewed, 0 if it stores no such pairs."""
     profile, recipe = answers._recipe()
     return profile, float(recipe["match"].get("review", 0))
 
@@ -317,10 +322,10 @@ def most_similar_pairs(
     review: bool = False,
     max_similarity: float | None = None,
 ) -> PairPage:
-    """Return at least the `limit` most similar pairs of those that `Answers.pairs` streams, unordered, and the total.
+    """Return at least the `limit` most similar pairs among those that `Answers.pairs` streams, and the number of all.
 
-    The page includes every pair that is as similar as its least similar pair. If all pairs are equally similar, it has
-    at most 100,000 of them.
+    The pairs of the page are unordered. They include every pair that is as similar as the least similar pair of the
+    page. If all pairs are equally similar, the page has at most 100,000 of them.
     """
     chosen = PairFilter(min_similarity, review, max_similarity)
     total = 0
@@ -340,15 +345,17 @@ def most_similar_pairs(
     return PairPage(Results(_continued(first, pairs), Pair), total)
 
 
-def _continued(first: Sequence[Answer], rest: Generator[Answer, None, None]) -> Generator[Answer, None, None]:
-    """Yield rows that were read already, and then the others."""
-    with closing(rest):
-        yield from first
-        yield from rest
+def _continued(
+    rows_read: Sequence[Answer], later_rows: Generator[Answer, None, None]
+) -> Generator[Answer, None, None]:
+    """Yield rows that were read already, and then the later rows."""
+    with closing(later_rows):
+        yield from rows_read
+        yield from later_rows
 
 
 def list_newest(database: Database, collection: str) -> list[Generation]:
-    """Return the live generation of every profile of a collection, else its newest."""
+    """Return the live generation of every profile of a collection, or its newest generation if none is live."""
     with database.transaction() as connection:
         existing = live_generation.list_of_collection(connection, collection)
         names = sorted({generation.profile for generation in existing})
@@ -356,7 +363,7 @@ def list_newest(database: Database, collection: str) -> list[Generation]:
 
 
 def describe_collection(database: Database, name: str) -> dict[str, Any]:
-    """Return a collection's documents, the table it follows, its profiles, and the changes that are queued."""
+    """Return a collection's number of documents, the table it is attached to, its profiles and its queued changes."""
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
         attachment = find_attachment(connection, collection.collection_id)
@@ -384,24 +391,24 @@ def describe_collection(database: Database, name: str) -> dict[str, Any]:
 
 
 def checked_limit(limit: int | None) -> int | None:
-    """Return a limit on matches, None for none. Raises InputError below 1."""
+    """Return a limit on matches; None means no limit. Raises InputError if it is below 1."""
     if limit is not None and limit < 1:
         raise InputError(f"a limit of {limit} matches is out of range; choose 1 or more")
     return limit
 
 
 def checked_ids(external_ids: Iterable[str]) -> list[str]:
-    """Return external ids as a list. Raises InputError for a string, whose characters would be taken for ids."""
+    """Return external ids as a list. Raises InputError for a single string, whose characters would count as ids."""
     if isinstance(external_ids, str):
         raise InputError(f"{external_ids!r} is a string; give a list of ids")
     return list(external_ids)
 
 
 def least_share(live: Generation, direction: Direction | None, min_similarity: float) -> float:
-    """Return the minimum similarity of matches or, with a direction, their minimum share.
+    """Return the minimum similarity of matches or, with a direction, the minimum fraction of the contained document.
 
-    A share of 0 means the threshold. Raises InputError for a similarity outside 0..1, and for a direction under
-    another metric than containment.
+    With a direction, a `min_similarity` of 0 means the threshold. Raises InputError for a similarity outside 0..1, and
+    for a direction if the metric is not containment.
     """
     if not 0 <= min_similarity <= 1:
         raise InputError(f"a similarity of {min_similarity} is outside 0..1")
@@ -418,14 +425,17 @@ def least_share(live: Generation, direction: Direction | None, min_similarity: f
 def find_document(
     connection: Connection, live: Generation, external_id: str, *, with_text: bool = True
 ) -> dict[str, Any]:
-    """Return a document of a generation's collection. Raises NotFoundError; InputError unless the id is a string."""
+    """Return a document of a generation's collection.
+
+    Raises NotFoundError if it does not exist, and InputError if the id is not a string.
+    """
     return find_documents(connection, live, [external_id], with_text=with_text)[0]
 
 
 def find_documents(
     connection: Connection, live: Generation, external_ids: Sequence[str], *, with_text: bool = True
 ) -> list[dict[str, Any]]:
-    """Return documents of a generation's collection, in the order of their ids; raises as `find_document`."""
+    """Return documents of a generation's collection, in the order of `external_ids`; errors as in `find_document`."""
     for external_id in external_ids:
         if not isinstance(external_id, str):
             raise InputError(f"the id {external_id!r} is no string")
@@ -437,7 +447,7 @@ def find_documents(
 def iterate_documents(
     connection: Connection, live: Generation, external_ids: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield documents as `find_documents` returns them, with a batch of them in memory."""
+    """Yield the documents that `find_documents` returns, with only a batch of them in memory."""
     for begin in range(0, len(external_ids), _DOCUMENTS_PER_BATCH):
         yield from find_documents(connection, live, external_ids[begin : begin + _DOCUMENTS_PER_BATCH])
 
@@ -453,7 +463,7 @@ def metric_of(recipe: Mapping[str, Any]) -> str:
 
 
 def profile_of(generation: Generation) -> "Profile":
-    """Return the profile of a generation for reading, even if this version would make other sketches."""
+    """Return the profile of a generation for reading, even if this version would make different sketches."""
     from nearsim_db.similarity.profile import restore_for_reading
 
     return restore_for_reading(generation.recipe, generation.fingerprint, generation.bands, generation.rows)

@@ -1,7 +1,7 @@
-"""Describe the shingles that a generation leaves out because too many documents have them, with example texts.
+"""Describe, with example texts, the shingles that a generation leaves out because too many documents have them.
 
-The public API calls these shingles common fingerprints. The generation has only their ids; their texts are found in a
-sample of the documents. A run is a sequence of such shingles at successive places of one text.
+The public API calls these shingles common fingerprints. The generation stores only their ids; their texts are looked
+for in a sample of the documents. A run is a sequence of such shingles at successive positions of a text.
 """
 
 from contextlib import closing
@@ -27,23 +27,23 @@ from nearsim_db.store.generations.generation_rows import Generation
 class CommonFingerprints:
     """A run of shingles that are left out."""
 
-    shingles: int
-    documents: int  # distinct texts of a sample that have the most frequent of them
-    share: float  # of the texts of the sample
-    example: str  # a text of the shingles
+    shingles: int  # number of shingles in the run
+    documents: int  # distinct texts in the sample that contain the most frequent shingle of the run
+    share: float  # the same as a fraction of the texts in the sample
+    example: str  # a text of the run
 
 
 def read_common(connection: Connection, generation: Generation) -> list[CommonFingerprints]:
-    """Return the shingles that a generation leaves out, in runs, the most frequent first; each shingle is in one run.
+    """Return the shingles that a generation leaves out, grouped into runs, the most frequent run first.
 
-    The first sampled text that has a shingle decides its run. Shingles that no sampled text has are described together,
-    with an empty example.
+    Each shingle is in one run, which the first sampled text that contains the shingle determines. Shingles that no
+    sampled text contains form a run with an empty example.
     """
     common, reader = generation.common, _ExampleShingler(generation)
     if not len(common):
         return []
 
-    # Look for each shingle, in rows of `common`, in the texts of a sample.
+    # Look for the shingles, which are rows of `common`, in the texts of a sample.
     doc_ids = documents.sample_documents(connection, generation.collection_id, SAMPLE_SIZE, SAMPLE_SEED)
     counter, is_missing = ShingleCounts(), np.ones(len(common), np.bool_)
     examples: list[tuple[Ints, str]] = []
@@ -67,11 +67,11 @@ def read_common(connection: Connection, generation: Generation) -> list[CommonFi
 
 
 class _ExampleShingler:
-    """Splits the texts of a generation's documents into shingles, in the form that passages show."""
+    """Splits the texts of a generation's documents, in the form in which passages show them, into shingles."""
 
     def __init__(self, generation: Generation) -> None:
         self._recipe = profile_of(generation).recipe
-        # The texts come without tags from `text_of`.
+        # The texts that `text_of` returns have no tags.
         plain = replace(self._recipe, normalise=replace(self._recipe.normalise, html=False))
         self._shingler = Shingler(plain, backend.resolve())
         self._tokeniser = Tokeniser(plain, backend.resolve())
@@ -83,7 +83,10 @@ class _ExampleShingler:
         return self._shingler.shingles([text]).ids
 
     def part(self, text: str, begin: int, end: int) -> str:
-        """Return the text of the shingles from `begin` to before `end`, or the whole text if they are not k tokens."""
+        """Return the part of a text that consists of the shingles from `begin` up to, but not including, `end`.
+
+        Returns the whole text if shingles do not consist of k tokens.
+        """
         tokens = self._tokeniser.tokens(text)
         # Shingle i has the tokens i to i + k - 1.
         last_token = end + self._recipe.shingle.k - 2
@@ -93,7 +96,7 @@ class _ExampleShingler:
 
 
 def _runs(chosen: Mask) -> list[list[int]]:
-    """Return the begin and end of each run of True."""
+    """Return where each run of True begins and ends."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], chosen, [False])).astype(np.int8)))
     return edges.reshape(-1, 2).tolist()
 

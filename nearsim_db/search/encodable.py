@@ -1,4 +1,4 @@
-"""Documents as their live index encodes them, or by another recipe, to look at each step."""
+"""Read documents together with an encoder, to show each step of encoding them."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,10 @@ from nearsim_db.store.driver.driver_errors import translate_errors
 def read_encodable(
     answers: Answers, external_ids: Sequence[str], recipe: Recipe | None = None
 ) -> tuple[Encoder, list[Content]]:
-    """Return what encodes documents, by a recipe or as their live index does, and their present texts or vectors.
+    """Return an encoder, and the present texts or vectors of documents.
 
-    Raises NotFoundError for a missing document, and FingerprintError if this version would make different sketches.
+    The encoder is that of the live index, or of `recipe` if it is passed. Raises NotFoundError for a missing document,
+    and FingerprintError if this version would make different sketches.
     """
 
     def read() -> tuple[Encoder, list[Content]]:
@@ -31,7 +32,7 @@ def read_encodable(
                 encoder = Encoder(resolve(recipe), plain_characters=FIRST_PLAIN_CHARACTERS)
             doc_ids = [document["doc_id"] for document in find_documents(connection, live, external_ids)]
             contents = read_contents(connection, live.collection_id, encoder, doc_ids)
-            # Texts of an attached table that were changed there just now are missing.
+            # A text of an attached table that was changed just now is missing.
             missing = None if encoder.takes_vectors else ""
             return encoder, [contents.get(doc_id, missing) for doc_id in doc_ids]
 

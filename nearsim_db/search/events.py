@@ -1,4 +1,4 @@
-"""Events of pairs, clusters and survivors: read them once, follow them across lost connections, prune old ones."""
+"""Events of pairs, clusters and survivors: read them, follow them across lost connections, and remove old ones."""
 
 import logging
 import threading
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EVENTS_PER_BATCH = 1_000
 _PRUNED_PER_BATCH = 10_000
 _POLL_SECONDS = 1.0
-# A stop is noticed within this time.
+# A request to stop is noticed within this time.
 _WAIT_SECONDS = 0.1
 _MAX_PAUSE_SECONDS = 30.0
 
@@ -36,7 +36,10 @@ def choose(
     profile: str | None = None,
     kinds: list[Kind] | None = None,
 ) -> EventFilter:
-    """Select the events of a collection, and of one profile, by name. Raises NotFoundError, listing the names."""
+    """Return a filter for the events of a collection, and of one profile.
+
+    Raises NotFoundError, which lists the existing names, if there is no such collection or profile.
+    """
     if collection is None:
         return EventFilter(kinds=kinds)
 
@@ -52,9 +55,9 @@ def choose(
 
 
 def read(database: Database, wanted: EventFilter, after: int | None = None) -> Generator[Event, None, None]:
-    """Stream the existing events, or only the events after number `after`, for a consumer that has read up to it.
+    """Stream the stored events. A consumer that has read all events up to number `after` gets only later events.
 
-    Raises MissedEventsError if events after it were removed.
+    Raises MissedEventsError if events after number `after` were removed.
     """
     follower = Follower(database, wanted, after)
     with translate_errors(), database.engine.connect() as connection:
@@ -67,10 +70,10 @@ def read(database: Database, wanted: EventFilter, after: int | None = None) -> G
 
 
 class Follower:
-    """Follows events as they are committed, each once, and reconnects when the connection is lost.
+    """Follows events as they are committed, yields each once, and reconnects when the connection is lost.
 
-    Starts after event `after`, at the oldest if it is None, or with the next event if `new`. The attribute `after` is
-    the number of the last event that was read.
+    It starts with the first event after number `after`, with the oldest event if `after` is None, or with the next
+    event if `new` is true. The attribute `after` is the number of the last event that was read.
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class Follower:
         self._reconnecting = Reconnecting(_log, stopping)
 
     def follow(self) -> Generator[Event, None, None]:
-        """Yield events until stopped; reconnect to a lost database, with growing pauses.
+        """Yield events until stopped. If the connection is lost, reconnect after increasing pauses.
 
         Raises MissedEventsError if events were removed before they were read.
         """
@@ -112,7 +115,8 @@ class Follower:
         if removed and not self._may_miss:
             raise MissedEventsError(self.after, removed[-1])
         self.after = rows[-1][0].event_id if len(rows) == _EVENTS_PER_BATCH else max(self.after, newest)
-        # Marks of pruned events precede all others, so the first real event shows that the beginning was found.
+        # Marks of pruned events come before all other events. So once a batch has other events, or is not full, the
+        # oldest event has been reached, and later marks would mean missed events.
         self._may_miss &= len(removed) == _EVENTS_PER_BATCH
         return [event for event, is_pruned in rows if not is_pruned]
 
@@ -137,7 +141,7 @@ class Follower:
 
 
 class Following(Generator[Event, None, None]):
-    """Events that a `Follower` yields, until any thread stops it."""
+    """The events that a `Follower` yields, until any thread calls `stop`."""
 
     def __init__(
         self, database: Database, wanted: EventFilter, after: int | None = None, *, new: bool = False
@@ -151,15 +155,15 @@ class Following(Generator[Event, None, None]):
         return self._events.send(value)
 
     def throw(self, *error: Any) -> Event:
-        """Raise an error where the events are read."""
+        """Raise an error at the place where the events are read."""
         return self._events.throw(*error)
 
 
 class Reconnecting:
-    """Repeats work that needs the database until it is stopped, with growing pauses while the connection is lost.
+    """Repeats work that needs the database until it is stopped, with increasing pauses while the connection is lost.
 
-    `lost` is called with the error of each failed attempt. An error is logged if it differs from the one before; so is
-    the first success after an error.
+    `lost` is called with the error of each failed attempt. An error is logged if it differs from the previous error.
+    The first success after an error is logged too.
     """
 
     def __init__(
@@ -174,7 +178,7 @@ class Reconnecting:
         self._lost_by: str | None = None
 
     def attempts(self) -> "Iterator[AttemptManager]":
-        """Yield attempts, each a context manager for the work, until one does not raise DatabaseError."""
+        """Yield attempts, each a context manager for the work, until an attempt does not raise DatabaseError."""
         from tenacity import Retrying, retry_if_exception_type, wait_random_exponential
 
         return iter(
@@ -187,7 +191,7 @@ class Reconnecting:
         )
 
     def succeeded(self, attempt: "AttemptManager") -> None:
-        """Record that the database answers in an attempt, so that the next pause is a short one."""
+        """Record that the database has answered in an attempt, so that the next pause is short again."""
         attempt.retry_state.attempt_number = 1
         if self._lost_by is not None:
             self._lost_by = None
@@ -201,16 +205,16 @@ class Reconnecting:
     def _log_lost(self, state: "RetryCallState") -> None:
         error = state.outcome.exception() if state.outcome else None
         self._lost(error)
-        # The first error may only say that the connection is lost, and the next one why.
+        # The first error may only say that the connection is lost; the next error may give the reason.
         if str(error) != self._lost_by:
             self._lost_by = str(error)
             self._log.error(f"{error}; retrying until the server answers", extra={"event": "lost"})
 
 
 def kept_seconds(age: str, name: str) -> int | None:
-    """Return the seconds of an age such as "7 days", None for "none".
+    """Return an age such as "7 days" in seconds, or None for "none".
 
-    Raises RecipeError, with the option's name, for anything else.
+    Raises RecipeError, which contains the option's `name`, for anything else.
     """
     try:
         return retained_seconds(age)
@@ -219,7 +223,10 @@ def kept_seconds(age: str, name: str) -> int | None:
 
 
 def prune(engine: Engine, age_seconds: int, limit: int | None = None) -> int:
-    """Remove events older than an age, a batch in a transaction; stop after about `limit`; return how many."""
+    """Remove events older than an age, with a transaction for each batch; return how many were removed.
+
+    Stops once at least `limit` events are removed.
+    """
     removed = 0
     with translate_errors(), engine.connect() as connection:
         while limit is None or removed < limit:

@@ -1,4 +1,4 @@
-"""Explain why two documents are a pair, or are not: reasons and exact figures, the deciding reason first."""
+"""Explain why two documents are a pair or are not, with exact figures, the deciding reason first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,29 +57,30 @@ ReasonKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason why two documents are a pair, or are not."""
+    """A reason why two documents are a pair or are not."""
 
-    kind: ReasonKind  # for programs
-    text: str  # a sentence
+    kind: ReasonKind  # a word for programs
+    text: str  # a sentence for people
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedDocument:
-    """One of two documents."""
+    """One of the two documents of an explanation."""
 
     id: str
     title: str | None
-    text: str  # what the profile compares
-    only_here: Sequence[str] | None  # numbers that the other lacks; None while a text is newer than the index
+    text: str  # the text that the profile compares
+    # The numbers in the text that the other text lacks; None while a text is newer than the index.
+    only_here: Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The evidence for two documents as a pair in a live generation.
+    """The evidence for or against two documents being a pair in a live generation.
 
-    `similarity`, `intersection`, `union`, `distance` and `probability` are computed from the present texts, whether or
-    not the two are a pair. They are None if a document has no features, its text cannot be read, or this version would
-    make different sketches. `estimate`, `shared_bands` and `buckets` are from the stored sketches.
+    `similarity`, `intersection`, `union`, `distance` and `probability` are computed from the present texts, even if the
+    two documents are not a pair. They are None if a document has no features, if its text cannot be read, or if this
+    version would make different sketches. `estimate`, `shared_bands` and `buckets` are from the stored sketches.
     """
 
     left: ExplainedDocument
@@ -96,21 +97,21 @@ class Explanation:
     union: int | None
     distance: float | None
     stored_similarity: float | None
-    """Similarity of the stored pair; an estimate unless `verified`."""
+    """Similarity of the stored pair; it is an estimate unless `verified` is true."""
     estimate: float | None
     threshold: float
     shared_bands: int | None
     required: str
-    """Which shared bands make a candidate: a number, or an amplification."""
+    """The shared bands that make a candidate: a number of bands, or an amplification."""
     bands: int
     """Number of bands of the index."""
     rows: int
     """Sketch positions per band."""
     bucket_limit: int
     buckets: tuple[SharedBucket, ...]
-    """The buckets that both are in."""
+    """The buckets that contain both documents."""
     probability: float | None
-    """Probability that two documents of this similarity become candidates; under winnow, of this longest common run."""
+    """Probability that two documents of this similarity (winnow: with such a longest common run) become candidates."""
     numbers_differ: bool | None
     verified_at: datetime | None
     verdict: str | None
@@ -118,23 +119,24 @@ class Explanation:
     verdict_why: str | None
     reasons: tuple[Reason, ...]
     remedy: Remedy | None
-    """A recipe under which they would be a pair."""
+    """A change of the recipe under which they would be a pair."""
     verified: bool | None
     passages: tuple[Passage, ...]
     """Under containment, the passages that the present texts share, the longest first."""
 
     @property
     def signature_similarity(self) -> float | None:
-        """The share of equal values among the distinct ones of two MinHash signatures, m / (2 k - m) for m of k equal.
+        """The fraction of equal values among all distinct values of two MinHash signatures.
 
-        None for other metrics than Jaccard. The estimate is m / k.
+        If m of k values are equal, this is m / (2 k - m), whereas the estimate is m / k. None if the metric is not
+        Jaccard.
         """
         if self.estimate is None or self.metric != "jaccard":
             return None
         return round(self.estimate / (2 - self.estimate), 6)
 
 
-# Fields that have the same name and value in PairEvidence.
+# The fields that have the same name and value in PairEvidence.
 _OF_EVIDENCE = (
     *("is_pair", "are_twins", "same_cluster", "shared_bands", "numbers_differ", "verified", "verified_at"),
     *("verdict", "verdict_by", "verdict_why"),
@@ -144,21 +146,21 @@ _OF_EVIDENCE = (
 def explain(
     connection: Connection, generation: Generation, encoder: Encoder | None, first: str, second: str
 ) -> Explanation:
-    """Explain two documents of a live generation's collection, in their order; `connection` is in a snapshot.
+    """Explain two documents of a live generation's collection; the first one is `left` in the explanation.
 
-    `encoder` is None if this version would make different sketches. Raises NotFoundError for a missing document, and
-    InputError if both are the same.
+    `connection` must be in a snapshot. `encoder` is None if this version would make different sketches. Raises
+    NotFoundError for a missing document, and InputError if both are the same.
     """
     profile, documents = profile_of(generation), find_two(connection, generation, first, second)
 
-    # What the index stores, which has the document with the smaller doc_id on the left.
+    # Read the evidence from the index, where the document with the smaller doc_id is on the left.
     left, right = sorted(documents, key=lambda document: int(document["doc_id"]))
     names, ids = (left["external_id"], right["external_id"]), (left["doc_id"], right["doc_id"])
     evidence = query_rows.read_evidence(connection, *ids, generation.profile)
     buckets = tuple(generation.tables(connection).shown.read_shared_buckets(*ids))
     needed_limit = _needed_limit(evidence, buckets)
 
-    # What the present texts say.
+    # Compare the present texts.
     contents, figures = _measure(connection, generation, encoder, ids)
     excluded = _exclusion(profile.recipe, documents)
     remedy = None
@@ -194,7 +196,7 @@ def explain(
 def find_two(
     connection: Connection, generation: Generation, first: str, second: str
 ) -> tuple[dict[str, Any], ...]:
-    """Return two documents of a generation's collection, in their order; raises as `explain`."""
+    """Return two documents of a generation's collection, in this order. Raises the same errors as `explain`."""
     if first == second:
         raise InputError(f"{first!r} is given twice; name two documents")
     return tuple(find_documents(connection, generation, (first, second)))
@@ -205,7 +207,8 @@ def _measure(
 ) -> tuple[list[Content], PairFigures | None]:
     """Return the present texts or vectors of two documents, and their figures.
 
-    There are no figures if a document has no features, or its text in an attached table is not the recorded one.
+    The figures are None if a document has no features, or if its text in an attached table differs from the recorded
+    revision.
     """
     if encoder is None:
         return [], None
@@ -222,7 +225,7 @@ def _measure(
 
 
 def _exclusion(recipe: Recipe, documents: Sequence[Mapping[str, Any]]) -> Reason | None:
-    """Return which field keeps two documents from being a pair, None if none does."""
+    """Return the reason if the value of a field keeps two documents from being a pair, else None."""
     rules = FieldRules.of(recipe)
     if rules is None:
         return None
@@ -242,7 +245,7 @@ def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDo
 
 
 def _scores(figures: PairFigures | None) -> dict[str, Any]:
-    """Return the exact figures by field, all None if there are none."""
+    """Return the exact figures by field; all are None if `figures` is None."""
     names = ("similarity", "intersection", "union", "distance")
     if figures is None:
         return dict.fromkeys((*names, "probability"))
@@ -251,12 +254,15 @@ def _scores(figures: PairFigures | None) -> dict[str, Any]:
     return exact | {"probability": figures.probability}
 
 
-# A state that nearsim.document_state returns.
+# One of the states that nearsim.document_state returns.
 _NO_FEATURES = "has no features"
 
 
 def _needed_limit(evidence: PairEvidence, buckets: Sequence[SharedBucket]) -> int | None:
-    """Return the smallest bucket limit that would link two documents, None if the present one does."""
+    """Return the smallest bucket limit that would link two documents, None if the present limit links them.
+
+    Also None if no bucket contains both.
+    """
     if evidence.are_linked or not buckets:
         return None
     return min(bucket.place for bucket in buckets)
@@ -271,7 +277,7 @@ def _reasons(
     *,
     excluded: Reason | None,
 ) -> Iterator[Reason]:
-    """Yield the reasons: a verdict, then what makes the two a pair, or all that keeps them from being one."""
+    """Yield the reasons: first a verdict, then the reason that makes the two a pair, or all reasons against it."""
     by = f"{evidence.verdict_by}: {evidence.verdict_why}"
     if evidence.verdict == "vetoed":
         yield Reason("vetoed", f"they never share a cluster: vetoed by {by}")
@@ -295,7 +301,7 @@ def _reasons(
 
 
 def _deciding(profile: Profile, evidence: PairEvidence) -> str:
-    """Say which condition of the recipe makes the two a pair."""
+    """Return a sentence about the condition of the recipe that makes the two documents a pair."""
     match, shared, similarity = profile.recipe.match, evidence.shared_bands or 0, evidence.similarity or 0.0
     is_distance = METRIC_OF_FAMILY[profile.recipe.sketch.family] == "euclidean"
     value = value_of(profile, 1 / similarity - 1 if is_distance and similarity else similarity)
@@ -314,7 +320,7 @@ def _deciding(profile: Profile, evidence: PairEvidence) -> str:
 def _missing(
     profile: Profile, evidence: PairEvidence, needed_limit: int | None, figures: PairFigures | None
 ) -> Iterator[Reason]:
-    """Yield every condition of a pair that the two do not meet."""
+    """Yield a reason for every condition of a pair that the two documents do not meet."""
     if figures is None:
         unknown = "their similarity is unknown: a text changed, or this version makes other sketches"
         yield Reason("unknown", unknown)

@@ -1,6 +1,6 @@
-"""Export the documents of a collection to a file, with their clusters: all, those to keep, or the duplicates.
+"""Export documents of a collection to a file with their clusters: all documents, the survivors, or the duplicates.
 
-`ExportColumns` decides which columns are read and written, `write_export` writes them.
+`ExportColumns` decides which columns are read and written; `write_export` writes the file.
 """
 
 import csv
@@ -31,7 +31,7 @@ _COLUMNS = (
     *("id", "title", "text", "source", "url", "published_at", "vector", "attributes"),
     *("doc_id", "revision", "created_at", "updated_at", "cluster", "survivor"),
 )
-# Columns whose field of ExportedRow has another name.
+# The columns whose name differs from their field in ExportedRow.
 _FIELD_BY_COLUMN = {"id": "external_id", "text": "body"}
 _OF_DOCUMENT = {name: attrgetter(_FIELD_BY_COLUMN.get(name, name)) for name in _COLUMNS}
 _BEFORE_ATTRIBUTES = ("id", "title", "text", "source", "url", "published_at")
@@ -47,25 +47,28 @@ _DUPLICATES: dict[Keep, bool | None] = {"survivors": False, "duplicates": True, 
 
 @dataclass(frozen=True, slots=True)
 class ExportColumns:
-    """Columns in order; without `names`, all columns but `vector`, and the attributes that each document has."""
+    """The columns of an export, in order.
+
+    If `names` is None, each record has the default columns, the document's text and all its attributes.
+    """
 
     names: tuple[str, ...] | None = None
 
     @property
     def of_attributes(self) -> list[str]:
-        """The names that are keys of attributes."""
+        """The names of columns that are keys of attributes."""
         return [name for name in self.names or () if name not in _OF_DOCUMENT]
 
     @property
     def needed(self) -> list[str]:
-        """The columns to read beside those that are always read."""
+        """The columns that are read only on request, and that this export needs."""
         if self.names is None:
             return ["text", "attributes"]
         wanted = {*self.names, "attributes"} if self.of_attributes else self.names
         return [name for name in _ON_REQUEST if name in wanted]
 
     def record(self, row: ExportedRow) -> dict[str, object]:
-        """Return a document by column."""
+        """Return the values of a document by column."""
         if self.names is not None:
             return {name: _value(row, name) for name in self.names}
         return {
@@ -75,9 +78,9 @@ class ExportColumns:
         }
 
     def with_attributes(self, kinds: Mapping[str, Sequence[str]]) -> "ExportColumns":
-        """Return the same columns with every name listed; `kinds` has all keys of the attributes.
+        """Return these columns as a list of names; `kinds` has all keys of the collection's attributes.
 
-        Raises InputError for a name that is neither a column nor a key, and for too many columns.
+        Raises InputError for a name that is neither a column nor a key, and if there are too many columns.
         """
         if self.names is None:
             if len(kinds) > MAX_COLUMNS:
@@ -94,7 +97,7 @@ class ExportColumns:
 
 
 def parse_columns(columns: Iterable[str]) -> ExportColumns:
-    """Parse lists of names separated by commas; a name that has a comma is in double quotes.
+    """Parse lists of names that are separated by commas; a name that contains a comma is in double quotes.
 
     Raises InputError for an empty or repeated name.
     """
@@ -125,19 +128,21 @@ def _key_of(name: str) -> str:
 
 def _listed(kinds: Mapping[str, Sequence[str]]) -> str:
     keys = [_column_of(key) for key in kinds]
-    more = f" and {len(keys) - _MAX_KEYS_SHOWN:,} more" if len(keys) > _MAX_KEYS_SHOWN else ""
-    return ", ".join([*_OF_DOCUMENT, *keys[:_MAX_KEYS_SHOWN]]) + more
+    omitted = f" and {len(keys) - _MAX_KEYS_SHOWN:,} more" if len(keys) > _MAX_KEYS_SHOWN else ""
+    return ", ".join([*_OF_DOCUMENT, *keys[:_MAX_KEYS_SHOWN]]) + omitted
 
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """The documents to write, and the columns they have in the file."""
+    """The documents to write, and the columns of the file."""
 
     columns: ExportColumns
-    rows: Generator[ExportedRow, None, None]  # after `first`
-    first: Sequence[ExportedRow] = ()
-    total: int = 0  # about how many documents there are
-    kinds: dict[str, list[str]] = field(default_factory=dict)  # kinds of values by column of an attribute
+    rows: Generator[ExportedRow, None, None]  # the documents after `first`
+    first: Sequence[
+        ExportedRow
+    ] = ()  # the first document, which was read to keep the tables from being dropped
+    total: int = 0  # the approximate number of documents
+    kinds: dict[str, list[str]] = field(default_factory=dict)  # kinds of values, by column of an attribute
     warnings: tuple[str, ...] = ()
 
 
@@ -146,7 +151,7 @@ def _open(
 ) -> _Export:
     """Begin to read documents in the order of their doc_ids. Raises InputError for an unknown column.
 
-    `with_header`: name all columns, which reads the keys of all attributes.
+    `with_header` says that the file names its columns first, so the keys of all attributes are read before the rows.
     """
     collection_id, duplicates = generation.collection_id, _DUPLICATES[keep]
 
@@ -177,12 +182,12 @@ def _warnings(connection: Connection, generation: Generation) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file to write."""
+    """The file to write, or the terminal."""
 
     path: Path
     encoding: Encoding
-    escape_cell: Callable[[str], str] | None = None  # applied to cells that a terminal shows
-    escape_json: Callable[[str], str] | None = None  # applied to lines of JSON that a terminal shows
+    escape_cell: Callable[[str], str] | None = None  # applied to cells, if a terminal shows them
+    escape_json: Callable[[str], str] | None = None  # applied to lines of JSON, if a terminal shows them
 
 
 def write_export(
@@ -195,10 +200,11 @@ def write_export(
     limit: int | None = None,
     progress: Progress = silent,
 ) -> tuple[int, tuple[str, ...]]:
-    """Write the documents of a collection in one snapshot, at most `limit`; return how many, and warnings.
+    """Write the documents of a collection, all from one snapshot and at most `limit`.
 
-    A document in no cluster is a survivor. The file is complete or absent; records are never all in memory. Raises
-    InputError for an unknown column or `keep`.
+    Returns the number of documents and the warnings. A document in no cluster counts as a survivor. An export that
+    fails leaves no file. Records are written one at a time, so they need little memory. Raises InputError for an
+    unknown column or `keep`.
     """
     if keep not in _DUPLICATES:
         raise InputError(f"keep is {keep!r}; choose {', '.join(_DUPLICATES)}")

@@ -1,4 +1,4 @@
-"""Choose the generation of a profile that answers queries, say why if none does, retry if it is replaced meanwhile."""
+"""The live generation: choose the one that answers queries, say why if none does, and retry if it is replaced."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,12 +29,13 @@ class LiveIndex:
     """A live generation, ready to be searched."""
 
     context: "Context"
-    purged_at: datetime | None  # the last purge, of whose texts the context's cache has no features
+    purged_at: datetime | None  # time of the last purge; the context's cache has no features of purged texts
 
     def incomparable_reason(self, document: Document) -> str | None:
-        """Return why a document cannot be looked up: the profile compares nothing that it has. None if it can.
+        """Return why a document cannot be looked up, which is that it has nothing that the profile compares.
 
-        An empty document can be looked up. A document with an id may have its vector stored.
+        Returns None if it can be looked up. This includes an empty document, and a document with an id where vectors
+        are compared, because its vector may be stored.
         """
         encoder, profile = self.context.encoder, self.context.generation.profile
         if encoder.takes_vectors:
@@ -50,7 +51,7 @@ class LiveIndex:
         if not present or any(field in compared for field in present):
             return None
 
-        # There are two fields, so the profile compares one, and the document has the other.
+        # Only two fields can be compared, so the profile compares one of them and the document has the other.
         return (
             f"profile {profile!r} compares the {compared[0]} only, and this document has only a {present[0]}: give its "
             f"text as {compared[0]}, or name a profile that compares the {present[0]}"
@@ -71,13 +72,13 @@ def open_live(
 
 
 def list_of_collection(connection: Connection, collection: str) -> list[Generation]:
-    """Return the generations of a collection by its name. Raises MissingCollectionError."""
+    """Return the generations of a collection. Raises MissingCollectionError if there is no collection of this name."""
     collection_id = collection_rows.get_collection(connection, collection).collection_id
     return generation_rows.list_generations(connection, collection_id)
 
 
 def find_newest(connection: Connection, collection: str, profile: str | None) -> Generation:
-    """Return the live generation of a profile, else its newest; raises as `choose_newest`."""
+    """Return the live generation of a profile, or its newest if none is live. Raises the errors of `choose_newest`."""
     generations = list_of_collection(connection, collection)
     return choose_newest(connection, collection, generations, profile)
 
@@ -85,10 +86,11 @@ def find_newest(connection: Connection, collection: str, profile: str | None) ->
 def choose_newest(
     connection: Connection, collection: str, generations: Sequence[Generation], profile: str | None
 ) -> Generation:
-    """Return the live generation of a profile, else its newest.
+    """Return the live generation of a profile, or its newest generation if none is live.
 
-    `generations` are all generations of the collection. `profile` may be None if the collection has one profile, or one
-    named default. Raises NotFoundError, which lists the profiles; EmptyIndexError if there is nothing to index.
+    `generations` are all generations of the collection. `profile` may be None if the collection has only one profile,
+    or one named default. Raises NotFoundError, which lists the profiles, if there is no such profile, and
+    EmptyIndexError if there are neither profiles nor documents.
     """
     if not generations and profile in (None, DEFAULT):
         _refuse_empty(connection, collection)
@@ -160,10 +162,10 @@ class GenerationReplacedError(Exception):
 
 
 def retry_if_replaced(query: Callable[[], Answer], reset: Callable[[], None] = lambda: None) -> Answer:
-    """Run a query; if the generation that it reads was replaced or dropped, run it again, on the one that is live then.
+    """Run a query; if the generation that it reads was replaced or dropped, run it again on the new live generation.
 
-    `reset` is called before each retry. Raises NotFoundError after 50 attempts. The query must raise errors as the
-    driver does: by a translated error, a missing table is not recognised.
+    `reset` is called before each retry. Raises NotFoundError after 50 attempts. The query must raise the errors of the
+    driver untranslated, because a missing table is recognised by the driver's error.
     """
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
@@ -181,13 +183,13 @@ def retry_if_replaced(query: Callable[[], Answer], reset: Callable[[], None] = l
 def refuse_unindexed(
     connection: Connection, generation: Generation, doc_id: int, external_id: str
 ) -> str | None:
-    """Return a warning if the indexed text of a document is an older one or has no features.
+    """Return a warning if the index has an older text of a document, or if its text has no features.
 
     Raises NotFoundError, with the reason, for a document that is not in the index.
     """
     tables = generation.tables(connection)
 
-    # Not in the index.
+    # Documents that are not in the index.
     if tables.shown.has_expired(doc_id):
         age = generation.recipe["retain"]["age"]
         raise NotFoundError(
@@ -199,7 +201,7 @@ def refuse_unindexed(
     if state.signed is None:
         raise NotFoundError(f"document {external_id!r} {_reason(state, generation.profile)}")
 
-    # In the index, but not as one may expect.
+    # Documents whose indexed state may surprise the caller.
     if state.signed != state.revision:
         newer = "waits to be indexed" if state.waits else "is not indexed; see: nearsim work list --failed"
         return f"a newer text of document {external_id!r} {newer}; results are for the older text"

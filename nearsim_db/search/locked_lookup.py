@@ -1,4 +1,4 @@
-"""Look a document up before it is added, under locks that keep other callers from adding a near-duplicate meanwhile."""
+"""Look a document up before it is added, under locks that keep other callers from adding near-duplicates of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class LockedLookups(Lookups):
     def find_locked(self, connection: Connection, document: Document) -> tuple[Context, list[Match]]:
         """Return the context of the live generation, and the documents of which this one would be a near-duplicate.
 
-        They are the documents that it would be paired with, except those that it only shares a passage with. Locks the
-        buckets of the document, so that no other caller adds a near-duplicate before the caller's transaction ends.
-        Documents that others added under such locks are found, whether or not they are signed.
+        These are the documents that it would be paired with, except those with which it would only share a passage. The
+        buckets of the document are locked, so that no other caller adds a near-duplicate before the caller's
+        transaction ends. Documents that other callers added under such locks are found even if they are not signed yet.
         """
 
         def find_in_live_index() -> tuple[Context, list[Match]]:
@@ -40,7 +40,7 @@ class LockedLookups(Lookups):
             match = context.encoder.profile.recipe.match
             min_similarity = 0.0 if match.passage_words is None else match.threshold
             wanted = Wanted(min_similarity, replaced=document.external_id)
-            # In this order, a document that a worker signs in between is found twice, and never missed.
+            # This order matters: a document that a worker signs in between is found twice instead of being missed.
             unsigned = _look_up_unsigned(connection, context, query, wanted)
             signed = look_up(connection, index, query, wanted)
 
@@ -55,7 +55,7 @@ class LockedLookups(Lookups):
         return retry_if_replaced(find_in_live_index, reset)
 
     def bucket_hashes(self, document: Document) -> tuple[GenerationId, list[int]]:
-        """Return the live generation and the buckets that `find_locked` locks for a document, as they are stored."""
+        """Return the live generation, and the stored hashes of the buckets that `find_locked` locks for a document."""
         context = self.live().context
         query = encode(context.encoder, document)
         hashes = [] if query is None else to_bigint(flat(query.keys)).tolist()
@@ -65,7 +65,7 @@ class LockedLookups(Lookups):
 def _look_up_unsigned(
     connection: Connection, context: Context, query: Query, wanted: Wanted
 ) -> list[tuple[int, Match]]:
-    """Return matches, with doc_ids, among the documents that were added after a check and are not signed yet."""
+    """Return matches, with their doc_ids, among documents that were checked and added but are not signed yet."""
     tables = context.tables(connection)
     unsigned = tables.lookups.list_unsigned(context.collection_id, query.keys, wanted.replaced)
     if not unsigned:
@@ -89,7 +89,7 @@ def _look_up_unsigned(
 
 @dataclass(frozen=True, slots=True)
 class _UnsignedVerification(Verification):
-    """Verifies documents that have no signature, or an older one."""
+    """Verifies documents that have no signature, or only an outdated one."""
 
     names: Mapping[int, Unsigned]  # the documents by doc_id
 

@@ -1,8 +1,8 @@
 """Look up the documents that a text would be paired with if it were added. Nothing is written.
 
-`Lookups.find` opens the live index and encodes the document. `look_up` does the rest: it looks up the heads in the
-buckets of the query, drops those that their sketches rule out, verifies the rest by their features, and ranks the
-matches. A head is the first of the documents with identical features; only heads have buckets.
+`Lookups.find` opens the live index and encodes the document. `look_up` looks up the heads in the buckets of the query,
+drops the heads whose sketches rule out a pair, verifies all others by their features, and ranks the matches. A head is
+the first of several documents with identical features; only heads are in buckets.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,39 +35,42 @@ from nearsim_db.store.signatures.lookups import Twin
 
 Answer = TypeVar("Answer")
 
-# The doc_id of the query, smaller than the doc_id of any document.
+# The doc_id of the query, which is smaller than the doc_id of any document.
 _QUERY_ID = 0
-# Under a limit, the candidates whose texts are in memory together.
+# With a limit, the texts of at most so many candidates are in memory together.
 _MAX_BATCH_CANDIDATES = 128
-# If there are few matches among the first candidates, most candidates have to be verified.
+# Batches grow, because if few of the first candidates match, most candidates have to be verified.
 _BATCH_GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which matches of a query are wanted."""
+    """The conditions that matches of a query must meet."""
 
-    min_similarity: float = 0.0  # with a direction, the least share of what is held; 0: the threshold
+    # With a direction, this is the minimum fraction of the contained document; 0 then means the threshold.
+    min_similarity: float = 0.0
     limit: int | None = None
-    replaced: str = ""  # external id of the document that the query would replace, which does not match
+    replaced: str = (
+        ""  # external id of the document that the query would replace; it is not returned as a match
+    )
     direction: Direction | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A document with features, encoded."""
+    """An encoded document that has features."""
 
-    features: NDArray[Any]  # as `Metric` takes them
+    features: NDArray[Any]  # in the form that `Metric` takes
     size: int  # number of distinct features
     digest: UUID
     signature: Signatures  # one row
     keys: Keys  # one row
     label: Labels | None  # one row, if fields decide which documents match
-    is_document: bool  # whether dates, and values that have to differ, decide too
+    is_document: bool  # whether it has an id; then dates, and values that must differ, decide too
 
 
 class Lookups:
-    """Looks documents up in the live generation, opened again once it was replaced. Threads may share this."""
+    """Looks documents up in the live generation, and opens the new one when it was replaced. Threads may share this."""
 
     def __init__(self, database: Database, open_index: Callable[[], LiveIndex]) -> None:
         self._database = database
@@ -82,10 +85,10 @@ class Lookups:
         return index
 
     def find(self, document: Document, wanted: Wanted) -> Matches:
-        """Return the documents that a document would be paired with, twins expanded; see `look_up`.
+        """Return the documents that a document would be paired with, twins included; see `look_up`.
 
         Raises InputError for a document that the profile cannot compare, for a similarity out of range, and for a
-        direction under another metric than containment.
+        direction if the metric is not containment.
         """
 
         def find_in_live_index() -> Matches:
@@ -109,7 +112,7 @@ class Lookups:
 
 
 def encode(encoder: Encoder, document: Document) -> Query | None:
-    """Encode a document for a lookup; None if it has no features and so matches nothing."""
+    """Encode a document for a lookup; return None if it has no features, because then nothing matches it."""
     batch = encoder.features([encoder.content_of(document.title, document.body, document.vector)])
     if not len(batch.ids):
         return None
@@ -131,9 +134,9 @@ def encode(encoder: Encoder, document: Document) -> Query | None:
 def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Wanted) -> Matches:
     """Return the documents that a query would be paired with, the most similar first.
 
-    Under a limit these are the first matches by estimate, then by the doc_id of their head, then by their own doc_id;
-    candidates after them are not verified. Documents committed before are found, unless their text is newer than their
-    signature. Raises GenerationReplacedError if the generation is no longer live.
+    With a limit, these are the first matches in the order of their estimate, then the doc_id of their head, then their
+    own doc_id; later candidates are not verified. All documents committed before the call are found, unless their text
+    is newer than their signature. Raises GenerationReplacedError if the generation is no longer live.
     """
     context, encoder = index.context, index.context.encoder
 
@@ -147,7 +150,8 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
     if not len(heads.doc_ids):
         return Matches((), encoder.metric.name)
 
-    # Drop those that their sketches rule out, and verify the rest; under a limit only until one match more is known.
+    # Drop heads whose sketches rule out a pair, and verify the others. With a limit, stop after one match more than the
+    # limit, which shows that there are others.
     signed, screened = screen_heads(encoder, query, heads)
     verification = Verification(connection, context, query, wanted, signed)
     if wanted.limit is None:
@@ -167,7 +171,7 @@ def screen_heads(encoder: Encoder, query: Query, heads: Signatures) -> tuple[Sig
     rows = np.arange(1, len(signed.doc_ids))
     if query.label is not None and encoder.field_rules is not None:
         rules, labels = encoder.field_rules, encoder.field_rules.labels_of(heads.digests)
-        # A text is looked up among all dates and values across which pairs count.
+        # A text without an id is compared with documents of any date, and of any value of the field `match.across`.
         counts = rules.may_pair if query.is_document else rules.agree
         rows = rows[counts(labels, query.label)]
     return signed, screen(encoder, signed, np.zeros_like(rows), rows)
@@ -175,13 +179,13 @@ def screen_heads(encoder: Encoder, query: Query, heads: Signatures) -> tuple[Sig
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Verifies screened candidates; matches are returned with their doc_ids."""
+    """Verifies screened candidates, and returns matches with their doc_ids."""
 
     connection: Connection
     context: Context
     query: Query
     wanted: Wanted
-    signed: Signatures  # row 0 is the query, the others are heads
+    signed: Signatures  # row 0 is the query, all other rows are heads
 
     def match_all(self, screened: Screened) -> list[tuple[int, Match]]:
         """Return all matches."""
@@ -190,10 +194,10 @@ class Verification:
         return self._name(self._read_twins(list(pairs)), list(pairs.values())) if pairs else []
 
     def match_first(self, screened: Screened, count: int) -> list[tuple[int, Match]]:
-        """Return the first `count` matches, verifying candidates in the order of their estimates, in batches."""
+        """Verify candidates in batches, in the order of their estimates; return the first `count` matches."""
         order = np.lexsort((self.signed.doc_ids[screened.right], -screened.estimate))
 
-        # Two heads of one digest were made by a race; verify the first only.
+        # If a race made two heads with the same digest, verify only the first.
         digests = PackedDigests.of(self.signed.digests).array[screened.right[order]].tolist()
         first_by_digest: dict[bytes, int] = {}
         for candidate, digest in zip(order.tolist(), digests, strict=True):
@@ -215,8 +219,9 @@ class Verification:
         context, rows = self.context, screened.right.tolist()
         digests, doc_ids = self.signed.digests_at(rows), self.signed.doc_ids[rows].tolist()
 
-        # Read the texts whose features are not known. The query may replace one of the twins, so read one more.
-        features = self._known_features(screened.right)
+        # Read the texts of candidates whose features are not cached. Read one twin more than `count`, because the query
+        # may replace one of them.
+        features = self._cached_features(screened.right)
         reads_texts = context.encoder.is_exact and not context.encoder.takes_vectors
         ends = zip(rows, doc_ids, strict=True)
         unread = [doc_id if reads_texts and row not in features else 0 for row, doc_id in ends]
@@ -233,16 +238,16 @@ class Verification:
         return self._name(twins, [pairs.get(digest) for digest in digests])
 
     def _may_match(self, screened: Screened) -> Mask:
-        """Return which candidates may match: all except those whose features are known here, and do not match."""
-        features = self._known_features(screened.right)
-        is_known = np.array([row in features for row in screened.right.tolist()], bool)
-        pairs = self._verify(screened.take(is_known), features)
-        possible: Mask = ~is_known
+        """Return a mask of the candidates that may match: all except those whose cached features rule it out."""
+        features = self._cached_features(screened.right)
+        is_cached = np.array([row in features for row in screened.right.tolist()], bool)
+        pairs = self._verify(screened.take(is_cached), features)
+        possible: Mask = ~is_cached
         possible |= [digest in pairs for digest in self.signed.digests_at(screened.right)]
         return possible
 
     def _verify(self, screened: Screened, features: Features) -> dict[UUID, Match]:
-        """Return the heads that are pairs and similar enough, by digest, each as a match without a name."""
+        """Return the matching heads by digest, each as a match without an id or a title."""
         encoder, query = self.context.encoder, self.query
         pairs, scores = verify(encoder, screened, lambda rows: features)
         digests = list(self.signed.digests_at(pairs.right))
@@ -264,9 +269,10 @@ class Verification:
         return matches
 
     def _name(self, twins: Sequence[Twin], matches: Sequence[Match | None]) -> list[tuple[int, Match]]:
-        """Return a match for each twin, without the document that the query would replace.
+        """Return a match for each twin, except for the document that the query would replace.
 
-        `twin.place` is the number, from 1, of its head's match in `matches`, None if the head does not match.
+        `twin.place` is the position of its head in `matches`, counted from 1; the entry of a head that does not match
+        is None.
         """
         return [
             (twin.doc_id, replace(match, external_id=twin.external_id, title=twin.title))
@@ -274,8 +280,8 @@ class Verification:
             if twin.external_id != self.wanted.replaced and (match := matches[twin.place - 1]) is not None
         ]
 
-    def _known_features(self, rows: Ints) -> Features:
-        """Return features by row without reading: of the query, of heads with its digest, and of cached heads."""
+    def _cached_features(self, rows: Ints) -> Features:
+        """Return features by row, without reading: of the query, of heads with the same digest, and of cached heads."""
         digests = list(self.signed.digests_at(rows))
         cached = self.context.cache.get_all(self.signed.doc_ids[rows].tolist(), digests)
         features = {0: self.query.features}
@@ -287,15 +293,15 @@ class Verification:
         return features
 
     def _read_features(self, rows: Sequence[int]) -> Features:
-        """Return features by row: of the query, of a head if its text still has the digest, or of a twin."""
+        """Return features by row: of the query, and of heads, read from the text of the head or of a twin."""
         digests = dict(zip(rows, self.signed.digests_at(rows), strict=True))
         features = {0: self.query.features}
         features |= {row: self.query.features for row in rows if digests[row] == self.query.digest}
-        others = [row for row in rows if row not in features]
-        features |= read_features(self.connection, self.context, self.signed, others)
+        unread = [row for row in rows if row not in features]
+        features |= read_features(self.connection, self.context, self.signed, unread)
 
-        # A head that was deleted or changed, and is not signed again yet, has twins with the features that it had.
-        missing = {digests[row]: row for row in others if row not in features}
+        # If the text of a head was deleted or changed, and is not signed again yet, read its features from a twin.
+        missing = {digests[row]: row for row in unread if row not in features}
         if missing:
             twins = self._read_twins(list(missing))
             twin_digests = [list(missing)[twin.place - 1] for twin in twins]
@@ -311,7 +317,7 @@ class Verification:
 
 
 def _of_live(answer: Answer | None) -> Answer:
-    """Return what was read of a generation. Raises GenerationReplacedError for None: the generation is not live."""
+    """Return an answer. Raises GenerationReplacedError if it is None, which means that the generation is not live."""
     if answer is None:
         raise GenerationReplacedError
     return answer

@@ -1,4 +1,4 @@
-"""Find the k most similar documents of every document of a collection, or of other records, whatever the threshold."""
+"""Find the k most similar documents of each document of a collection, or of other records, whatever the threshold."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,21 +24,21 @@ from nearsim_db.store.generations.generation_rows import Generation
 DEFAULT_PRESET = "records"
 _RECORDS_PER_BATCH = 2_000
 _VALUE_DIGEST_BYTES = 16
-# Words are often rarer than the features of a recipe, so they find candidates too.
+# Words are often rarer than the features of the recipe, so candidates are found by both.
 _WORDS = from_mapping({"shingle": {"scheme": "bag"}})
 
 
 @dataclass(frozen=True, slots=True)
 class NearestQuery:
-    """Which documents are wanted for each record."""
+    """The conditions that the nearest documents of a record must meet."""
 
     max_matches: int = 5
     min_similarity: float = 0.2
-    mutual: bool = False  # only if each of the two is among the nearest of the other
+    mutual: bool = False  # each of the two documents must be among the nearest of the other
     across: str | None = None  # a field whose values must differ
     weights: Weights = "idf"
     recipe: Recipe | None = None  # decides the features; None for the default preset
-    margin: float = 0.0  # drop matches whose similarity is within this share of the next best
+    margin: float = 0.0  # drop a match if the next best document is as similar within this fraction
     within: tuple[str, ...] = ()  # fields whose values must be equal; None is a valid value
 
     @property
@@ -61,11 +61,11 @@ class Record(NamedTuple):
     id: str
     title: str | None
     body: str | None
-    values: tuple[object, ...]  # of the query's fields
+    values: tuple[object, ...]  # its values of the query's fields
 
 
 def of_collection(connection: Connection, live: Generation, names: Sequence[str]) -> Iterator[Record]:
-    """Yield the documents of a collection, with their values of the fields `names`."""
+    """Yield the documents of a collection, with their values of the fields in `names`."""
     columns = ["text"] if set(names) <= {"source"} else ["text", "attributes"]
     for row in live.tables(connection).exports.stream_documents(live.collection_id, columns, duplicates=None):
         values = tuple(field_of(name, row.source, row.attributes) for name in names)
@@ -73,14 +73,14 @@ def of_collection(connection: Connection, live: Generation, names: Sequence[str]
 
 
 def of_records(documents: Iterable[ReadDocument], names: Sequence[str], fields: Fields) -> Iterator[Record]:
-    """Yield documents that were read with the mapping `fields`, with their values of the fields `names`."""
+    """Yield documents that were read with the mapping `fields`, with their values of the fields in `names`."""
     for read in documents:
         values = tuple(column_of(read, name, fields) for name in names)
         yield Record(read.document.external_id, read.document.title, read.document.body, values)
 
 
 class NearestSearch:
-    """Compares records with others, or with each other; `warnings` say what was left out."""
+    """Compares records with other records, or with each other; `warnings` say what was left out."""
 
     def __init__(self, query: NearestQuery, backend: str | None = None) -> None:
         self.query = query
@@ -89,12 +89,12 @@ class NearestSearch:
         self._words = Encoder(resolve(_WORDS), backend)
         if self._encoder.takes_vectors:
             raise InputError("nearest compares texts, but sketch.input of the recipe is vector")
-        # Numbers of values, by their digests.
+        # The numbers assigned to values, by the digests of the values.
         self._across_numbers: dict[bytes, int] = {}
         self._within_numbers: dict[bytes, int] = {}
 
     def find(self, records: Iterable[Record], targets: Iterable[Record] | None) -> Iterator[Nearest]:
-        """Yield the nearest of `targets`, or of the other records if it is None, for each record in order."""
+        """Yield, for each record in order, the nearest of `targets`, or of the other records if `targets` is None."""
         left = self._encode(records)
         right = left if targets is None else self._encode(targets)
         if self.query.across is not None and len(self._across_numbers) < 2:
@@ -103,7 +103,7 @@ class NearestSearch:
             )
 
         for block in self._blocks(left, right):
-            # The matches of a record are in a row, the most similar first.
+            # The matches of a record are consecutive, the most similar first.
             ranks = np.arange(1, len(block.query) + 1) - np.searchsorted(block.query, block.query)
             columns = block.query, block.target, ranks, block.similarity
             for row, target, rank, similarity in zip(*(column.tolist() for column in columns), strict=True):
@@ -111,7 +111,7 @@ class NearestSearch:
                 yield Nearest(left.ids[row], rank, right.ids[target], round(similarity, 6), *titles)
 
     def _encode(self, records: Iterable[Record]) -> "_ComparedRecords":
-        """Read and encode records, and number their values of fields; None is a value."""
+        """Read and encode records, and number their values of the query's fields; None counts as a value."""
         ids: list[str] = []
         titles: list[str | None] = []
         across: list[int] = []
@@ -131,7 +131,8 @@ class NearestSearch:
         joined = Ragged.joined(feature_parts)
         keys = joined.united(Ragged.joined(word_parts))
         if self.query.within:
-            # A key of other values is another key, so that the documents of one value do not fill the limit of links.
+            # Documents with different values get different keys, so that only documents that may match count towards
+            # the limit of links.
             salts = np.repeat(fmix64(np.array(within, np.uint64)), np.diff(keys.offsets))
             keys = Ragged(keys.values ^ salts, keys.offsets)
         return _ComparedRecords(
@@ -139,7 +140,7 @@ class NearestSearch:
         )
 
     def _blocks(self, left: "_ComparedRecords", right: "_ComparedRecords") -> Iterator[NearestPairs]:
-        """Yield the pairs of `_search`, with `mutual` only the pairs that are found from both sides."""
+        """Yield the pairs of `_search`; with `mutual`, only the pairs that a search from either side finds."""
         blocks = self._search(left, right)
         if not self.query.mutual:
             yield from blocks
@@ -175,14 +176,14 @@ class NearestSearch:
             yield from join.search(max_matches, min_similarity)
             return
 
-        # The next best after the matches may be less similar than the minimum.
+        # The next best document after the matches may be less similar than the minimum.
         for pairs in join.search(max_matches + 1, min_similarity * (1 - margin)):
             clear = pairs.clear(max_matches, margin)
             yield clear.take(clear.similarity >= min_similarity)
 
 
 def _number(values: tuple[object, ...], numbers: dict[bytes, int]) -> int:
-    """Return the number of values, a new one if they have none."""
+    """Return the number assigned to values; values that were not seen before get the next number."""
     return numbers.setdefault(value_digest(values, _VALUE_DIGEST_BYTES), len(numbers))
 
 
@@ -192,10 +193,10 @@ class _ComparedRecords:
 
     ids: list[str]
     titles: list[str | None]
-    across: Ints  # the number of each one's value
-    within: Ints  # the number of each one's values
-    features: Ragged  # decide the similarity
-    keys: Ragged  # of the candidates: features and words
+    across: Ints  # for each record, the number of its value of `NearestQuery.across`
+    within: Ints  # for each record, the number of its values of `NearestQuery.within`
+    features: Ragged  # these decide the similarity
+    keys: Ragged  # features and words, by which candidates are found
 
 
 _NO_PAIRS = NearestPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))

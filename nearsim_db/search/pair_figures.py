@@ -1,4 +1,4 @@
-"""Measure what two documents share under a profile, say it, and find a recipe under which they would be a pair."""
+"""Measure what two documents share under a profile, describe it, and find a recipe under which they would be a pair."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,15 +24,14 @@ from nearsim_db.store.driver import Connection
 
 _FIRST, _SECOND = np.zeros(1, np.int64), np.ones(1, np.int64)
 _RECALLS = (0.99, 0.999, 0.9999, 0.99999, 0.999999)
-# Significant digits of a proposed threshold.
-_THRESHOLD_DIGITS = 4
+_THRESHOLD_DIGITS = 4  # significant digits of a proposed threshold
 _MEASURES = {"euclidean": "distance", "cosine": "cosine"}
 
 
 def read_contents(
     connection: Connection, collection_id: CollectionId, encoder: Encoder, doc_ids: Sequence[int]
 ) -> dict[int, Content]:
-    """Return the present texts or vectors of documents, except for texts of an attached table that were changed."""
+    """Return the present texts or vectors of documents, except for texts that changed in an attached table."""
     streamed = documents.stream_documents(connection, collection_id, doc_ids, vectors=encoder.takes_vectors)
     with closing(streamed) as batches:
         return {
@@ -47,13 +46,15 @@ class PairFigures:
     """What two documents with features share."""
 
     encoder: Encoder
-    scores: Scores | None  # of their features, if these are known
+    scores: Scores | None  # scores of the features, None if only the sketches are available
     sketch_scores: Scores
     shared_bands: int
-    enough: bool  # whether their shared bands satisfy the recipe
-    run: int | None = None  # length of the longest run of shingles that both have, under winnow
-    window: int | None = None  # shingles in the larger window of the two, under winnow
-    sizes: tuple[int, int] | None = None  # distinct features of each, if these are known
+    enough: bool  # whether the shared bands satisfy the recipe
+    run: int | None = None  # under winnow, the length of the longest run of shingles that both documents have
+    window: int | None = None  # under winnow, the larger of their windows, in shingles
+    sizes: tuple[int, int] | None = (
+        None  # numbers of distinct features, None if only the sketches are available
+    )
 
     @classmethod
     def of(cls, encoder: Encoder, sketches: Sketches, features: FeatureSets | None) -> "PairFigures":
@@ -73,7 +74,7 @@ class PairFigures:
 
     @property
     def decisive(self) -> Scores:
-        """The scores that the recipe compares with its threshold: of the features, or of the sketches."""
+        """The scores that the recipe compares with its threshold: scores of the features, or of the sketches."""
         if not self.encoder.is_exact:
             return self.sketch_scores
         assert self.scores is not None
@@ -81,12 +82,15 @@ class PairFigures:
 
     @property
     def reaches(self) -> bool:
-        """Whether the two would be a pair if they are candidates: they reach the threshold, or share enough bands."""
+        """Whether the two documents would be a pair if they were candidates.
+
+        They would if they reach the threshold or share enough bands.
+        """
         return bool(are_pairs(self.encoder, self.decisive, np.array([self.shared_bands]))[0])
 
     @property
     def unequal_sizes(self) -> str | None:
-        """Say that the two have too different numbers of features to be a pair; None if they do not."""
+        """Return why the numbers of features are too different for a pair, or None if they are not."""
         ratio = self.encoder.profile.recipe.match.length_ratio
         if self.sizes is None or not ratio or min(self.sizes) / max(self.sizes) >= ratio:
             return None
@@ -97,7 +101,7 @@ class PairFigures:
         )
 
     def would_reach(self, threshold: float) -> bool:
-        """Whether the two reach a threshold."""
+        """Whether the two documents reach a threshold."""
         return bool(self.encoder.metric.reaches(self.decisive, threshold)[0])
 
     @property
@@ -110,7 +114,7 @@ class PairFigures:
     def probability(self) -> float:
         """The probability that two documents of this similarity become candidates under the profile.
 
-        Under winnow, the probability that two texts with such a longest common run share a fingerprint of it.
+        Under winnow, it is the probability that two texts with such a longest common run share a fingerprint of it.
         """
         if self.window is not None and self.run is not None:
             return run_probability(self.run, self.window)
@@ -118,21 +122,21 @@ class PairFigures:
 
     @property
     def chance(self) -> str:
-        """Say how probable it was that the two become candidates."""
-        such = "pairs of this similarity"
+        """Return a sentence about the probability that such documents become candidates."""
+        subject = "pairs of this similarity"
         if self.run is not None:
-            such = "texts whose longest common run has this length"
-        return f"{such} become candidates with probability {self.probability:.4f}"
+            subject = "texts whose longest common run has this length"
+        return f"{subject} become candidates with probability {self.probability:.4f}"
 
     def _measured(self) -> str:
-        """Return the similarity or distance that decides, with its name."""
+        """Return the name and the value of the similarity or distance that decides."""
         scores = self.decisive
         values = scores.similarity if scores.distance is None else scores.distance
         value = value_of(self.encoder.profile, float(values[0]))
         return value if self.encoder.is_exact else f"the estimated {value}"
 
     def missed_threshold(self) -> str:
-        """Say that a pair does not reach the threshold, nor shares the bands that make up for it."""
+        """Return a sentence saying that the two miss the threshold, and share too few bands to be a pair without it."""
         profile, shared = self.encoder.profile, count_of(self.shared_bands, "band")
         side = "above" if self.encoder.metric.name == "euclidean" else "below"
         missed = f"{self._measured()} is {side} {threshold_of(profile)}"
@@ -145,7 +149,7 @@ class PairFigures:
         return f"{missed}, and they share {shared}, fewer than match.certain_shared_bands = {certain}"
 
     def unexplained(self) -> str:
-        """Say that nothing explains why two documents are not a pair."""
+        """Return a sentence saying that nothing explains why the two documents are not a pair."""
         profile = self.encoder.profile
         if are_certain(profile.recipe.match, np.array([self.shared_bands]))[0]:
             enough = f"they share {count_of(self.shared_bands, 'band')}"
@@ -159,18 +163,18 @@ class PairFigures:
 
 
 def value_of(profile: Profile, value: float) -> str:
-    """Return a similarity, or a distance, with its name."""
+    """Return a similarity or distance with its name, such as "similarity 0.8125"."""
     metric = METRIC_OF_FAMILY[profile.recipe.sketch.family]
     return f"{_MEASURES.get(metric, 'similarity')} {value:.4f}"
 
 
 def threshold_of(profile: Profile) -> str:
-    """Return the threshold of a profile, as a noun."""
+    """Return the words for a profile's threshold, such as "the threshold of 0.8"."""
     return f"the threshold of {profile.recipe.match.threshold:g}"
 
 
 def shared_too_few(profile: Profile, shared: int) -> str:
-    """Say that two documents share too few bands to be candidates."""
+    """Return a sentence saying that two documents share too few bands to be candidates."""
     required = required_bands(profile)
     is_winnow = profile.recipe.window is not None
     if not shared:
@@ -180,19 +184,19 @@ def shared_too_few(profile: Profile, shared: int) -> str:
             else f"they share none of {count_of(profile.bands, 'band')}"
         )
     if required.isdigit():
-        what = count_of(shared, "fingerprint" if is_winnow else "band")
-        return f"they share {what}, and {required} are required"
+        shared_count = count_of(shared, "fingerprint" if is_winnow else "band")
+        return f"they share {shared_count}, and {required} are required"
     return f"they share {count_of(shared, 'band')}, and not those that {required} requires"
 
 
 def separated(profile: Profile) -> str:
-    """Say that the bucket limit keeps two documents from being compared."""
+    """Return a sentence saying that the bucket limit keeps two documents from being compared."""
     limit = profile.recipe.match.bucket_limit
     return f"the bucket limit separates them: neither is among the first {limit} of a bucket that they share"
 
 
 def required_bands(profile: Profile) -> str:
-    """Return how many shared bands make a candidate: a number, or the recipe's amplification."""
+    """Return the shared bands that make a candidate: their number, or the recipe's amplification."""
     minimum = profile.amplification.min_shared_bands
     return str(profile.amplification) if minimum is None else str(minimum)
 
@@ -205,17 +209,17 @@ class Remedy:
     bands: int
     rows: int
     shared_bands: int
-    probability: float  # of becoming candidates at this similarity
-    sufficient: bool  # the two would be candidates
+    probability: float  # probability that two documents of this similarity become candidates
+    sufficient: bool  # whether the two documents would be candidates
 
 
 def find_remedy(figures: PairFigures, contents: Sequence[Content], needed_limit: int | None) -> Remedy | None:
-    """Return a small change of the recipe under which two documents would be a pair, if one is found.
+    """Return a small change of the recipe that would make two documents a pair, or comes closest to that.
 
-    `contents` are their texts or vectors. A threshold that they miss is moved to their similarity; if they then share
-    too few bands, bands for a higher recall are tried, up to 0.999999. `needed_limit` is a bucket limit that would link
-    them, None if none is needed; buckets of other bands are not known. Returns None if their similarity is 0, or no
-    bands suit the threshold.
+    `contents` are their texts or vectors. If they miss the threshold, it is moved to their similarity. If they then
+    share too few bands, bands for a higher recall are tried, up to a recall of 0.999999. `needed_limit` is a bucket
+    limit that would link them, None if the limit need not change; for other bands, the needed limit is not known.
+    Returns None if their similarity is 0, or if no bands suit the threshold.
     """
     settings: tuple[str, ...] = ()
     if not figures.reaches:
@@ -226,7 +230,7 @@ def find_remedy(figures: PairFigures, contents: Sequence[Content], needed_limit:
     elif needed_limit is not None:
         settings = (f"match.bucket_limit={needed_limit}",)
 
-    # A recipe with fixed bands has no recall, and each of these would replace its bands.
+    # A recipe with fixed bands has no recall, so any of these recalls replaces its bands.
     recall = figures.encoder.profile.recipe.bands.recall or 0
     attempts = [settings]
     attempts += [(*settings, f"bands.recall={higher!r}") for higher in _RECALLS if higher > recall]
@@ -258,7 +262,7 @@ def _under(figures: PairFigures, contents: Sequence[Content], settings: tuple[st
 
 
 def _thresholds(figures: PairFigures) -> Iterator[float]:
-    """Yield the strictest thresholds of few digits that the two may reach, the strictest first."""
+    """Yield the strictest rounded thresholds that the two documents may reach, the strictest first."""
     scores = figures.decisive
     if scores.distance is None:
         scale = 10**_THRESHOLD_DIGITS

@@ -1,4 +1,4 @@
-"""Find passages: those that two documents share, and the documents that have the passages of one, by time."""
+"""Find the passages that two documents share, and the documents through which a document's passages spread."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import to_bigint
 from nearsim_db.store.generations.generation_rows import Generation
 
-# The fingerprints whose documents are counted.
+# How many fingerprints are looked up to count the documents that contain a passage.
 _MAX_FINGERPRINTS_PER_PASSAGE = 16
 _MAX_FINGERPRINTS_PER_PAIR = 4_096
 _MAX_DOCUMENTS_COUNTED = 100
@@ -28,55 +28,57 @@ _MAX_DOCUMENTS_COUNTED = 100
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A document that has a passage."""
+    """A document that contains a passage."""
 
     id: str
     title: str | None
     source: str | None
     published_at: datetime | None
-    place: Span  # of the passage in its text
+    place: Span  # where the passage is in the text of this document
     equal: int  # the number of equal words, as in `Passage`
-    share: float  # their share, as in `Passage`
+    share: float  # the fraction of equal words, as in `Passage`
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadPassage:
-    """A part of a document that others have too."""
+    """A passage of a document that other documents contain too."""
 
-    place: Span  # in the document
-    first_seen: str | None  # id of the earliest document that has it, None if none of them has a date
-    occurrences: tuple[Occurrence, ...]  # by time, the document among them; documents without a date are last
+    place: Span  # where the passage is in the text of the document
+    first_seen: str | None  # id of the earliest document that contains it, None if no document has a date
+    # The documents that contain the passage, this document included, by date; documents without a date are last.
+    occurrences: tuple[Occurrence, ...]
 
 
 def compared_text(document: Mapping[str, Any], recipe: Recipe) -> str:
-    """Return the text of a document as places of passages count its characters."""
+    """Return the text of a document in which the places of passages count characters."""
     return clean(shown_text(document, recipe.fields, html=recipe.normalise.html))[0]
 
 
 def passages_of(connection: Connection, generation: Generation, left: str, right: str) -> list[Passage]:
-    """Return the passages that two texts share, as `rare_first` orders them.
+    """Return the passages that two texts share, in the order of `rare_first`.
 
-    Under containment, each passage has the number of documents with its fingerprints, up to _MAX_DOCUMENTS_COUNTED.
+    Under containment, each passage has the number of documents that contain it, estimated from its fingerprints and at
+    most _MAX_DOCUMENTS_COUNTED.
     """
     profile = profile_of(generation)
     passages = PassageFinder(profile.recipe, backend.resolve(), generation.common).find(left, right)
     if not passages or not _is_contained(profile.recipe):
         return passages
 
-    # The windows of long texts, whose fingerprints shorter texts with the passage have too.
+    # Use the windows of long texts: shorter texts that contain the passage have these fingerprints too.
     recipe = override(profile.recipe, ["match.min_fingerprints=1"])
     encoder = Encoder(replace(profile, recipe=recipe), plain_characters=backend.FIRST_PLAIN_CHARACTERS)
     encoder.ignore(generation.common)
     keys = encoder.ragged_keys(encoder.encode([passage.left.text for passage in passages]).sketches)
 
-    # Count the documents of a few fingerprints of each passage, spread over it.
+    # Take a few fingerprints of each passage, spread evenly over it, and count the documents that have them.
     max_keys = max(1, min(_MAX_FINGERPRINTS_PER_PASSAGE, _MAX_FINGERPRINTS_PER_PAIR // len(passages)))
     keys_by_passage = [keys.take(slice(row, row + 1)).values for row in range(len(passages))]
     chosen = [own_keys[:: -(-len(own_keys) // max_keys) or 1] for own_keys in keys_by_passage]
     members, _ = generation.tables(connection).buckets.read_anchors(_MAX_DOCUMENTS_COUNTED, Ragged.of(chosen))
     sizes = Counter(bucket for bucket, _ in members)
 
-    # The median of the counts is the passage's.
+    # The count of a passage is the median of the counts of its fingerprints.
     counts = [
         sorted(sizes[key] for key in to_bigint(own_keys).tolist() if key in sizes) for own_keys in chosen
     ]
@@ -99,15 +101,15 @@ def _is_contained(recipe: Recipe) -> bool:
 
 
 def spread_of(
-    asked: Mapping[str, Any], others: Iterable[Mapping[str, Any]], recipe: Recipe, finder: PassageFinder
+    asked: Mapping[str, Any], similar: Iterable[Mapping[str, Any]], recipe: Recipe, finder: PassageFinder
 ) -> list[SpreadPassage]:
-    """Return the passages that the document `asked` has in common with others, in the order of its text.
+    """Return the passages that the document `asked` shares with similar documents, in the order of its text.
 
-    Passages that overlap in its text are joined, also passages of several documents.
+    Passages that overlap in its text are joined, even if it shares them with different documents.
     """
     asked_tokens = finder.tokens(compared_text(asked, recipe))
     shared: list[tuple[Passage, Mapping[str, Any]]] = []
-    for other in others:
+    for other in similar:
         tokens = finder.tokens(compared_text(other, recipe))
         passages = find_passages(asked_tokens, tokens, finder.rules)
         shared += [(passage, _named(other)) for passage in passages]
@@ -133,7 +135,7 @@ def _named(document: Mapping[str, Any]) -> dict[str, Any]:
 def _joined(
     asked: Mapping[str, Any], text: str, group: Sequence[tuple[Passage, Mapping[str, Any]]]
 ) -> SpreadPassage:
-    """Return the passages of a group as one; `text` is the text of the document `asked`."""
+    """Join the passages of a group into one; `text` is the text of the document `asked`."""
     spans = [passage.left for passage, _ in group]
     start, end = min(span.start for span in spans), max(span.end for span in spans)
     first_word, end_word = min(span.first_word for span in spans), max(span.end_word for span in spans)

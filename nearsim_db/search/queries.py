@@ -1,6 +1,6 @@
-"""The read-only half of the Python API: what is stored, lookups of texts, explanations, exports and events.
+"""The read-only half of the Python API: stored answers, lookups of texts, explanations, exports and events.
 
-`Queries` has the methods of an `Index`. The functions after it do what only commands need.
+`Queries` has the methods that `Index` inherits. Only commands use the functions after it.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from nearsim_db.readers.contract import Fields
     from nearsim_db.search.nearest import NearestQuery, Record
 
-# The external_id of a text without a document; no document has it.
+# The external_id of a text that is looked up without an id; no document has it.
 _UNNAMED = ""
 
 
 class Queries(Answers):
-    """The queries of an `Index`; it owns the database and a thread pool until it is closed."""
+    """The queries of an `Index`, which owns the database and a thread pool until it is closed."""
 
     def __init__(self, database: Database, collection: str, profile: str | None = None) -> None:
         super().__init__(database, collection, profile)
@@ -52,10 +52,10 @@ class Queries(Answers):
     def events(
         self, after: int | None = None, *, follow: bool = False, new: bool = False
     ) -> Generator[Event, None, None]:
-        """Stream the events of pairs and clusters in commit order: all that are kept, or the events after `after`.
+        """Stream the events of pairs and clusters in commit order: all stored events, or the events after `after`.
 
-        With `follow` the stream waits for more until the index is closed; with `new` as well it starts with the next
-        event. Raises MissedEventsError if events were removed before they were read.
+        With `follow` the stream waits for further events until the index is closed. With `follow` and `new` it starts
+        with the next event. Raises MissedEventsError if events were removed before they were read.
         """
         chosen = choose(self.database, self.collection, self.profile)
         if not follow:
@@ -76,8 +76,8 @@ class Queries(Answers):
     ) -> Matches:
         """Return the documents that a text would be paired with, the most similar first; nothing is written.
 
-        `limit` is as for `check`: the matches with the best estimates. `direction` is as for `similar`. Raises
-        InputError if the profile compares neither a body nor a title that the text has.
+        `limit` and `direction` have the same meaning as for `check`. Raises InputError if the profile compares vectors,
+        or only a field that is missing here, such as the title.
         """
         return self.check(Document(_UNNAMED, title, body), min_similarity, limit, direction)
 
@@ -90,13 +90,17 @@ class Queries(Answers):
     ) -> Matches:
         """Return the documents that a document would be paired with if it were added, the most similar first.
 
-        The document of the same external_id, which it would replace, is left out. With a `limit` candidates are
-        verified in the order of their estimates until so many match: the answer has the matches with the best
-        estimates, which need not be the most similar, and `has_more` says whether there are others. `direction` is as
-        for `similar`: "contained_in" returns the documents that hold this one. Nothing is written. Threads may share an
-        index for this. Raises InputError for a value that cannot be stored, for a text if vectors are compared, for a
-        document that has only a field that the profile does not compare, and for a direction under another metric than
-        containment.
+        The stored document with the same external_id, which this document would replace, is left out. Nothing is
+        written, and threads may share an index for this method.
+
+        With a `limit`, candidates are verified in the order of their estimates until so many match. The answer then has
+        the matches with the best estimates, which need not be the most similar ones, and its `has_more` says whether
+        there are others. `direction` has the same meaning as for `similar`: "contained_in" returns the documents that
+        contain this one.
+
+        Raises InputError for a value that cannot be stored, for a document that has only what the profile does not
+        compare (a text instead of a vector, or only a title instead of a body), and for a direction if the metric is
+        not containment.
         """
         from nearsim_db.readers.memory import checked_query
 
@@ -114,7 +118,7 @@ class Queries(Answers):
         limit: int | None = None,
         direction: Direction | None = None,
     ) -> Generator[tuple[Document, Matches], None, None]:
-        """Run `check` for each document; they are not compared with each other."""
+        """Run `check` for each document; the documents are not compared with each other."""
         for document in documents:
             yield document, self.check(document, min_similarity, limit, direction)
 
@@ -134,15 +138,16 @@ class Queries(Answers):
     ) -> Results[Nearest]:
         """Stream the k most similar documents of every document, whatever the threshold, in the order of the documents.
 
-        The matches are documents of the collection `within`, by default of the same collection. `documents`, as for
-        `Index.add`, are looked up instead of the collection's. With `mutual`, each of the two must be among the k
-        nearest of the other. `across` is a field, such as source, whose values must differ; `within_fields` are fields
-        whose values must be equal. `margin`: drop matches whose similarity is within this share of the next best.
+        The matches are documents of the collection `within`, by default of the same collection. `documents`, in the
+        forms that `Index.add` takes, are looked up instead of the collection's documents. With `mutual`, each of the
+        two documents must be among the k nearest of the other. `across` is a field, such as source, whose values must
+        differ; `within_fields` are fields whose values must be equal. `margin` is a fraction: a match is dropped if
+        its similarity exceeds that of the next best document after the k by less than this fraction of its similarity.
 
-        Texts are compared as the recipe, by default the preset records, splits them: with the weights idf by the cosine
-        of inverse document frequencies, otherwise by their Jaccard similarity. Candidates share a rare feature. All
-        features are in memory. Rejected documents are warnings. Close the stream when leaving it early. Raises
-        InputError for values out of range.
+        Texts are split into features by `recipe`, by default the preset records. With the weights idf they are compared
+        by the cosine of inverse document frequencies, otherwise by their Jaccard similarity. Only documents that share
+        a rare feature are compared. All features are in memory. Rejected documents become warnings. Close the stream
+        when leaving it early. Raises InputError for values out of range.
         """
         from nearsim_db.readers import Fields
         from nearsim_db.readers.memory import from_documents
@@ -153,7 +158,7 @@ class Queries(Answers):
         return Results(search_nearest(self, query, usable, Fields(), within), Nearest)
 
     def _usable(self, documents: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument]:
-        """Yield the documents that were not rejected; warn of the others."""
+        """Yield the documents that were not rejected; add a warning for each rejected one."""
         for record in documents:
             if isinstance(record, Reject):
                 self.warnings.append(f"{record.file}:{record.line} was rejected: {record.reason}")
@@ -168,12 +173,12 @@ class Queries(Answers):
         limit: int | None = None,
         format: FileFormat | None = None,
     ) -> int:
-        """Write the documents to keep, the duplicates or all to a file, each with its cluster; return their number.
+        """Write the survivors, the duplicates or all documents to a file, with their clusters; return their number.
 
-        The suffix of `output` decides the format, otherwise `format`. `columns` are named as in nearsim export, by
-        default id to published_at, the attributes, cluster and survivor. The file is complete or absent, and a CSV file
-        marks text that a spreadsheet would run as a formula, except as `FileFormat.CSV_EXACT`. Raises InputError for an
-        unknown suffix or column.
+        The suffix of `output` decides the format; if there is none, `format` does. `columns` have the names that
+        nearsim export uses; the default is id to published_at, the attributes, cluster and survivor. An export that
+        fails leaves no file. In a CSV file, text that a spreadsheet would run as a formula is marked, except with
+        `FileFormat.CSV_EXACT`. Raises InputError for an unknown suffix or column.
         """
         from nearsim_db.search.exports import Target, parse_columns, write_export
 
@@ -186,7 +191,7 @@ class Queries(Answers):
         return written
 
     def why(self, left: str, right: str) -> Explanation:
-        """Explain why two documents are a pair or are not, with their exact similarity from the present texts.
+        """Explain why two documents are a pair or are not, with the exact similarity of their present texts.
 
         Raises NotFoundError for a missing document, and InputError if both are the same.
         """
@@ -201,21 +206,22 @@ class Queries(Answers):
     explain = why  # the name until version 1.0
 
     def passages(self, left: str, right: str) -> list[Passage]:
-        """Return the passages that two documents share, from their present texts, the rarest first.
+        """Return the passages that the present texts of two documents share; the documents need not be a pair.
 
-        Under containment, passages that fewer indexed texts have come first, otherwise the longest. Their places count
-        the characters of the texts of `why`: the fields that the profile compares, with an empty line between them, and
-        without tags if it strips HTML. The documents need not be a pair. Raises NotFoundError for a missing document,
-        and InputError if both are the same or if the profile compares vectors.
+        Under containment, passages that fewer indexed texts contain come first; under other metrics, the longest
+        passages. Places count characters in the same texts that `why` returns: the fields that the profile compares,
+        with an empty line between them, and without tags if the profile strips HTML. Raises NotFoundError for a missing
+        document, and InputError if both are the same or if the profile compares vectors.
         """
         return self._passages(lambda connection, live: find_two(connection, live, left, right))
 
     def spread(self, external_id: str) -> list[SpreadPassage]:
-        """Return the passages of a document that others have too, in the order of its text, each with its documents.
+        """Return the passages of a document that other documents contain too, each with the documents that contain it.
 
-        Only documents that are paired with it are compared. The documents of a passage are in the order of
-        `published_at`. Raises NotFoundError, with the reason, for a document that is not in the index, and InputError
-        if the profile compares vectors. An answer for an older text of the document is a warning.
+        Only documents that form a pair with this one are compared. Passages are in the order of the text, and the
+        documents of a passage in the order of `published_at`. If the index has only an older text of the document, a
+        warning says so. Raises NotFoundError, with the reason, for a document that is not in the index, and InputError
+        if the profile compares vectors.
         """
 
         def read(connection: Connection) -> tuple[list[SpreadPassage], str | None]:
@@ -225,8 +231,8 @@ class Queries(Answers):
             warning = live_generation.refuse_unindexed(connection, live, asked["doc_id"], external_id)
 
             matches = live.tables(connection).shown.read_similar(asked["doc_id"], 0.0, None)
-            others = iterate_documents(connection, live, [match.external_id for match in matches])
-            return spread_of(asked, others, recipe, finder), warning
+            similar = iterate_documents(connection, live, [match.external_id for match in matches])
+            return spread_of(asked, similar, recipe, finder), warning
 
         passages, warning = self._ask(read)
         self.warnings.extend([] if warning is None else [warning])
@@ -235,14 +241,14 @@ class Queries(Answers):
     def common_fingerprints(self) -> list[CommonFingerprints]:
         """Return the shingles that the live index leaves out as too common (match.ignore_common), with examples.
 
-        They are counted in a sample of the present documents.
+        The counts are from a sample of the present documents.
         """
         return self._ask(lambda connection: read_common(connection, self._live(connection)))
 
     def _passages(
         self, find: Callable[[Connection, Generation], tuple[Mapping[str, Any], ...]]
     ) -> list[Passage]:
-        """Return the passages that two documents share, which `find` returns."""
+        """Return the passages that the two documents returned by `find` share."""
 
         def read(connection: Connection) -> list[Passage]:
             live = self._live(connection)
@@ -269,7 +275,7 @@ def search_nearest(
     fields: "Fields",
     within: str | None,
 ) -> Generator[Nearest, None, None]:
-    """Stream the matches of `Queries.nearest`, for documents that were read with the mapping `fields`."""
+    """Stream the matches of `Queries.nearest`; `fields` is the mapping with which `documents` were read."""
     from nearsim_db.search.nearest import NearestSearch, of_collection, of_records
 
     search = NearestSearch(query, queries._contexts.settings.backend)
@@ -293,7 +299,10 @@ def search_nearest(
 
 
 def passages_in(queries: Queries, document: Document, other: str) -> list[Passage]:
-    """Return the passages that a document, which need not be stored, on the left, shares with a stored one."""
+    """Return the passages that a document shares with the stored document `other`; the first need not be stored.
+
+    The first document is on the left of each passage.
+    """
     from nearsim_db.readers.memory import checked_query
 
     query = checked_query(document)
@@ -302,7 +311,10 @@ def passages_in(queries: Queries, document: Document, other: str) -> list[Passag
 
 
 def incomparable_reason(queries: Queries, document: Document) -> str | None:
-    """Return why `Queries.check` would refuse a document that lacks what the profile compares; None if it would not."""
+    """Return the reason if a document lacks what the profile compares, so that `Queries.check` would raise InputError.
+
+    Returns None if the document can be looked up.
+    """
     try:
         return queries._lookups.live().incomparable_reason(document)
     except EmptyIndexError:

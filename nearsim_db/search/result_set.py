@@ -1,4 +1,4 @@
-"""Find near-duplicates within a result set by the sketches of its documents, many times a second."""
+"""Find near-duplicates within a result set by the cached sketches of its documents, fast enough for every search."""
 
 import threading
 import time
@@ -28,11 +28,10 @@ from nearsim_db.store.generations.tables import GenerationTables
 
 Answer = TypeVar("Answer")
 
-# The approximate overhead of a cache entry.
-_ENTRY_BYTES = 250
+_ENTRY_BYTES = 250  # approximate overhead of a cache entry
 _MAX_BIGINT = 2**63 - 1
 
-# The revision of a document that was signed, and its sketch if it has features. Revisions begin at 1.
+# The signed revision of a document, and its sketch if it has features. Revisions begin at 1.
 _Signed = tuple[int, bytes | None]
 _UNSIGNED: _Signed = (0, None)
 
@@ -44,10 +43,9 @@ class _State:
     index: LiveIndex
     sketches: BoundedCache[int, _Signed]  # by doc_id
     answers: BoundedCache[bytes, bytes]  # by documents, revisions and threshold
-    verdicts: dict[int, dict[int, bool]] = field(
-        default_factory=dict
-    )  # is pinned, by smaller, then larger doc_id
-    checked_at: float = 0.0  # by the monotonic clock
+    # Whether a pair is pinned (True) or vetoed, by the smaller and then the larger doc_id.
+    verdicts: dict[int, dict[int, bool]] = field(default_factory=dict)
+    checked_at: float = 0.0  # time of the monotonic clock
 
     @property
     def leaves(self) -> Leaves:
@@ -74,16 +72,16 @@ class SearchableIndex(Protocol):
 
 
 class Deduper:
-    """Finds the documents of a result set that duplicate earlier ones in it. Threads may share one.
+    """Finds the documents of a result set that duplicate earlier documents of it. Threads may share a deduper.
 
     A document is a duplicate of the first kept document before it whose estimated similarity to it is at least
-    `min_similarity`, by default the threshold of the live generation's recipe. The profile's sketch family estimates
-    it: a cosine for cosine profiles, 1 / (1 + d) for a distance d. It is not verified; `standard_error` is its error.
-    Pinned pairs always count as duplicates, vetoed pairs never.
+    `min_similarity`, by default the threshold of the live generation's recipe. The estimate is computed from the
+    sketches and is not verified; `standard_error` is its error. It is a cosine for cosine profiles, and 1 / (1 + d) if
+    the profile compares by a distance d. Pinned pairs always count as duplicates, vetoed pairs never do.
 
-    Sketches are cached by document and revision, answers by documents, revisions and similarity. Every
-    `recheck_seconds` a call first checks that the generation is still live, that no texts were purged (which empties
-    the caches) and which verdicts apply; with 0 every call does.
+    Sketches are cached by document and revision, answers by documents, revisions and similarity. A call rechecks the
+    index if the last check is more than `recheck_seconds` ago: whether the generation is still live, whether documents
+    were purged (which empties the caches), and which verdicts there are. With 0 every call does so.
     """
 
     def __init__(
@@ -104,7 +102,7 @@ class Deduper:
 
     @property
     def standard_error(self) -> float:
-        """Largest standard deviation of the estimate of a pair whose similarity is `min_similarity`."""
+        """The largest standard deviation that the estimate of a pair with similarity `min_similarity` can have."""
         state = self._current()
         return state.family.standard_error(float(self._threshold or state.threshold))
 
@@ -114,13 +112,15 @@ class Deduper:
         revisions: Sequence[int] | None = None,
         min_similarity: float | None = None,
     ) -> list[Judgement[int]]:
-        """Return whether each document of a result set is kept or a duplicate, in the order given.
+        """Return for each document of a result set, in its order, whether it is kept or a duplicate.
 
-        A repeated id is a duplicate of the same document as before, or of itself. Documents that are not indexed are
-        kept, and marked. With `revisions`, as the documents' rows have them, nothing is read if all cached sketches are
-        of these revisions or later; without, one query reads the signed revisions and the missing sketches. A document
-        whose newer text is not indexed yet is compared by its older text. Raises InputError for a value that cannot be
-        a doc_id or a revision.
+        If an id occurs again, it is a duplicate of the same document as before or, if it was kept, of itself. Documents
+        that are not indexed are kept and marked. If the newest text of a document is not indexed yet, its older text is
+        compared.
+
+        `revisions` are the revisions in the documents' rows. If they are passed and all cached sketches are at least as
+        new, nothing is read. Otherwise one query reads the signed revisions and the missing sketches. Raises InputError
+        for a value that cannot be a doc_id or a revision.
         """
         revision_by_id = latest_revisions(doc_ids, revisions)
         distinct, latest = list(revision_by_id), list(revision_by_id.values()) if revisions else None
@@ -129,7 +129,7 @@ class Deduper:
     def dedupe_external(
         self, external_ids: Sequence[str], min_similarity: float | None = None
     ) -> list[Judgement[str]]:
-        """Run `dedupe` for external ids, which one more query resolves."""
+        """Run `dedupe` for external ids, which takes another query to find their doc_ids."""
         distinct = list(dict.fromkeys(checked_ids(external_ids)))
         storable = storable_ids(distinct)
         try:
@@ -141,7 +141,7 @@ class Deduper:
         except EmptyIndexError:
             doc_id_by_name = {}
 
-        # No document has a doc_id below 1, so these stand for ids without a document.
+        # No document has a doc_id below 1, so negative numbers represent ids without a document.
         doc_ids = [doc_id_by_name.get(name, -number) for number, name in enumerate(distinct, 1)]
         return judgements(external_ids, distinct, self._find_duplicates(doc_ids, None, min_similarity))
 
@@ -152,7 +152,7 @@ class Deduper:
     def _find_duplicates(
         self, doc_ids: list[int], revisions: list[int] | None, min_similarity: float | None
     ) -> Ints:
-        """Return (2, n) int64: the row of the document that each duplicates, else -1; 1 if it is indexed, else 0."""
+        """Return (2, n) int64: the row of the document that each document duplicates, or -1; and 1 if it is indexed."""
         threshold = self._threshold if min_similarity is None else checked_threshold(min_similarity)
         if not doc_ids:
             return np.zeros((2, 0), np.int64)
@@ -173,8 +173,8 @@ class Deduper:
     def _answer(
         self, state: _State, doc_ids: list[int], revisions: list[int] | None, threshold: Fraction
     ) -> bytes | None:
-        """Return the answer as it is cached; None if the generation is no longer live."""
-        # The revisions of the application, if it has them, may name a cached answer.
+        """Return the answer in the form in which it is cached; None if the generation is no longer live."""
+        # If the caller passes revisions, an answer may be cached under them.
         key = _key(doc_ids, revisions, threshold) if revisions else b""
         if revisions and (cached := state.answers.get(key)) is not None:
             return cached
@@ -186,7 +186,7 @@ class Deduper:
                 return None
             signed = fetched
 
-        # Else the signed revisions may.
+        # Otherwise an answer may be cached under the signed revisions.
         if revisions is None:
             key = _key(doc_ids, [revision for revision, _ in signed], threshold)
             if (cached := state.answers.get(key)) is not None:
@@ -198,9 +198,9 @@ class Deduper:
         return answer
 
     def _fetch(self, state: _State, doc_ids: list[int], signed: list[_Signed]) -> list[_Signed] | None:
-        """Read signed revisions and missing sketches in one query, and cache the new ones.
+        """Read the signed revisions and the missing or outdated sketches in one query, and cache these sketches.
 
-        `signed` are the cached ones. Returns None if the generation is no longer live.
+        `signed` has the cached entries. Returns None if the generation is no longer live.
         """
         revisions = [revision for revision, _ in signed]
         leaves, purged_at = state.leaves, state.index.purged_at
@@ -224,7 +224,7 @@ class Deduper:
 
     def _current(self) -> _State:
         """Return the state of the live generation. Raises NotFoundError if there is none."""
-        # If it has to be checked again, one thread does so, and the others wait.
+        # If the state has to be checked again, one thread does so and all others wait.
         with self._lock:
             state = self._state
             if state is not None and time.monotonic() - state.checked_at < self._recheck_seconds:
@@ -232,9 +232,9 @@ class Deduper:
             return retry_if_replaced(self._refresh)
 
     def _refresh(self) -> _State:
-        """Read the verdicts again, and return the state with them.
+        """Read the verdicts again, and return a state that has them.
 
-        Raises GenerationReplacedError if the generation is no longer live, or texts were purged.
+        Raises GenerationReplacedError if the generation is no longer live or documents were purged.
         """
         state = self._state or _State(
             self._index.serving(), BoundedCache(self._sketch_bytes), BoundedCache(self._answer_bytes)
@@ -264,7 +264,7 @@ class Deduper:
 
 
 def _is_outdated(signed: list[_Signed], revisions: list[int]) -> bool:
-    """Whether a signed revision is older than requested, or missing."""
+    """Whether a signed revision is missing, or older than the requested one."""
     return any(entry[0] < revision for entry, revision in zip(signed, revisions, strict=True))
 
 
@@ -273,17 +273,17 @@ def _key(doc_ids: list[int], revisions: list[int], threshold: Fraction) -> bytes
 
 
 def _compare(state: _State, doc_ids: list[int], signed: list[_Signed], threshold: Fraction) -> Ints:
-    """Return (2, n) int64, as `_find_duplicates` does."""
+    """Return an array (2, n) int64 like that of `_find_duplicates`."""
     family = state.family
-    # Documents without a sketch have a blank one, so that all are one array; `is_present` leaves them out.
+    # Documents without a sketch get a blank one, so that all sketches fit into one array; `is_present` excludes them.
     blank = empty_sketch(family)
     sketches = sketches_from([sketch or blank for _, sketch in signed], family)
     is_present = np.array([sketch is not None for _, sketch in signed], bool)
-    first = family.first_similar(sketches, is_present, threshold, _known_pairs(state, doc_ids))
+    first = family.first_similar(sketches, is_present, threshold, _judged_pairs(state, doc_ids))
     return np.stack((first, np.array([revision > 0 for revision, _ in signed], np.int64)))
 
 
-def _known_pairs(state: _State, doc_ids: list[int]) -> KnownPairs:
+def _judged_pairs(state: _State, doc_ids: list[int]) -> KnownPairs:
     """Return the verdicts on pairs of these documents."""
     if not state.verdicts:
         return NO_KNOWN_PAIRS
@@ -294,14 +294,14 @@ def _known_pairs(state: _State, doc_ids: list[int]) -> KnownPairs:
         for partner_id, is_pinned_pair in state.verdicts.get(doc_id, {}).items():
             partner = row_by_id.get(partner_id)
             if partner is not None:
-                # As KnownPairs numbers pairs: larger row * n + smaller row.
+                # KnownPairs numbers pairs by: larger row * n + smaller row.
                 is_pinned[max(row, partner) * len(doc_ids) + min(row, partner)] = is_pinned_pair
     pairs = sorted(is_pinned)
     return KnownPairs(np.array(pairs, np.int64), np.array([is_pinned[pair] for pair in pairs], bool))
 
 
 def checked_threshold(min_similarity: float) -> Fraction:
-    """Return a similarity as an exact fraction. Raises RecipeError unless it is above 0 and at most 1."""
+    """Return a similarity as an exact fraction. Raises RecipeError if it is not above 0 and at most 1."""
     if not 0 < min_similarity <= 1:
         raise RecipeError(
             f"a min_similarity of {min_similarity} is out of range; choose one above 0 and at most 1"
@@ -310,7 +310,7 @@ def checked_threshold(min_similarity: float) -> Fraction:
 
 
 def latest_revisions(doc_ids: Sequence[int], revisions: Sequence[int] | None) -> dict[int, int]:
-    """Return the documents in order of first occurrence, each with the latest revision given for it."""
+    """Return the distinct documents in the order of their first occurrence, each with its latest revision."""
     _check_integers("doc_ids", doc_ids, -_MAX_BIGINT)
     if revisions is None:
         return dict.fromkeys(doc_ids, 0)
@@ -326,7 +326,7 @@ def latest_revisions(doc_ids: Sequence[int], revisions: Sequence[int] | None) ->
 
 
 def _check_integers(kind: str, numbers: Sequence[int], minimum: int) -> None:
-    """Raise InputError unless all are integers from `minimum` to the largest bigint."""
+    """Raise InputError unless all numbers are integers from `minimum` to the largest bigint."""
     for number_type in set(map(type, numbers)):
         if not issubclass(number_type, int | np.integer):
             raise InputError(f"{kind} must be integers; got {number_type.__name__}")
@@ -336,7 +336,7 @@ def _check_integers(kind: str, numbers: Sequence[int], minimum: int) -> None:
 
 
 def storable_ids(external_ids: list[str]) -> list[str]:
-    """Return the ids that documents can have. Raises InputError for a value that is not a string."""
+    """Return the ids that a stored document can have. Raises InputError for a value that is not a string."""
     for external_id in external_ids:
         if not isinstance(external_id, str):
             raise InputError(f"external ids must be strings; got {type(external_id).__name__}")
@@ -344,10 +344,10 @@ def storable_ids(external_ids: list[str]) -> list[str]:
 
 
 def judgements(ids: Sequence[Id], distinct: list[Id], answer: Ints) -> list[Judgement[Id]]:
-    """Return the judgement of each id, in their order; `distinct` are the ids without repetitions.
+    """Return the judgement of each id, in the order of `ids`; `distinct` are the ids without repetitions.
 
-    `answer` is (2, n) int64 for the n distinct ids: the row of the id that each duplicates, else -1; and 1 if it is
-    indexed, else 0.
+    `answer` is (2, n) int64 for the n distinct ids: the row of the id that it duplicates, or -1 if none; and 1 if it is
+    indexed, otherwise 0.
     """
     first, indexed = answer.tolist()
     judged = {

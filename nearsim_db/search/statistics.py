@@ -1,4 +1,4 @@
-"""Statistics of an index, what to expect of a profile, and hints that another recipe suits the documents better."""
+"""Statistics of an index, the expected behaviour of a profile, and hints at recipes that may suit its documents."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
@@ -16,17 +16,17 @@ from nearsim_db.store.query_rows import IndexSample
 from nearsim_db.store.signatures import bands
 from nearsim_db.store.work import backlog, leases, queue
 
-# The figures that are divided by the number of heads: pairs that a bucket links, and pairs that are candidates.
+# Counts that are divided by the number of heads: pairs that buckets link, and pairs that are candidates.
 _PER_HEAD = {"linked_pairs_per_document": "linked", "candidates_per_document": "candidates"}
 
 Kind = Literal["numbers-apart", "numbers-differ", "many-duplicates", "within-source", "few-pairs"]
 
-# From here on the absence of pairs says something.
+# From these numbers on, a lack of pairs is significant.
 _MIN_HINT_DOCUMENTS = 100
 _MIN_HINT_PAIRS = 20
-# With fewer pairs and twins than this allows, the recipe may be too strict.
+# If there are more documents than this for each pair or twin, the recipe may be too strict.
 _MAX_DOCUMENTS_PER_PAIR = 1_000
-# On average; titles and records have fewer, stories more.
+# Titles and records have fewer features than this on average, stories have more.
 _MAX_SHORT_FEATURES = 60
 
 
@@ -34,17 +34,17 @@ class Hint(TypedDict):
     """A hint that another recipe may suit the documents better."""
 
     kind: Kind
-    preset: str | None  # the preset to try instead, if there is one
+    preset: str | None  # the preset to try instead, None if no preset would help
     message: str  # a sentence
 
 
 def stats(
     connection: Connection, generation: Generation, profile: Profile, *, recount: bool
 ) -> dict[str, Any]:
-    """Return counts, bytes and probabilities of a generation and its collection.
+    """Return counts, sizes in bytes, and probabilities of a generation and its collection.
 
-    The build counted the buckets, at `buckets_counted_at`: workers do not keep the counts current. With `recount` all
-    band rows are read, and buckets counted now.
+    The figures of buckets were counted by the build, at `buckets_counted_at`; workers do not keep them current. With
+    `recount` all band rows are read to count the buckets now.
     """
     collection_id, tables = generation.collection_id, generation.tables(connection)
     documents = collection_rows.count_documents(connection, collection_id)
@@ -69,7 +69,7 @@ def stats(
     if generation.state != "live":
         return figures | describe(profile)
 
-    # Hints from the pairs.
+    # Sizes, and hints that follow from the pairs.
     recipe = profile.recipe
     figures |= _sizes(connection, generation)
     sample = tables.shown.sample_pairs(collection_id)
@@ -80,7 +80,7 @@ def stats(
         *_pair_hints(recipe, signed, paired, sample),
     ]
 
-    # What the build counted.
+    # Figures that the build counted.
     for name in (*bands.BUCKET_FIGURES, "buckets_counted_at"):
         figures[name] = generation.figures.get(name)
     if recipe.match.ignore_common is not None:
@@ -95,7 +95,7 @@ def stats(
 
 
 def of_nothing(connection: Connection, collection: str) -> dict[str, Any]:
-    """Return statistics of a collection without documents and profiles, with the default recipe."""
+    """Return the statistics of a collection without documents and profiles, under the default recipe."""
     counts = ("documents", "outside_window", "changes_waiting", "queued", "set_aside")
     return {
         "collection": collection,
@@ -130,11 +130,11 @@ def _per_head(counted: int | None, heads: int) -> float | None:
 
 
 def describe(profile: Profile) -> dict[str, Any]:
-    """Return the resolved parameters of a profile, and what to expect of them.
+    """Return the resolved parameters of a profile, and its expected behaviour.
 
-    `curve` has the probability that two documents become candidates, by their similarity. Under winnow it has the
-    probability that they share a fingerprint, by their number of equal words in a row; `never_missed` such words always
-    make a candidate.
+    `curve` is the probability that two documents become candidates, by their similarity. Under winnow it is the
+    probability that they share a fingerprint, by the number of equal words in a row; `never_missed` is the number of
+    such words that always make a candidate.
     """
     return {
         "threshold": profile.recipe.match.threshold,
@@ -153,21 +153,21 @@ def describe(profile: Profile) -> dict[str, Any]:
 
 
 def _numbers_hints(recipe: Recipe, sample: IndexSample) -> list[Hint]:
-    """Return a hint if the two texts of most pairs have different numbers."""
+    """Return a hint if in most pairs the two texts contain different numbers."""
     kind: Kind = "numbers-differ" if recipe.cluster.numbers_differ == "link" else "numbers-apart"
     warnings = recipe_warnings.of_numbers(recipe, sample.numbers_differ, sample.pairs)
     return [Hint(kind=kind, preset=None, message=warning) for warning in warnings]
 
 
 def _cluster_hints(recipe: Recipe, sizes: Mapping[str, int]) -> list[Hint]:
-    """Return a hint if most documents are duplicates, or one cluster has many of them."""
+    """Return a hint if most documents are duplicates, or if one cluster has many documents."""
     duplicates = sizes["clustered_documents"] - sizes["clusters"]
     warnings = recipe_warnings.of_duplicates(recipe, sizes["indexed"], duplicates, sizes["largest_cluster"])
     return [Hint(kind="many-duplicates", preset=None, message=warning) for warning in warnings]
 
 
 def _pair_hints(recipe: Recipe, documents: int, paired: int, sample: IndexSample) -> list[Hint]:
-    """Return a hint if there are few pairs and twins for so many documents, or no pairs across sources."""
+    """Return a hint if there are few pairs and twins for the number of documents, or no pairs across sources."""
     if recipe.sketch.input == "vector":
         return []
 
