@@ -19,6 +19,7 @@ TRIALS: dict[str, LiteralString] = {
     "bodies_of(bigint[])": "SELECT * FROM nearsim.bodies_of(ARRAY[{doc}])",
     "buckets_of(bigint,text)": "SELECT * FROM nearsim.buckets_of({doc})",
     "candidates(text,text)": "SELECT * FROM nearsim.candidates({collection}) ORDER BY 1, 2",
+    "clusters_at(double precision,text,text)": "SELECT * FROM nearsim.clusters_at(0.5, {collection})",
     "collection_named(text)": "SELECT nearsim.collection_named({collection})",
     "collection_of(bigint)": "SELECT nearsim.collection_of({doc})",
     "common_collection(bigint,bigint)": "SELECT nearsim.common_collection({doc}, {twin})",

@@ -9,6 +9,7 @@ CALLS = [
     "nearsim.review_queue('typo')",
     "nearsim.review_counts('typo')",
     "nearsim.combined_clusters('typo')",
+    "nearsim.clusters_at(0.5, 'typo')",
     "nearsim.similar_to('a', collection => 'typo')",
     "nearsim.similar_by_profiles('a', collection => 'typo')",
     "nearsim.nearest('a', collection => 'typo')",
