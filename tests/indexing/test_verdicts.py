@@ -43,6 +43,24 @@ def ledger(session: Session) -> list[tuple[Any, ...]]:
     ).fetchall()
 
 
+def test_a_notice_says_when_clusters_follow_a_judgement(session: Session) -> None:
+    told: list[str] = []
+    session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    for call in (
+        "veto_pair('a', 'c', 'unlike')",
+        "pin_pair_by_doc_id(1, 3, 'alike')",
+        "undo_verdict('a', 'c', 'who knows')",
+        "pin_survivor('c', 'the original')",
+        "unpin_survivor('c', 'no original')",
+    ):
+        session.execute(sql.SQL("SELECT * FROM nearsim.") + sql.SQL(call))
+    verdict, choice = (
+        f"clusters follow the {judgement} when a worker or nearsim build next runs"
+        for judgement in ("verdict", "choice")
+    )
+    assert told == [verdict, verdict, verdict, choice, choice]
+
+
 def test_new_verdict_replaces_the_current_one_and_history_is_kept(session: Session) -> None:
     made = session.execute("SELECT * FROM nearsim.pin_pair_by_doc_id(3, 1, 'alike', 'anna')").fetchone()
     assert made is not None and made[1:7] == (1, 1, 3, "pinned", "anna", "alike")

@@ -8,8 +8,9 @@ BEGIN
     FROM nearsim.collection AS place
     JOIN nearsim.document AS kept ON kept.doc_id = made.doc_id
     WHERE place.collection_id = made.collection_id;
+    RAISE NOTICE 'clusters follow the choice when a worker or nearsim build next runs';
     RETURN named;
 END
 $$;
 COMMENT ON FUNCTION nearsim.named_choice(nearsim.survivor_pin) IS
-    'Internal (used by pin_survivor and unpin_survivor): the choice of a document to keep, with the names of its document and collection';
+    'Internal (used by pin_survivor and unpin_survivor): the choice of a document to keep, with the names of its document and collection; a notice says when clusters follow it';

@@ -10,8 +10,9 @@ BEGIN
     JOIN nearsim.document AS l ON l.doc_id = made.left_id
     JOIN nearsim.document AS r ON r.doc_id = made.right_id
     WHERE place.collection_id = made.collection_id;
+    RAISE NOTICE 'clusters follow the verdict when a worker or nearsim build next runs';
     RETURN named;
 END
 $$;
 COMMENT ON FUNCTION nearsim.named_verdict(nearsim.verdict) IS
-    'Internal (used by pin_pair, veto_pair and undo_verdict): a verdict, with the names of its documents and collection';
+    'Internal (used by pin_pair, veto_pair and undo_verdict): a verdict, with the names of its documents and collection; a notice says when clusters follow it';

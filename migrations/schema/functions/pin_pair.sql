@@ -18,4 +18,4 @@ BEGIN ATOMIC
     CROSS JOIN LATERAL nearsim.store_verdicts(ARRAY['pinned'], ARRAY[a_id], ARRAY[b_id], why, by) AS made;
 END;
 COMMENT ON FUNCTION nearsim.pin_pair(text, text, text, text, text) IS
-    'Pin two documents: from now on they are in one cluster, whether they are similar or not. Returns the verdict. Name the collection if several have both documents';
+    'Pin two documents: from now on they are in one cluster, whether they are similar or not. Returns the verdict. Clusters follow when a worker or nearsim build next runs. Name the collection if several have both documents';

@@ -28,7 +28,7 @@ BEGIN ATOMIC
     SELECT nearsim.pin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);
 END;
 COMMENT ON FUNCTION nearsim.pin_survivor(text, text, text, text) IS
-    'Make a document the one that its cluster keeps from now on, whatever the keep policy chooses. If several documents of a cluster were chosen, the newest choice counts. Returns the choice. Name the collection if several have such a document';
+    'Make a document the one that its cluster keeps from now on, whatever the keep policy chooses. If several documents of a cluster were chosen, the newest choice counts. Returns the choice. Clusters follow when a worker or nearsim build next runs. Name the collection if several have such a document';
 
 CREATE FUNCTION nearsim.unpin_survivor_by_doc_id(document bigint, why text, by text DEFAULT current_user)
 RETURNS nearsim.survivor_choice
@@ -61,4 +61,4 @@ BEGIN ATOMIC
     SELECT nearsim.unpin_survivor_by_doc_id(nearsim.document_named(document, collection), why, by);
 END;
 COMMENT ON FUNCTION nearsim.unpin_survivor(text, text, text, text) IS
-    'Undo the newest choice of a document as the one to keep. The choice stays on record, but an earlier choice or the keep policy counts again. Returns the choice. Name the collection if several have such a document';
+    'Undo the newest choice of a document as the one to keep. The choice stays on record, but an earlier choice or the keep policy counts again. Returns the choice. Clusters follow when a worker or nearsim build next runs. Name the collection if several have such a document';

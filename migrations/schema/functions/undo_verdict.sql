@@ -32,4 +32,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_verdict(text, text, text, text, text) IS
-    'Undo the verdict on two documents. The verdict stays on record and is returned. Name the collection if several have both documents';
+    'Undo the verdict on two documents. The verdict stays on record and is returned. Clusters follow when a worker or nearsim build next runs. Name the collection if several have both documents';

@@ -17,4 +17,4 @@ BEGIN ATOMIC
     CROSS JOIN LATERAL nearsim.store_verdicts(ARRAY['vetoed'], ARRAY[a_id], ARRAY[b_id], why, by) AS made;
 END;
 COMMENT ON FUNCTION nearsim.veto_pair(text, text, text, text, text) IS
-    'Veto two documents: from now on they are never in one cluster. Returns the verdict. Name the collection if several have both documents';
+    'Veto two documents: from now on they are never in one cluster. Returns the verdict. Clusters follow when a worker or nearsim build next runs. Name the collection if several have both documents';
