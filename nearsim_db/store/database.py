@@ -1,4 +1,4 @@
-"""A database with nearsim in it: its connections, its schema, its collections."""
+"""A database in which nearsim is installed: its connections, its schema and its collections."""
 
 import os
 import socket
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nearsim_db.store.driver.borrowed import OwnConnection
 
 _MAX_READING_CONNECTIONS = 4
-# Any command may be the one that upgrades the schema of the embedded server.
+# Any command may have to upgrade the schema of the embedded server.
 _EMBEDDED_PATIENCE_SECONDS = 30.0
 
 Result = TypeVar("Result")
@@ -45,13 +45,13 @@ Result = TypeVar("Result")
 class DatabaseState:
     """Versions of the server and of the schema."""
 
-    version: str  # of the server, such as 18.1
-    revision: str | None  # of the schema; None if nearsim is not installed
-    nodes: tuple[NodeState, ...] = ()  # of a Citus cluster, if band rows are distributed
+    version: str  # version of the server, such as 18.1
+    revision: str | None  # revision of the schema; None if nearsim is not installed
+    nodes: tuple[NodeState, ...] = ()  # nodes of a Citus cluster, if band rows are distributed
 
 
 class Database:
-    """An open database. Its blocks translate errors of the driver into errors of `nearsim_db.errors`."""
+    """An open database; its context managers translate errors of the driver into errors of `nearsim_db.errors`."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
@@ -60,10 +60,11 @@ class Database:
 
     @classmethod
     def connect(cls, url: str | None = None, *, threads: int | None = None) -> Self:
-        """Open the database at `url`, else at NEARSIM_DATABASE_URL, else the embedded server, started on demand.
+        """Open the database at `url`, by default at NEARSIM_DATABASE_URL or, if that is not set, the embedded server.
 
-        `threads` encode, build and verify, by default NEARSIM_THREADS, else one a core. The embedded server's schema is
-        created and upgraded; that of another server must match, or SchemaError is raised.
+        The embedded server is started if it is not running, and its schema is created or upgraded. Raises SchemaError
+        if the schema on another server does not match. `threads` is the number of threads that encode, build and
+        verify, by default NEARSIM_THREADS or else the number of cores.
         """
         settings = from_environment()
         if threads is not None:
@@ -79,9 +80,9 @@ class Database:
 
     @classmethod
     def borrow(cls, connection: "OwnConnection") -> Self:
-        """Open the database of an application's connection, or with the connections of its engine.
+        """Open the database of an application's connection or engine, and work through these.
 
-        Raises InputError for an object of another kind, and SchemaError as `connect` does.
+        Raises InputError for another kind of object, and SchemaError as `connect` does.
         """
         database = cls(engine_of(connection), from_environment())
         with translate_errors():
@@ -89,27 +90,27 @@ class Database:
         return database
 
     def refuse_borrowed(self, doing: str) -> None:
-        """Raise ConflictError if this works in the transaction of an application."""
+        """Raise ConflictError if this database is used in the transaction of an application."""
         if self.engine.is_borrowed:
             raise ConflictError(
-                f"{doing} takes transactions of its own, and this index is in one of the application; "
+                f"{doing} needs transactions of its own, but this index works in a transaction of the application; "
                 "use another index for it: Index.connect() with a URL or an engine"
             )
 
     def refuse_snapshot(self, what: str) -> None:
-        """Raise ConflictError if this works in an application's transaction that sees one snapshot."""
+        """Raise ConflictError if this database is used in an application's transaction that sees only one snapshot."""
         if not self.engine.is_borrowed:
             return
         with self.transaction() as connection:
             level = isolation_level(connection)
         if level not in ("read committed", "read uncommitted"):
             raise ConflictError(
-                f"{what} must see what other transactions commit meanwhile, and this one is {level}; "
+                f"{what} must see what other transactions commit meanwhile, but this transaction is {level}; "
                 "begin it as READ COMMITTED"
             )
 
     def _prepare_schema(self, *, may_upgrade: bool) -> None:
-        """Check the server and the schema; with `may_upgrade` create or upgrade the schema if needed."""
+        """Check the server and the schema; if `may_upgrade`, create or upgrade the schema if necessary."""
         with self.engine.connect(autocommit=True) as connection:
             check_server(connection)
             if not may_upgrade:
@@ -132,14 +133,14 @@ class Database:
         report: Callable[[str], None] = lambda message: None,
         citus: CitusUse = "auto",
     ) -> str:
-        """Create or upgrade the schema at `url` (see `connect`); return its revision.
+        """Create or upgrade the schema at `url` (see `connect`), and return its revision.
 
-        Band rows are distributed over the nodes of a Citus cluster as `citus` says: `auto` does so on a coordinator
-        with nodes.
+        `citus` decides whether band rows are distributed over the nodes of a Citus cluster; `auto` distributes them if
+        the server is a coordinator with nodes.
 
-        Needs the right to create a schema, or schemas that the user owns. Each step waits up to `patience_seconds` for
-        its locks, while other sessions hardly wait for it; see docs/how-to/upgrading.md. Progress and waits are passed
-        to `report`.
+        The user must have the right to create a schema, or own the schemas. Each step waits up to `patience_seconds`
+        for its locks, and other sessions hardly wait for it (docs/how-to/upgrading.md). `report` is called with
+        messages about progress and waits.
         """
         engine = open_engine(url or database_url())
         try:
@@ -154,7 +155,7 @@ class Database:
 
     @staticmethod
     def inspect(url: str) -> "DatabaseState":
-        """Return the versions at `url`, whether or not nearsim can use it. Raises UnreachableError."""
+        """Return the versions of the database at `url`, even if nearsim cannot use it. Raises UnreachableError."""
         engine = open_engine(url)
         try:
             with translate_errors(), engine.connect() as connection:
@@ -167,7 +168,7 @@ class Database:
 
     @cached_property
     def may_index(self) -> bool:
-        """Whether the user may do more than read and write documents."""
+        """Whether the user may build indexes, and not only read and write documents."""
         with self.transaction() as connection:
             return access.has_owners_rights(connection)
 
@@ -190,15 +191,15 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Connect in a transaction that commits at the end of the block."""
+        """Yield a connection in a transaction that is committed at the end of the block."""
         with translate_errors(), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Connect in autocommit; the connection is kept for the next block.
+        """Yield a connection in autocommit mode, which is kept for the next block.
 
-        Does not translate errors; after an error all kept connections are closed.
+        Errors are not translated. After an error, all connections that were kept are closed.
         """
         try:
             connection = self._reading.pop()
@@ -216,9 +217,9 @@ class Database:
             connection.close()
 
     def ask(self, action: Callable[[Connection], Result | None]) -> Result | None:
-        """Return the result of an action that reads, retried once after a transient error of the server.
+        """Return the result of an action that only reads; after a transient error of the server, call it once more.
 
-        Returns None if a table that it reads was dropped. Does not translate errors.
+        Returns None if a table that the action reads was dropped. Errors are not translated.
         """
         try:
             with self.reading() as connection:
@@ -238,9 +239,10 @@ class Database:
 
     @contextmanager
     def builder(self, collection_id: CollectionId, *, wait: bool = True) -> Iterator[bool]:
-        """Hold the build lock of a collection, under which its indexes are built and dropped.
+        """Take the build lock of a collection, which is needed to build and drop its indexes, for the block.
 
-        Without `wait` the block runs even if another process holds the build lock; yields whether this one does.
+        Yields whether this process has the lock. If `wait` is False and another process has it, the block runs
+        without the lock.
         """
         with translate_errors(), self.engine.connect() as connection:
             has_lock = take_lock(connection, Lock.BUILD, collection_id, wait=wait)
@@ -248,7 +250,7 @@ class Database:
             try:
                 yield has_lock
             except Exception as error:
-                # Idle sessions, and a coordinator's sessions on its nodes, may be lost too.
+                # Idle sessions, and the sessions of a coordinator on its nodes, may be lost as well.
                 if is_transient(error):
                     self.engine.dispose()
                 raise
@@ -259,7 +261,10 @@ class Database:
 
     @contextmanager
     def lease(self) -> Iterator[int]:
-        """Hold a lease for the block; work taken under it is released at its end, also if the process is killed."""
+        """Open a lease for the block, and yield its id; work under the lease is released at the end of the block.
+
+        If the process is killed, other processes release the work.
+        """
         with translate_errors(), self.engine.connect() as connection:
             retry_conflicts(connection, leases.release_lost_work, connection)
             lease_id = leases.open_lease(connection, f"{socket.gethostname()}:{os.getpid()}")
@@ -270,7 +275,11 @@ class Database:
                 self._end_lease(connection, lease_id)
 
     def _end_lease(self, connection: Connection, lease_id: int) -> None:
-        """Release work, over another session if the lease's is lost; then no attempt counts, as this process lives."""
+        """Release the work of a lease.
+
+        If the session of the lease is lost, another session takes back the attempts that were counted for the loss,
+        because this process is still alive.
+        """
         try:
             leases.end_lease(connection, lease_id)
         except Exception as error:
@@ -282,12 +291,12 @@ class Database:
                 another.commit()
 
     def collections(self) -> list[Collection]:
-        """Return the collections, by name."""
+        """Return the collections, sorted by name."""
         with self.transaction() as connection:
             return collection_rows.list_collections(connection)
 
     def default_collection(self) -> str:
-        """Return the name of the collection to use where none is named: `default`, otherwise the only one."""
+        """Return the name of the collection to use if the caller names none: `default`, otherwise the only one."""
         with self.transaction() as connection:
             return collection_rows.default_collection(connection)
 
@@ -297,17 +306,23 @@ class Database:
             return collection_rows.count_documents(connection, collection.collection_id)
 
     def labels(self, collection: str) -> list[tuple[str, str, bool]]:
-        """Return the active verdicts of a collection as labelled pairs. Raises NotFoundError."""
+        """Return the verdicts of a collection that are in force, as labelled pairs. Raises NotFoundError."""
         with self.transaction() as connection:
             collection_id = collection_rows.get_collection(connection, collection).collection_id
             return verdicts.list_labels(connection, collection_id)
 
     def create_collection(self, name: str) -> Collection:
-        """Create a collection. Raises ConflictError if the name is taken, or has outer spaces or control characters."""
+        """Create a collection.
+
+        Raises ConflictError if the name exists, begins or ends with a space, or has control characters.
+        """
         with self.transaction() as connection:
             return collection_rows.create_collection(connection, name)
 
     def rename_collection(self, name: str, new_name: str) -> None:
-        """Rename a collection. Raises NotFoundError, and ConflictError as `create_collection` does."""
+        """Rename a collection.
+
+        Raises NotFoundError if it does not exist, and ConflictError as `create_collection` does.
+        """
         with self.transaction() as connection:
             collection_rows.rename_collection(connection, name, new_name)

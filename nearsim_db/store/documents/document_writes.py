@@ -1,4 +1,4 @@
-"""Writing documents by external_id: one by one, or in batches."""
+"""Writing and deleting documents by external_id, one by one or in batches."""
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,20 +20,22 @@ from nearsim_db.store.generations import partitions
 Outcome = Literal["inserted", "updated", "unchanged"]
 
 _OUTCOMES: dict[bool | None, Outcome] = {True: "inserted", False: "updated", None: "unchanged"}
-# Attributes and vectors are already in the binary format of jsonb and real[].
+# The types of a document's columns for COPY. Attributes and vectors are passed in the binary format of jsonb and
+# real[].
 _COLUMN_TYPES = ("text", "text", "text", "text", "text", "timestamptz", "bytea", "bytea")
 _JSONB_VERSION = b"\x01"
-# The place of a record is a number: that of its line in the lower bits, that of its file in the bits above.
+# The place of a record is one number: the lower bits have the number of the line, the bits above the number of the
+# file.
 _LINE_BITS = 40
 _LINE_MASK = (1 << _LINE_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class AddedDocuments:
-    """Numbers of the documents of a batch that were all new, in its order: int64 of n, doc_ids ascending."""
+    """Numbers of the documents of a batch that were all new, in the order of the batch."""
 
-    doc_ids: Ints
-    revisions: Ints
+    doc_ids: Ints  # int64, shape (n,), ascending
+    revisions: Ints  # int64, shape (n,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +45,23 @@ class WrittenBatch:
     inserted: int
     updated: int
     unchanged: int
-    superseded: tuple[tuple[str, int, int], ...] = ()  # in the same file: external_id, earlier line, line
-    replaced: tuple[
-        tuple[str, int], ...
-    ] = ()  # in another file, and the row was updated: external_id, earlier file
-    added: AddedDocuments | None = None  # if all documents of the batch were loaded as new
+
+    # Ids that occurred earlier in the same file: external_id, earlier line, line.
+    superseded: tuple[tuple[str, int, int], ...] = ()
+    # Ids that occurred earlier in another file and whose rows were updated: external_id, earlier file.
+    replaced: tuple[tuple[str, int], ...] = ()
+    # Numbers of the documents if all documents of the batch were loaded as new; otherwise None.
+    added: AddedDocuments | None = None
 
 
 @dataclass(slots=True)
 class LoadedDocuments:
-    """What the batches of one call share: documents whose ids are not in the table `seen` yet, and its existence."""
+    """State that the batches of a call share, with the loaded documents whose ids are not in the table `seen` yet."""
 
     doc_ids: "array[int]" = field(default_factory=partial(array, "q"))
     places: "array[int]" = field(default_factory=partial(array, "q"))
-    only_new: bool = True  # until a batch has a document that exists
-    has_tables: bool = False  # the temporary tables exist and `seen` is empty or of this call
+    only_new: bool = True  # False once a batch contained a document that exists
+    has_tables: bool = False  # whether the temporary tables exist, and `seen` has only ids of this call
 
 
 def write_batch(
@@ -69,15 +73,16 @@ def write_batch(
     files: Sequence[int],
     may_copy: bool = False,
 ) -> WrittenBatch:
-    """Upsert a batch, whose ids are distinct.
+    """Upsert a batch of documents with distinct ids.
 
-    `files`: the number of each document's file, counted in this call. `may_copy`, which needs the rights of the owner
-    of the tables: load a batch of new documents at once, and add them to `loaded`.
+    `files`: the number of each document's file, counted within this call
+    `may_copy`: if all documents of the batch are new, load them with COPY and add them to `loaded`; this needs the
+    rights of the owner of the tables
     """
     partitions.report_changes(connection)
     if may_copy:
-        # Looking ids up costs more with every stored document, so later batches are loaded without; a load that fails
-        # leaves dead rows, but ends this for the call.
+        # Looking up ids costs more with every stored document. So only the first batch is looked up, and later batches
+        # are loaded directly. A load that fails leaves dead rows, but it is the last one of this call.
         looks_up = not loaded.only_new or not loaded.doc_ids
         added = _copy_if_new(connection, collection_id, batch, looks_up=looks_up)
         loaded.only_new &= added is not None
@@ -109,13 +114,14 @@ def _merge(
     loaded: LoadedDocuments,
     files: Sequence[int],
 ) -> WrittenBatch:
-    """Load a batch into a temporary table, and run the statement that upserts or compares it."""
+    """Load a batch into a temporary table, and run the statement that upserts or compares the batch."""
     if not loaded.has_tables:
         run(connection, "create_incoming")
         connection.execute("TRUNCATE seen")
         loaded.has_tables = True
 
-    # In one file, the last record of an id supersedes the others. Line 0: the file has one record.
+    # Within a file, the last record of an id supersedes the earlier ones. Line 0 means that the file has only one
+    # record.
     superseded, recurring = [], {}
     for external_id, earlier, place in _record_ids(connection, batch, files, loaded):
         if earlier >> _LINE_BITS == place >> _LINE_BITS and earlier & _LINE_MASK:
@@ -142,7 +148,10 @@ def _place(file: int, record: ReadDocument) -> int:
 def _record_ids(
     connection: Connection, batch: Sequence[ReadDocument], files: Sequence[int], loaded: LoadedDocuments
 ) -> list[tuple[str, int, int]]:
-    """Add ids of this batch and of earlier ones to `seen`; return (external_id, earlier place, place) if repeated."""
+    """Add the ids of this batch and of loaded documents to `seen`; return the repeated ids.
+
+    A repeated id is (external_id, earlier place, place).
+    """
     if loaded.doc_ids:
         parameters = {"doc_ids": packed_ids(loaded.doc_ids), "places": packed_ids(loaded.places)}
         run(connection, "record_loaded_ids", **parameters)
@@ -155,9 +164,9 @@ def _record_ids(
 def _copy_if_new(
     connection: Connection, collection_id: CollectionId, batch: Sequence[ReadDocument], *, looks_up: bool
 ) -> AddedDocuments | None:
-    """Load a batch of documents; None if any of them exists, or another session is adding one of them.
+    """Load a batch of documents; return None if any of them exists, or if another session is adding one of them.
 
-    `looks_up`: look for existing documents before.
+    `looks_up`: look for existing documents before loading.
     """
     parameters = {
         "collection_id": collection_id,
@@ -180,7 +189,7 @@ def _copy_if_new(
 def upsert_document(
     connection: Connection, collection_id: CollectionId, document: Document
 ) -> tuple[DocId, Outcome]:
-    """Write one document by external_id; return its doc_id and the outcome."""
+    """Write a document by external_id; return its doc_id and the outcome."""
     rows: list[tuple[DocId, bool | None]] = []
     # There is no row if another session wrote the same document concurrently.
     while not rows:
@@ -198,7 +207,7 @@ def is_stored(connection: Connection, collection_id: CollectionId, document: Doc
 def delete_documents(
     connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
 ) -> dict[str, int]:
-    """Delete documents by external id; return the doc_ids of the deleted ones, by external id."""
+    """Delete documents by external id; return the doc_ids of the deleted documents, by external id."""
     parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
     return dict(run(connection, "delete_documents", **parameters).rows())
 
@@ -230,7 +239,7 @@ def _load(
     leading_values: Iterable[tuple[int, ...]],
     batch: Iterable[ReadDocument],
 ) -> None:
-    """Load documents by COPY, the columns of `leading_types` first."""
+    """Load documents by COPY; the columns of `leading_types` come first."""
     with connection.backend.cursor() as cursor, cursor.copy(statement(command)) as copy:
         copy.set_types([*leading_types, *_COLUMN_TYPES])
 

@@ -1,4 +1,4 @@
-"""Reads what an index needs of a collection's documents: texts, vectors, doc_ids, and values of fields."""
+"""Reading the documents of a collection for its indexes: texts, vectors, doc_ids and values of fields."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -20,7 +20,7 @@ from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import load_vectors
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
-# A batch ends once it has so many characters, or numbers of vectors.
+# A batch ends once it has so many characters of texts, or numbers of vectors.
 _BATCH_CHARACTERS = 4_000_000
 _MAX_BATCH_DOCUMENTS = 4_000
 _MAX_PREPARED_DOCUMENTS = 64
@@ -29,7 +29,7 @@ _SOURCE_SLICE_ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """What the index reads of a document: its texts or its vector."""
+    """A document as an index reads it: with its texts or with its vector."""
 
     doc_id: DocId
     revision: int
@@ -50,13 +50,13 @@ def stream_unsigned(
 ) -> Generator[list[StoredDocument], None, None]:
     """Yield documents without a signature, in doc_id order, in batches of bounded size.
 
-    Omits expired documents, and documents whose text in an attached table differs from the recorded one. An attached
-    table is read in slices.
+    Expired documents are left out, and so are documents whose text in an attached table differs from the recorded
+    digest. An attached table is read in slices.
 
     `doc_ids`: first and last doc_id of the range
-    `between`: called between slices of an attached table, to release the lock on it
-    `vectors`: read vectors and no texts, else texts and no vectors
-    `by_age`: use the index on age, as few documents of the range have not expired
+    `between`: called between two slices of an attached table, to release the lock on the table
+    `vectors`: read vectors and no texts; otherwise texts and no vectors
+    `by_age`: use the index on age, for a range in which most documents have expired
     """
     first, last = doc_ids
     parameters = {
@@ -84,7 +84,7 @@ def stream_unsigned(
         if len(rows) < _SOURCE_SLICE_ROWS:
             return
 
-        # Without its lock the table may have been detached or changed meanwhile.
+        # While the lock was released, the table may have been detached or its definition changed.
         between()
         parameters["after"] = rows[-1][0]
         source = source_rows.find_source(connection, collection_id)
@@ -97,10 +97,10 @@ def stream_documents(
     *,
     vectors: bool = False,
 ) -> Generator[list[StoredDocument], None, None]:
-    """Yield the documents of some doc_ids, in doc_id order, in batches of bounded size.
+    """Yield the documents with these doc_ids, in doc_id order, in batches of bounded size.
 
-    `vectors`: read vectors and no texts, else texts and no vectors. Omits deleted documents and, unless vectors are
-    read, documents whose text in an attached table differs from the recorded one.
+    `vectors`: read vectors and no texts; otherwise texts and no vectors. Deleted documents are left out. If texts are
+    read, so are documents whose text in an attached table differs from the recorded digest.
     """
     parameters = {
         "collection_id": collection_id,
@@ -115,7 +115,7 @@ def stream_documents(
         yield batch
 
 
-# The fields of StoredDocument, and whether the text is missing: it is in an attached table, or has changed there.
+# The fields of StoredDocument, and whether the text is missing because it is in an attached table or has changed there.
 _Row = tuple[DocId, int, str | None, str | None, NDArray[np.float32] | None, bool | None]
 _ROW_TYPES = ["int8", "int8", "text", "text", "float4[]", "bool"]
 
@@ -129,8 +129,8 @@ def _by_id(source: AttachedSource | None) -> sql.Composed:
 def _read_prepared(
     connection: Connection, collection_id: CollectionId, parameters: Mapping[str, object]
 ) -> list[StoredDocument]:
-    """Read documents by a prepared statement, which takes half as long as a COPY if they are few."""
-    # The attached table is looked up only if a text is missing: most collections have none.
+    """Read a few documents with a prepared statement, which takes half as long as a COPY."""
+    # The attached table is looked up only if a text is missing, because most collections have no attached table.
     rows = _read(connection, _by_id(None), parameters)
     if any(row[-1] for row in rows):
         with _in_transaction(connection):
@@ -140,7 +140,7 @@ def _read_prepared(
 
 
 def _in_transaction(connection: Connection) -> AbstractContextManager[object]:
-    """Return a block in which an attached table keeps its definition, also in autocommit."""
+    """Return a context manager in which an attached table keeps its definition, also in autocommit mode."""
     return connection.backend.transaction() if connection.backend.autocommit else nullcontext()
 
 
@@ -160,9 +160,10 @@ def _stream(
 ) -> Generator[list[StoredDocument], None, None]:
     """Yield documents from a COPY, which keeps only one row of the server's answer in memory.
 
-    Close the stream when an error ends it early: a rollback beside a running COPY waits for ever.
+    If an error ends the reading early, the caller must close the stream: while a COPY is running, a rollback waits
+    forever.
     """
-    # In binary vectors are read several times as fast, texts as fast as without.
+    # In binary format, vectors are read several times as fast; for texts the format makes no difference.
     options = sql.SQL("(FORMAT binary)" if parameters["vectors"] else "")
     command = sql.SQL("COPY ({}) TO STDOUT {}").format(query, options)
     cursor = connection.backend.cursor()
@@ -190,7 +191,7 @@ def _stream(
 def find_changed(
     connection: Connection, leaves: Leaves, collection_id: CollectionId, doc_ids: Ints, revisions: Ints
 ) -> Ints:
-    """Return the doc_ids of documents that were deleted, written again or expired since they were read."""
+    """Return the doc_ids of documents that were deleted, written again or have expired since they were read."""
     parameters = {
         "collection_id": collection_id,
         "doc_ids": packed_ids(doc_ids),
@@ -200,7 +201,7 @@ def find_changed(
 
 
 def find_existing(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> set[int]:
-    """Return the doc_ids that a collection has, of some."""
+    """Return those doc_ids whose documents exist in a collection."""
     parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
     return set(run(connection, "find_existing_documents", **parameters).values())
 
@@ -208,14 +209,14 @@ def find_existing(connection: Connection, collection_id: CollectionId, doc_ids: 
 def read_doc_ids(
     connection: Connection, collection_id: CollectionId, external_ids: Sequence[str]
 ) -> dict[str, int]:
-    """Return the doc_ids of the external ids that a collection has, by external id."""
+    """Return the doc_ids of those external ids that exist in a collection, by external id."""
     parameters = {"collection_id": collection_id, "external_ids": list(external_ids)}
     rows = run(connection, "read_doc_ids", None, "prepared", **parameters).rows()
     return dict(rows)
 
 
 def sample_documents(connection: Connection, collection_id: CollectionId, size: int, seed: int) -> list[int]:
-    """Return the doc_ids of a uniform random sample of up to `size` documents, in order."""
+    """Return the doc_ids, in ascending order, of a uniform random sample of up to `size` documents."""
     parameters = {"collection_id": collection_id, "size": size, "seed": seed}
     return sorted(run(connection, "sample_documents", **parameters).values())
 
@@ -223,7 +224,7 @@ def sample_documents(connection: Connection, collection_id: CollectionId, size: 
 def read_values(
     connection: Connection, doc_ids: Ints, fields: Sequence[str]
 ) -> dict[int, tuple[list[object], datetime | None]]:
-    """Return the values of fields, None for none, and the date by doc_id, for those documents that exist."""
+    """Return, by doc_id, the values of fields (None for a missing value) and the date of those documents that exist."""
     rows = run(connection, "read_values", doc_ids=packed_ids(doc_ids), fields=list(fields)).rows()
     return {doc_id: (values, published_at) for doc_id, values, published_at in rows}
 
@@ -236,6 +237,6 @@ def lacks_rank(connection: Connection, collection_id: CollectionId, rule: KeepRu
 def lacks_values(
     connection: Connection, collection_id: CollectionId, field: str, *, numbers: bool = False
 ) -> bool:
-    """Whether a collection has documents, but none with a value of a field; with `numbers` only numbers count."""
+    """Whether a collection has documents, but none with a value in a field; with `numbers`, only numbers are values."""
     kind = "strict $.double()" if numbers else "strict $"
     return bool(run(connection, "lacks_values", collection_id=collection_id, field=field, kind=kind).value())

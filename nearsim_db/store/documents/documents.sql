@@ -1,6 +1,6 @@
 -- name: create_incoming
--- Temporary tables of a session: `incoming`, the current batch, stored like documents, and `seen`, the ids so far with
--- their places and, of ids that recur, the places before.
+-- Temporary tables of a session. `incoming` has the current batch, stored like documents. `seen` has the ids that occurred
+-- so far, with their places; for an id that occurred again, also the earlier place.
 CREATE TEMP TABLE IF NOT EXISTS incoming (
     line bigint, external_id text COLLATE "C", title text, body text, source text, url text,
     published_at timestamptz, attributes jsonb, vector real[])
@@ -8,8 +8,8 @@ CREATE TEMP TABLE IF NOT EXISTS incoming (
 CREATE TEMP TABLE IF NOT EXISTS seen (external_id text COLLATE "C" PRIMARY KEY, place bigint, earlier bigint)
 
 -- name: compare_documents
--- What upsert_documents would return, without writing; a recurring id counts as updated. Relies on
--- document_external_id_key.
+-- Returns what upsert_documents would return, without writing; an id that occurred in an earlier file counts as updated.
+-- Relies on document_external_id_key.
 SELECT count(*) FILTER (WHERE document.doc_id IS NULL AND NOT recurs),
     count(*) FILTER (WHERE document.doc_id IS NOT NULL AND differs OR recurs),
     count(*) FILTER (WHERE document.doc_id IS NOT NULL AND NOT differs AND NOT recurs),
@@ -26,9 +26,10 @@ CROSS JOIN LATERAL (SELECT
 WHERE incoming.external_id <> ALL (CAST(%(superseded)s AS text[]))
 
 -- name: upsert_documents
--- Upsert a batch by external_id. Documents get their doc_id in file order; an update without a vector keeps the stored one.
--- Returns the numbers of rows inserted, updated and unchanged, without `superseded` (ids seen earlier in the file), and
--- the updated ids of `recurring` (ids seen in other files). Relies on document_external_id_key.
+-- Upsert a batch by external_id. Documents get their doc_ids in file order; an update without a vector keeps the stored
+-- vector. Returns the numbers of rows inserted, updated and unchanged, not counting the ids in `superseded` (ids that
+-- occurred earlier in the same file), and those ids in `recurring` (ids that occurred in other files) whose rows were
+-- updated. Relies on document_external_id_key.
 WITH written AS (
     INSERT INTO nearsim.document
         (collection_id, external_id, title, body, source, url, published_at, attributes, vector)
@@ -53,8 +54,8 @@ JOIN nearsim.document USING (doc_id)
 ON CONFLICT (external_id) DO UPDATE SET place = excluded.place
 
 -- name: record_seen_ids
--- Add a batch's ids and places to `seen`; returns the ids that also occurred at an earlier place. Relies on the key of
--- seen.
+-- Add a batch's ids and places to `seen`, and return the ids that also occurred at an earlier place. Relies on the key of
+-- `seen`.
 WITH recorded AS (
     INSERT INTO seen (external_id, place)
     SELECT * FROM unnest(CAST(%(external_ids)s AS text[]), CAST(%(places)s AS bigint[]))
@@ -64,27 +65,27 @@ WITH recorded AS (
 SELECT external_id, earlier, place FROM recorded WHERE earlier IS NOT NULL ORDER BY earlier
 
 -- name: has_any_document
--- Whether a collection has any of some documents. Relies on document_external_id_key.
+-- Whether any of these documents exists in a collection. Relies on document_external_id_key.
 SELECT EXISTS (
     SELECT FROM nearsim.document
     WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_ids)s AS text[])))
 
 -- name: reserve_numbers
--- New doc_ids and revisions, both ascending, packed as eight bytes each.
+-- New doc_ids and new revisions, both ascending; each number is packed into eight bytes.
 SELECT string_agg(int8send(nextval((SELECT CAST(pg_get_serial_sequence('nearsim.document', 'doc_id') AS regclass)))), ''),
     string_agg(int8send(nextval('nearsim.document_revision')), '')
 FROM generate_series(1, %(amount)s)
 
 -- name: copy_documents
--- Load new documents with reserved numbers.
+-- Load new documents, whose doc_ids and revisions were reserved before.
 COPY nearsim.document
     (doc_id, revision, collection_id, external_id, title, body, source, url, published_at, attributes, vector)
 FROM STDIN (FORMAT binary)
 
 -- name: upsert_document
--- Upsert one document by external_id; returns its doc_id, and whether it is new (NULL: unchanged). No row if another
--- session wrote the same document concurrently; a retry sees it. An update without a vector keeps the stored one. Relies
--- on document_external_id_key.
+-- Upsert a document by external_id. Returns its doc_id, and whether it is new (true), updated (false) or unchanged (NULL).
+-- Returns no row if another session wrote the same document concurrently; a retry sees that document. An update without a
+-- vector keeps the stored vector. Relies on document_external_id_key.
 WITH written AS (
     INSERT INTO nearsim.document
         (collection_id, external_id, title, body, source, url, published_at, attributes, vector)
@@ -99,8 +100,8 @@ SELECT doc_id, NULL FROM nearsim.document
 WHERE collection_id = %(collection_id)s AND external_id = %(external_id)s AND NOT EXISTS (SELECT FROM written)
 
 -- name: has_same_document
--- Whether a document with the same id and values is stored; without a vector any stored vector matches. Relies on
--- document_external_id_key.
+-- Whether a document with the same id and the same values is stored. If no vector is passed, any stored vector matches.
+-- Relies on document_external_id_key.
 SELECT EXISTS (
     SELECT FROM nearsim.document
     WHERE collection_id = %(collection_id)s AND external_id = %(external_id)s
@@ -115,10 +116,10 @@ COPY incoming (line, external_id, title, body, source, url, published_at, attrib
 FROM STDIN (FORMAT binary)
 
 -- name: read_unsigned_documents
--- Documents of a collection without a signature, in a range of doc_ids, in order: vectors or texts (columns that are not
--- selected are not detoasted), and whether the text is in an attached table. Relies on the leaf's key and on
--- document_collection_doc or, with by_age, on document_age: its condition is always true, but between two bounds
--- PostgreSQL expects few documents, and above one bound a third of all.
+-- Documents of a collection without a signature, in a range of doc_ids, in order: their vectors or their texts (columns that
+-- are not requested are not detoasted), and whether the text is in an attached table. Relies on the leaf's key, and on
+-- document_collection_doc or, with by_age, on document_age. The condition of by_age is always true, but it makes PostgreSQL
+-- use document_age: between two bounds of the age it expects few documents, above a single bound a third of all.
 SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WHEN NOT requested.vectors THEN body END,
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
@@ -129,9 +130,10 @@ WHERE collection_id = %(collection_id)s AND doc_id > %(after)s AND doc_id <= %(t
 ORDER BY doc_id
 
 -- name: read_documents
--- Documents of a collection by doc_id: vectors or texts (columns that are not selected are not detoasted), and whether the
--- text is in an attached table. Relies on document_pkey. IS NOT DISTINCT FROM, which no index supports, keeps the planner
--- off the indexes on collection_id: through them it would read all documents of a collection that statistics do not know.
+-- Documents of a collection by doc_id: their vectors or their texts (columns that are not requested are not detoasted), and
+-- whether the text is in an attached table. Relies on document_pkey. No index supports IS NOT DISTINCT FROM, so the planner
+-- does not use the indexes on collection_id; through these it would read all documents of a collection that the statistics
+-- do not know.
 SELECT doc_id, revision, CASE WHEN NOT requested.vectors THEN title END, CASE WHEN NOT requested.vectors THEN body END,
     CASE WHEN requested.vectors THEN vector END, NOT requested.vectors AND body_digest IS NOT NULL
 FROM nearsim.document CROSS JOIN (SELECT CAST(%(vectors)s AS boolean) AS vectors) AS requested
@@ -139,7 +141,7 @@ WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTI
 ORDER BY doc_id
 
 -- name: list_changed_documents
--- Documents that changed since they were read: deleted, written again, or expired. Relies on document_pkey.
+-- Documents that changed since they were read: they were deleted or written again, or have expired. Relies on document_pkey.
 SELECT before.doc_id
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[])) AS before (doc_id, revision)
 LEFT JOIN nearsim.document ON document.doc_id = before.doc_id
@@ -153,7 +155,7 @@ ORDER BY before.doc_id
 SELECT NOT {is_within_age} FROM nearsim.document WHERE doc_id = %(doc_id)s
 
 -- name: find_existing_documents
--- The doc_ids that exist in a collection, of some. Relies on document_pkey, as read_documents does.
+-- Those of the doc_ids whose documents exist in a collection. Relies on document_pkey, as read_documents does.
 SELECT doc_id FROM nearsim.document
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTINCT FROM %(collection_id)s
 
@@ -162,13 +164,13 @@ WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id IS NOT DISTI
 SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection_id)s AND NOT {is_within_age}
 
 -- name: sample_documents
--- Random sample of a collection's documents, repeatable by seed: the doc_ids with the smallest hashes. Reads the
--- collection's entries of document_collection_doc.
+-- A random sample of a collection's documents, which the seed makes repeatable: the doc_ids with the smallest hashes. Reads
+-- all entries of the collection in document_collection_doc.
 SELECT doc_id FROM nearsim.document WHERE collection_id = %(collection_id)s
 ORDER BY hashint8extended(doc_id, CAST(%(seed)s AS bigint)), doc_id LIMIT %(size)s
 
 -- name: read_whole_documents
--- Whole documents by their external ids. Relies on document_external_id_key.
+-- All columns of documents, by their external ids. Relies on document_external_id_key.
 SELECT doc_id, collection_id, external_id, title, body, vector, source, url, published_at, attributes, revision,
     created_at, updated_at, body_digest IS NOT NULL AS is_attached
 FROM nearsim.document
@@ -179,13 +181,13 @@ WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_id
 SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
 
 -- name: lacks_sources
--- Whether a collection has documents (or `adds` some without a source), but none with a source. Relies on
--- document_collection_doc.
+-- Whether a collection has documents, or documents without a source are being added (`adds`), but it has none with a source.
+-- Relies on document_collection_doc.
 SELECT (%(adds)s OR EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s))
     AND NOT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s AND source ~ '\S')
 
 -- name: delete_documents
--- Delete documents by external id, looked up one by one; returns the ids of deleted documents. Relies on
+-- Delete documents by external id, which are looked up one by one. Returns the ids of the deleted documents. Relies on
 -- document_external_id_key and document_pkey.
 DELETE FROM nearsim.document
 WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_ids)s AS text[]))
@@ -198,8 +200,8 @@ WHERE collection_id = %(collection_id)s AND external_id = ANY(CAST(%(external_id
 RETURNING external_id, doc_id
 
 -- name: read_values
--- The values of fields of documents in their order, null for none, and dates in years that Python has. Relies on
--- document_pkey.
+-- The values of documents in these fields, in the order of the fields (null for a missing value), and their dates, limited
+-- to years that Python can represent. Relies on document_pkey.
 SELECT doc_id,
     coalesce((SELECT jsonb_agg(nearsim.value_of(given.name, source, attributes) ORDER BY given.place)
         FROM unnest(CAST(%(fields)s AS text[])) WITH ORDINALITY AS given (name, place)), '[]'),
@@ -216,7 +218,7 @@ SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_i
             body_length, source, url, published_at, created_at, attributes) < ARRAY[CAST('Infinity' AS double precision)])
 
 -- name: lacks_values
--- Whether a collection has documents, but none with a value of a field that the JSON path `kind` selects. Relies on
+-- Whether a collection has documents, but none with a value in a field that the JSON path `kind` selects. Relies on
 -- document_collection_doc.
 SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
     AND NOT EXISTS (SELECT FROM nearsim.document

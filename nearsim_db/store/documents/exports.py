@@ -1,4 +1,4 @@
-"""Documents of a collection with their clusters, for export; without NumPy."""
+"""Documents of a collection with their clusters, for export. This module does not import NumPy."""
 
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ class ExportedRow(NamedTuple):
     created_at: object
     updated_at: object
     cluster: int | None
-    survivor: str | None  # external id of the document of the cluster to keep
+    survivor: str | None  # external id of the document to keep in the cluster
 
 
 _COLUMN_TYPES = [
@@ -37,15 +37,16 @@ _COLUMN_TYPES = [
 
 
 class ExportQueries(GenerationStatements):
-    """Documents of a collection with their clusters in a generation."""
+    """Reads the documents of a collection with their clusters in a generation."""
 
     def stream_documents(
         self, collection_id: CollectionId, columns: Sequence[str], *, duplicates: bool | None
     ) -> Generator[ExportedRow, None, None]:
-        """Yield the documents of a collection in order of doc_id, one at a time in memory.
+        """Yield the documents of a collection in order of doc_id; only one of them is in memory at a time.
 
         `columns`: which of text, vector and attributes are read
-        `duplicates`: True selects documents whose cluster has another one to keep, False all others, None both
+        `duplicates`: True selects documents whose cluster has another document to keep, False all other documents, and
+        None all documents
 
         Raises NotFoundError if the texts are in an attached table that cannot be read.
         """
@@ -66,17 +67,20 @@ class ExportQueries(GenerationStatements):
                 yield ExportedRow(*row)
 
     def count_documents(self, collection_id: CollectionId, *, duplicates: bool | None) -> int:
-        """Return the number of documents of `stream_documents`; survivors deleted since the last link count too."""
+        """Return the number of documents that `stream_documents` yields.
+
+        Survivors that were deleted after clusters were last updated are still counted as survivors.
+        """
         total, non_survivors = self.run("count_export", collection_id=collection_id).row()
         return int(total if duplicates is None else non_survivors if duplicates else total - non_survivors)
 
     def count_unindexed(self, collection_id: CollectionId) -> int:
-        """Return the number of documents that have not expired and whose present revision is not signed."""
+        """Return the number of documents that have not expired but whose present revision is not signed."""
         return int(self.run("count_unindexed", collection_id=collection_id).value())
 
 
 def read_attribute_kinds(connection: Connection, collection_id: CollectionId) -> dict[str, list[str]]:
-    """Return the keys of a collection's attributes with the kinds of their values.
+    """Return the keys of a collection's attributes, each with the kinds of its values.
 
     A kind is string, integer (of 64 bits), number, boolean, null, array or object.
     """

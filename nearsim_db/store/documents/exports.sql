@@ -1,7 +1,7 @@
 -- name: read_export
--- Documents of a collection in order of doc_id, each with its cluster and the external id of the cluster's document to
--- keep: the survivor, or the first existing member if the survivor was deleted since the last link. A document is a
--- duplicate if the document to keep is another one. Only requested columns are detoasted. Relies on
+-- Documents of a collection in order of doc_id, each with its cluster and the external id of the document to keep in it.
+-- That is the survivor or, if the survivor was deleted after clusters were last updated, the first existing member. A
+-- document is a duplicate if the document to keep is another one. Only requested columns are detoasted. Relies on
 -- document_collection_doc and on the leaf's indexes on doc_id and (cluster_id, is_survivor, doc_id).
 SELECT document.doc_id, document.external_id, document.title,
     CASE WHEN 'text' = ANY(requested.columns) THEN {body} END,
@@ -30,8 +30,8 @@ WHERE document.collection_id = %(collection_id)s
 ORDER BY document.doc_id
 
 -- name: join_source_text
--- Part of read_export: the text of `document` in its attached table. Relies on the table's key, probed once per document
--- (LIMIT prevents a join of all rows).
+-- Part of read_export: the text of `document` in its attached table. Relies on the key of that table, which is probed once
+-- for each document (LIMIT prevents a join of all rows).
 CROSS JOIN LATERAL (SELECT document.external_id, document.body_digest) AS attached
 {with_source_row}
 
@@ -42,7 +42,7 @@ SELECT (SELECT count(*) FROM nearsim.document WHERE collection_id = %(collection
     (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE NOT is_survivor)
 
 -- name: count_unindexed
--- Number of a collection's documents that have not expired and have no signature of their present revision. Relies on
+-- Number of a collection's documents that have not expired but have no signature for their present revision. Relies on
 -- document_collection_doc and on the leaf's key.
 SELECT count(*) FROM nearsim.document
 WHERE collection_id = %(collection_id)s
@@ -52,8 +52,8 @@ WHERE collection_id = %(collection_id)s
         WHERE signature.doc_id = document.doc_id AND signature.revision = document.revision)
 
 -- name: read_attribute_kinds
--- Keys of a collection's attributes with the JSON types of their values; numbers are integer (within 64 bits and without
--- a fraction) or number. Reads all documents of the collection; relies on document_collection_doc.
+-- Keys of a collection's attributes with the JSON types of their values. A number counts as integer if it has no fraction
+-- and fits into 64 bits, otherwise as number. Reads all documents of the collection; relies on document_collection_doc.
 SELECT pair.key, array_agg(DISTINCT CASE
     WHEN jsonb_typeof(pair.value) <> 'number' THEN jsonb_typeof(pair.value)
     WHEN scale(CAST(pair.value AS numeric)) = 0

@@ -1,4 +1,4 @@
-"""Removal of documents: purges, which cover every table that has something about them, and retention."""
+"""Removal of documents: purges, which cover every table that stores something about them, and retention."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Traces:
 
 def delete_changes(connection: Connection, doc_ids: Ints) -> int:
     """Delete captured changes of documents; return the number of changes."""
-    # A dispatcher may have taken changes of these documents without locking them.
+    # The lock keeps out dispatchers, which take changes without locking their rows first.
     take_transaction_lock(connection, Lock.CHANGES, 0)
     return run(connection, "purge_changes", doc_ids=packed_ids(doc_ids)).count
 
@@ -53,7 +53,7 @@ def capture_deletes(connection: Connection, collection_id: CollectionId, doc_ids
 
 
 def record_purge(connection: Connection, collection_id: CollectionId) -> datetime:
-    """Record the time of a purge, by which other processes see that they must drop cached features; return it."""
+    """Record the time of a purge, and return it; it tells other processes to discard the features that they cache."""
     purged_at: datetime = run(connection, "record_purge", collection_id=collection_id).value()
     return purged_at
 
@@ -61,10 +61,10 @@ def record_purge(connection: Connection, collection_id: CollectionId) -> datetim
 def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
     """Free the space of deleted rows, and purge their values from planner statistics.
 
-    The connection must be in autocommit. The server skips tables of other owners.
+    The connection must be in autocommit mode. The server skips tables of other owners.
     """
     tables = [sql.Identifier(SCHEMA, name) for name in _PURGED_TABLES]
-    # By name, as generations may share leaves.
+    # Each name once, because generations may share leaves.
     tables += {
         leaves.name(parent): leaves.table(parent) for leaves in generations for parent in PARENTS
     }.values()
@@ -79,25 +79,28 @@ def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """The dates of documents that have expired since the previous sweep."""
+    """The range of dates of the documents that have expired since the previous sweep."""
 
-    after: datetime | None  # the first date; None: no limit
-    through: datetime  # not included
+    after: datetime | None  # the first date, included; None for no limit
+    through: datetime  # the end of the range, not included
 
 
 class PurgedRows(GenerationStatements):
-    """Removal of documents from a generation."""
+    """Removes documents from a generation."""
 
     def delete_expired(self, collection_id: CollectionId, limit: int) -> int:
-        """Delete up to `limit` documents that have expired in a generation; return how many.
+        """Delete up to `limit` documents that have expired in a generation; return the number of deleted documents.
 
-        Deletes nothing if the generation is not live or the collection is attached to a table.
+        Deletes nothing if the generation is not live, or if the collection has an attached table.
         """
         parameters = {"collection_id": collection_id, "limit": limit}
         return self.run("delete_expired_documents", **parameters).count
 
     def delete_work(self, doc_ids: Ints, stages: Sequence[WorkStage]) -> int:
-        """Delete work on documents, and redact errors shared with other documents; return the number of documents."""
+        """Delete work on documents, and return the number of documents.
+
+        Errors that other documents share with these documents are redacted.
+        """
         parameters = {"doc_ids": packed_ids(doc_ids), "stages": list(stages)}
         self.run("redact_errors", doc_ids=packed_ids(doc_ids))
         in_batches = int(self.run("purge_batches", **parameters).value())
@@ -115,7 +118,8 @@ class PurgedRows(GenerationStatements):
     def delete_document_rows(self, doc_ids: Ints) -> Traces:
         """Delete all rows about documents from a generation that is not maintained.
 
-        Remaining twins and clusters get another head or name; a new head gets no band rows before the next build.
+        The remaining twins of a deleted head get another head, and a cluster whose number was a deleted doc_id gets
+        another number. A new head gets no band rows before the next build.
         """
         parameters = {"doc_ids": packed_ids(doc_ids)}
         deleted = self.run("delete_document_rows", **parameters).one(Traces)
@@ -124,14 +128,14 @@ class PurgedRows(GenerationStatements):
         return deleted
 
     def begin_retention(self) -> None:
-        """Record the start of a build, from which sweeps look for expired documents."""
+        """Record the start of a build; sweeps will look for documents that expired after it."""
         self.run("begin_retention")
 
     def queue_expired(self, collection_id: CollectionId) -> int:
-        """Queue the documents that expired since the last call, as if they had been deleted; return how many.
+        """Queue the documents that expired since the last call, as if they had been deleted; return their number.
 
-        Advances the cutoff in the same transaction. Does nothing for a generation that is not maintained or that keeps
-        documents of any age.
+        The cutoff advances in the same transaction. Nothing is queued for a generation that is not maintained, or that
+        keeps documents of any age.
         """
         cutoffs = self.run("read_retention").first(Cutoffs)
         if cutoffs is None:
@@ -144,6 +148,6 @@ class PurgedRows(GenerationStatements):
 
 
 def purge_verdicts(connection: Connection, doc_ids: Ints) -> tuple[int, bool]:
-    """Delete verdicts and reviews about documents; return the number of verdicts, and whether one was a veto."""
+    """Delete verdicts and reviews about documents; return the number of verdicts, and whether any was a veto."""
     are_vetoes = run(connection, "purge_verdicts", doc_ids=packed_ids(doc_ids)).values()
     return len(are_vetoes), any(are_vetoes)

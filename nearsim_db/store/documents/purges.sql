@@ -1,14 +1,14 @@
 -- name: purge_changes
--- Delete captured changes of documents; the caller keeps dispatchers out. Reads all of nearsim.change.
+-- Delete captured changes of documents. The caller has a lock that keeps dispatchers out. Reads all of nearsim.change.
 DELETE FROM nearsim.change WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: capture_deletes
--- Capture the deletion of documents, to be dispatched to every generation like any change.
+-- Capture the deletion of documents, which is then dispatched to every generation like any other change.
 INSERT INTO nearsim.change (collection_id, doc_id)
 SELECT %(collection_id)s, doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS deleted (doc_id)
 
 -- name: redact_errors
--- Redact errors that may quote a purged document: a failed batch writes one error to each of its documents. Relies on
+-- Redact errors that may quote a purged document; a failed batch writes the same error to all of its documents. Relies on
 -- work_tried_before, which has only work that failed.
 UPDATE nearsim.work SET error = 'redacted: the error was about a purged document'
 WHERE generation_id = {generation_id} AND attempts > 0 AND error IN (
@@ -17,15 +17,15 @@ WHERE generation_id = {generation_id} AND attempts > 0 AND error IN (
         AND (doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR doc_ids && CAST(%(doc_ids)s AS bigint[])))
 
 -- name: purge_work
--- Delete work on documents in some stages, with its errors; waits for transactions that store results. Relies on
--- work_pkey.
+-- Delete work on documents in these stages, including its errors. Waits for transactions that store results of this work.
+-- Relies on work_pkey.
 DELETE FROM nearsim.work
 WHERE generation_id = {generation_id} AND stage = ANY(CAST(%(stages)s AS text[]))
     AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: purge_batches
--- Take documents out of the batches in some stages; waits for transactions that store results. Returns the number of
--- documents taken out. Relies on work_pkey.
+-- Take documents out of the batches in these stages, and return the number of documents that were taken out. Waits for
+-- transactions that store results of these batches. Relies on work_pkey.
 WITH affected AS MATERIALIZED (
     SELECT stage, doc_id, doc_ids FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = ANY(CAST(%(stages)s AS text[])) AND doc_id < 0
@@ -42,8 +42,8 @@ WITH affected AS MATERIALIZED (
 SELECT coalesce(sum(documents), 0) FROM purged
 
 -- name: count_traces
--- Numbers of a generation's rows about some documents; band rows are found by their recomputed keys. Relies on the leaves'
--- keys and indexes.
+-- Numbers of a generation's rows about some documents; band rows are looked up by bucket hashes that were computed again.
+-- Relies on the leaves' keys and indexes.
 SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT count(*) FROM {band} AS band
         JOIN unnest(CAST(%(owners)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS own (doc_id, bucket_hash)
@@ -69,8 +69,8 @@ SELECT (SELECT count(*) FROM signatures), (SELECT count(*) FROM bands), (SELECT 
     (SELECT count(*) FROM members)
 
 -- name: reassign_heads
--- Make the first remaining twin the head if the head was deleted; it gets no band rows, as the generation is not
--- maintained. Relies on the index on head_id.
+-- If a head was deleted, make its first remaining twin the head. The new head gets no band rows, because the generation is
+-- not maintained. Relies on the index on head_id.
 UPDATE {signature_leaf} AS signature SET head_id = first.doc_id
 FROM (
     SELECT head_id, min(doc_id) AS doc_id FROM {signature} AS signature
@@ -79,8 +79,8 @@ FROM (
 WHERE {of_generation} AND signature.head_id = first.head_id AND signature.head_id <> signature.doc_id
 
 -- name: reassign_clusters
--- Number a cluster after its first remaining member if the document that it was numbered after was deleted. Relies on the
--- leaf's index on cluster_id.
+-- If the document whose doc_id is a cluster's number was deleted, number the cluster after its first remaining member.
+-- Relies on the leaf's index on cluster_id.
 UPDATE {cluster_member_leaf} AS member SET cluster_id = first.doc_id
 FROM (
     SELECT cluster_id, min(doc_id) AS doc_id FROM {cluster_member} AS cluster_member
@@ -89,5 +89,5 @@ FROM (
 WHERE {of_view} AND member.cluster_id = first.cluster_id
 
 -- name: record_purge
--- Record the time of a purge, by which processes see that they must drop cached features. Relies on collection_pkey.
+-- Record the time of a purge, which tells processes to discard the features that they cache. Relies on collection_pkey.
 UPDATE nearsim.collection SET purged_at = clock_timestamp() WHERE collection_id = %(collection_id)s RETURNING purged_at
