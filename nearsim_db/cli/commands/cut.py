@@ -11,18 +11,18 @@ def cut(
     files: inputs.OptionalFiles = None,
     from_sqlite: inputs.FromSqlite = None,
     remaining_options: remaining.RemainingOptions,
-    cuts: Annotated[Path | None, remaining.lines_option("places of what is cut")] = None,
+    cuts: Annotated[Path | None, remaining.lines_option("passages that are cut out")] = None,
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.FileOptions,
     outcome: options.Outcome,
 ) -> None:
     """Cut repeated passages out of files, without a database.
 
-    Of each passage of match.passage words (20 by default) that occurs again, the copy that is read first is kept; all
-    others are cut out, as whole sentences, within a record too. Records of which nothing is left are not written; all
-    others are written as by nearsim dedupe, which removes whole records. Files are read twice; standard input and pipes
-    are copied to TMPDIR first. Exits with 1 if nothing is written, and with 3 if something is but records are rejected,
-    unless --rejects or --max-rejected allows it.
+    If a passage of match.passage words (20 by default) occurs several times, in different records or in one, the first
+    copy is kept and all later copies are cut out, as whole sentences. Records without any remaining text are not
+    written; all other records are written as nearsim dedupe does, which removes whole records. Files are read twice;
+    standard input and pipes are copied to TMPDIR first. Exits with 1 if nothing is written. Exits with 3 if records are
+    rejected and the others are written, unless --rejects or --max-rejected allows that.
     """
     paths = file_options.files(files, from_sqlite)
     remaining_options.check([] if cuts is None else [cuts], recipe_options, file_options)

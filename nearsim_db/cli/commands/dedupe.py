@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class _ComparisonOptions:
-    """What is compared with what."""
+    """Which records are compared with each other."""
 
     against: Annotated[
         list[str] | None,
         typer.Option(
             metavar="OLD",
-            help="File, folder or collection whose near-duplicates are removed, too (repeatable).",
+            help="File, folder or collection; also remove records with a near-duplicate in it (repeatable).",
         ),
     ] = None
     missing_ok: Annotated[
         bool,
         typer.Option(
             "--missing-ok",
-            help="Go on if --against does not exist or is empty, as on the first day.",
+            help="Continue if --against does not exist or is empty, as in a first run.",
             rich_help_panel=options.AGAINST,
         ),
     ] = False
@@ -44,7 +44,7 @@ class _ComparisonOptions:
         bool,
         typer.Option(
             "--only-against",
-            help="Compare with --against only, not the records with each other.",
+            help="Compare records with --against only, not with each other.",
             rich_help_panel=options.AGAINST,
         ),
     ] = False
@@ -68,7 +68,7 @@ class _ComparisonOptions:
         bool,
         typer.Option(
             "--earlier-later",
-            help="In --pairs, put the record of the earlier date left.",
+            help="In --pairs, put the record with the earlier date on the left.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False
@@ -79,7 +79,7 @@ class _ComparisonOptions:
             "--min-words",
             metavar="N",
             min=0,
-            help="Keep records of fewer words, which are compared with none.",
+            help="Keep records with fewer than N words, without comparing them.",
             rich_help_panel=options.MATCHING,
         ),
     ] = 0
@@ -87,7 +87,7 @@ class _ComparisonOptions:
         bool,
         typer.Option(
             "--exact",
-            help="Only find equal texts, after normalisation.",
+            help="Find only texts that are equal after normalisation.",
             rich_help_panel=options.MATCHING,
         ),
     ] = False
@@ -95,7 +95,7 @@ class _ComparisonOptions:
         bool,
         typer.Option("--cut", hidden=True, help="The same as nearsim cut."),
     ] = False
-    cuts: Annotated[Path | None, remaining.lines_option("places of what --cut has cut", hidden=True)] = None
+    cuts: Annotated[Path | None, remaining.lines_option("passages that --cut cuts out", hidden=True)] = None
 
     def check(
         self, files: list[Path], clusters: Path | None, vectors: Path | None, threshold: float | None
@@ -113,24 +113,24 @@ class _ComparisonOptions:
             raise UsageError("--cuts requires --cut")
         for option, path in (("--clusters", clusters), ("--vectors", vectors)):
             if self.against and path is not None:
-                more = "; --pairs has the matches of each removed record" if option == "--clusters" else ""
-                raise UsageError(f"{option} cannot be combined with --against{more}")
+                remedy = "; --pairs has the matches of each removed record" if option == "--clusters" else ""
+                raise UsageError(f"{option} cannot be combined with --against{remedy}")
 
-    def refuse_with_cut(self, **others: object) -> None:
-        """Raise UsageError for options of pairs of records, which --cut does not compare."""
-        own = ("against", "only_against", "across", "within", "earlier_later", "min_words", "exact")
-        for name, value in {**others, **{name: getattr(self, name) for name in own}}.items():
+    def refuse_with_cut(self, **other_options: object) -> None:
+        """Raise UsageError for options about pairs of records, because --cut compares no records."""
+        names = ("against", "only_against", "across", "within", "earlier_later", "min_words", "exact")
+        for name, value in {**other_options, **{name: getattr(self, name) for name in names}}.items():
             if value:
                 raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --cut")
 
     def within_fields(self, recipe: "Recipe") -> "Recipe":
-        """Return a recipe with the fields of --within, if there are any."""
+        """Return the recipe with the fields of --within, if any are given."""
         from nearsim_db.similarity.recipe import within_fields
 
         return within_fields(recipe, self.within) if self.within else recipe
 
     def sources(self, source: "Source", folder: Path, *, with_vectors: bool) -> "list[Source]":
-        """Return what a source is compared with; collections are written to the folder."""
+        """Return the sources of --against. The documents of collections are copied to files in the folder."""
         from nearsim_db.readers import Fields, Source
 
         sources = []
@@ -141,7 +141,7 @@ class _ComparisonOptions:
             elif _names_files(name):
                 sources.append(Source([inputs.path(name)], source.fields, reading=source.reading))
             else:
-                # A name of no file is that of a collection.
+                # A name that means no file is the name of a collection.
                 try:
                     copy = _copied(name, folder / f"{at}.jsonl", with_vectors=with_vectors)
                 except MissingCollectionError:
@@ -155,13 +155,13 @@ class _ComparisonOptions:
 
 @dataclass(eq=False, repr=False)
 class _MarkOptions:
-    """Whether records are marked instead of removed."""
+    """Whether near-duplicates are marked instead of removed."""
 
     mark: Annotated[
         bool,
         typer.Option(
             "--mark",
-            help="Write all records, with duplicate_of, cluster, cluster_size and similarity.",
+            help="Write all records, and add duplicate_of, cluster, cluster_size and similarity to each.",
             rich_help_panel=options.MARKS,
         ),
     ] = False
@@ -169,21 +169,21 @@ class _MarkOptions:
         str | None,
         typer.Option(
             metavar="PREFIX",
-            help="What the names of these four begin with.",
+            help="Begin the names of these four columns with PREFIX.",
             rich_help_panel=options.MARKS,
         ),
     ] = None
 
     @property
     def prefix(self) -> str | None:
-        """The prefix; None if records are not marked. Raises UsageError for one without marks."""
+        """The prefix, None if records are not marked. Raises UsageError for a prefix without --mark."""
         if self.mark_prefix is not None and not self.mark:
             raise UsageError("--mark-prefix requires --mark")
         return self.mark_prefix or "" if self.mark else None
 
 
 def _names_files(name: str) -> bool:
-    """Whether a name means files, not a collection: by its form, or because such a file exists."""
+    """Whether a name means files and not a collection: it looks like a path or pattern, or such a file exists."""
     from nearsim_db.readers.source import READERS
 
     has_form = "/" in name or name == "-" or has_magic(name) or file_type(Path(name)) in READERS
@@ -191,12 +191,12 @@ def _names_files(name: str) -> bool:
 
 
 def _is_missing(name: str) -> bool:
-    """Whether a name means files, but there are none, or an empty one."""
+    """Whether a name means files, but there is no such file, or only an empty file."""
     from nearsim_db.readers.folder import LeftOut, list_files
 
     path = Path(name)
     if path.is_dir():
-        # Names such as _SUCCESS are of no records.
+        # Files such as _SUCCESS have no records.
         return not any(isinstance(file, LeftOut) or file.name[0] != "_" for file in list_files(path))
     if path.exists():
         return path.is_file() and path.stat().st_size == 0
@@ -204,9 +204,9 @@ def _is_missing(name: str) -> bool:
 
 
 def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
-    """Write the documents of a collection to a file.
+    """Write the documents of a collection to a file, and return its path.
 
-    Raises MissingCollectionError, and starts no server if no database exists that could have it.
+    Raises MissingCollectionError if the collection does not exist. Starts no server if there is no database yet.
     """
     from nearsim_db.search.queries import Queries
     from nearsim_db.store import embedded
@@ -239,7 +239,7 @@ def dedupe(
     review: Annotated[
         Path | None,
         remaining.lines_option(
-            "pairs below the threshold that are to be reviewed (match.review)", rich_help_panel=options.OUTPUT
+            "pairs below the threshold to be reviewed (match.review)", rich_help_panel=options.OUTPUT
         ),
     ] = None,
     comparison: _ComparisonOptions,
@@ -253,12 +253,12 @@ def dedupe(
 ) -> None:
     """Remove near-duplicates from files, without a database.
 
-    Writes the survivor of each cluster and all documents without near-duplicates, in input order: JSON lines and rows
-    of CSV byte for byte, Parquet with its schema, and all columns if --output names another format. A record is known
-    by its file and line, so that ids may recur or be absent. With --against, a record is removed that has a
-    near-duplicate there or among the records before it. Files are read twice; standard input and pipes are copied
-    to TMPDIR first. Exits with 1 if nothing is written, and with 3 if
-    something is but records are rejected, unless --rejects or --max-rejected allows it.
+    Writes the survivor of each cluster and all documents without near-duplicates, in input order. JSON lines and rows
+    of CSV are copied byte for byte, Parquet keeps its schema, and another output format has all columns. A record is
+    identified by its file and line, so ids may be missing or repeated. With --against, a record is removed if it has a
+    near-duplicate there, or a better one in the input. Files are read twice; standard input and pipes are copied to
+    TMPDIR first. Exits with 1 if nothing is written. Exits with 3 if records are rejected and the others are written,
+    unless --rejects or --max-rejected allows that.
     """
     paths = file_options.files(files, from_sqlite)
     comparison.check(paths, clusters, vectors, threshold)
@@ -279,7 +279,7 @@ def dedupe(
 
     lists = [path for path in (pairs, clusters, review) if path is not None]
     remaining_options.check(lists, recipe_options, file_options)
-    # Exact duplicates have the similarity 1.
+    # Exact duplicates have a similarity of 1.
     recipe = recipe_options.chosen(1.0 if comparison.exact else threshold)
     recipe = comparison.within_fields(recipe)
     allowed, mark_prefix = remaining_options.allowed_rejects, marks.prefix
@@ -294,7 +294,7 @@ def dedupe(
         folder = stack.enter_context(temporary_copies()) if comparison.against else Path()
         against = comparison.sources(source, folder, with_vectors=recipe.sketch.input == "vector")
         terminal.print_warnings(chain.from_iterable(corpus.notes for corpus in against))
-        # The bytes of one source do not measure the progress over several.
+        # Progress by bytes is only possible for a single source.
         with outcome.progress(None if against else source) as progress:
             summary = run(
                 source,

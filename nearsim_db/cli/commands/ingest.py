@@ -25,19 +25,19 @@ _SOURCE_URL = "NEARSIM_SOURCE_URL"
 
 _Profile = Annotated[
     str | None,
-    options.profile_option("Profile to create if missing, with the recipe given. (default: default)"),
+    options.profile_option("Profile to create, if it is missing, with the given recipe. (default: default)"),
 ]
 
 
 @dataclass(eq=False, repr=False)
 class _QueryOptions:
-    """A query whose rows are read."""
+    """A query whose rows become documents."""
 
     from_sql: Annotated[
         str | None,
         typer.Option(
             metavar="QUERY",
-            help="Read the rows of a query instead of files; its columns are mapped like those of CSV.",
+            help="Read the rows of a query instead of files; its columns are used like those of CSV.",
             rich_help_panel=options.INPUT,
         ),
     ] = None
@@ -55,13 +55,13 @@ class _QueryOptions:
 
 @dataclass(eq=False, repr=False)
 class _SourceOptions(inputs.VectorFileOptions, _QueryOptions):
-    """The documents to read: a query, or how files are read."""
+    """The documents to read, from files or from a query."""
 
     from_sqlite: inputs.FromSqlite = None
     vectors: inputs.Vectors = None
 
     def source(self, files: list[Path]) -> "Source | QuerySource":
-        """Return the documents of the files or of the query. Raises UsageError unless one of them is given."""
+        """Return the source of the documents. Raises UsageError unless exactly one source is given."""
         from nearsim_db.readers import Reading, Source
 
         if self.from_sql is None:
@@ -92,7 +92,7 @@ class _SourceOptions(inputs.VectorFileOptions, _QueryOptions):
 
 @dataclass(eq=False, repr=False)
 class _Handling:
-    """What is done with records that are rejected, and with near-duplicates."""
+    """How rejected records and near-duplicates are handled."""
 
     rejects: inputs.Rejects = None
     max_rejected: Annotated[int | None, inputs.max_rejected_option("any number")] = None
@@ -101,7 +101,7 @@ class _Handling:
         OnDuplicate | None,
         typer.Option(
             help="Look up each document before adding it, one at a time: flag adds near-duplicates and counts them, "
-            "skip leaves them out, raise stops at the first."
+            "skip leaves them out, raise stops at the first of them."
         ),
     ] = None
     dry_run: inputs.DryRun = False
@@ -123,7 +123,7 @@ class _Handling:
         planned: "Recipe | None",
         outcome: options.Outcome,
     ) -> "tuple[IngestSummary, NearsimError | None]":
-        """Return the counts and, for programs, the error that ended it; other errors are raised."""
+        """Ingest the records; return the counts and, if the output is for programs, the error that ended the ingest."""
         try:
             summary = index._ingest(
                 records,
@@ -131,13 +131,13 @@ class _Handling:
                 strict=self.strict,
                 dry_run=not writes,
                 on_duplicate=self.on_duplicate,
-                # The rows of a query have no known size.
+                # The size of the rows of a query is unknown.
                 expected_bytes=getattr(source, "content_bytes", None),
                 resumable=True,
                 planned=planned,
             )
         except (InputError, DuplicateError) as error:
-            # A program gets the counts until then as JSON; a person gets the error only.
+            # Programs get the counts up to the error as JSON, people only the error.
             if error.summary is None or not outcome.format.is_machine:
                 raise
             return error.summary, error
@@ -145,7 +145,10 @@ class _Handling:
         return summary, None
 
     def refuse(self, damage: InputError | None, summary: "IngestSummary") -> None:
-        """Raise InputError for a file that was not read to its end, and if too many records were rejected, or all."""
+        """Raise InputError if a file was not read to its end, or if all records were rejected.
+
+        Raises RejectedError if more records were rejected than --max-rejected allows.
+        """
         if damage is not None:
             is_kept = summary.inserted + summary.updated and not self.dry_run
             raise InputError(f"{damage}; the records read before are kept") if is_kept else damage
@@ -171,10 +174,11 @@ def ingest(
 ) -> None:
     """Read documents into a collection and update its index.
 
-    Documents are inserted, or replaced by id. Invalid records are rejected and counted. --recipe, --preset, --set and
-    --threshold create the profile; one with another recipe is refused. A collection without a profile gets one from the
-    default recipe. --from-sql reads documents from any PostgreSQL database, in a read-only transaction. After an
-    interruption, run the same command again to resume.
+    A document replaces a stored document with the same id. Invalid records are rejected and counted. --recipe,
+    --preset, --set and --threshold create the profile; if it exists with another recipe, nothing is read and the exit
+    code is 2. Without them, a collection without a profile gets one with the default recipe. --from-sql reads documents
+    from any PostgreSQL database, in a read-only transaction. After an interruption, run the same command again to
+    resume.
     """
     from nearsim_db.index import Index
     from nearsim_db.readers import Source, open_vectors, refuse_overwriting_inputs
@@ -199,7 +203,7 @@ def ingest(
         records, reasons = UntilDamage(beside.joined(source)), RejectReasons()
         with recipe_options.advising_reindex(collection, profile or DEFAULT, threshold):
             is_named = profile is not None or chosen is not None
-            # Looking for the profile raises an error if its recipe is another one.
+            # `has_profile` raises an error if the profile has another recipe.
             is_missing = is_named and not index.has_profile(profile or DEFAULT, chosen)
 
         # Without a document, neither the collection nor the profile is created.
@@ -220,7 +224,7 @@ def ingest(
     )
     terminal.print_warnings([*source.warnings, *reasons.warnings(), *beside.warnings, *index.warnings])
 
-    # The counts are printed before the error.
+    # The counts are printed above, before the error is raised.
     if error is not None:
         raise error
     handling.refuse(records.damage, summary)
@@ -229,7 +233,7 @@ def ingest(
 def build(
     *, collection: options.Collection = None, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
-    """Finish an interrupted build, and index changes made in SQL."""
+    """Finish an interrupted build, and index changes that were made in SQL."""
     with outcome.index(collection, jobs) as index:
         index.build()
         profiles = summaries.live_profile_stats(index)

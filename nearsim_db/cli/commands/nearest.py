@@ -19,7 +19,7 @@ _Files = Annotated[
     list[Path] | None,
     options.argument(
         "FILE...",
-        "Files as for ingest, whose records are looked up instead of the documents.",
+        "Files, as for ingest, whose records are looked up instead of the documents of --collection.",
         parser=inputs.path,
     ),
 ]
@@ -35,10 +35,12 @@ def nearest(
             "--in",
             metavar="NAME",
             autocompletion=options.complete_collection,
-            help="Collection that is searched. (default: that of --collection)",
+            help="Collection to search in. (default: the same as --collection)",
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of documents for each.")] = 5,
+    k: Annotated[
+        int, typer.Option("-k", metavar="N", min=1, help="Maximum number of documents to list for each.")
+    ] = 5,
     min_similarity: Annotated[
         float,
         typer.Option(
@@ -46,7 +48,7 @@ def nearest(
         ),
     ] = 0.2,
     mutual: Annotated[
-        bool, typer.Option("--mutual", help="Only documents that are among the nearest of each other.")
+        bool, typer.Option("--mutual", help="Only documents that are among the k nearest of each other.")
     ] = False,
     margin: Annotated[
         float,
@@ -55,7 +57,8 @@ def nearest(
             metavar="SHARE",
             min=0.0,
             max=0.99,
-            help="Leave out documents that the next one after the k comes this close to, e.g. 0.03.",
+            help="Leave out matches if the best document after the k is within this share of their similarity, such "
+            "as 0.03.",
         ),
     ] = 0.0,
     across: Annotated[
@@ -77,7 +80,7 @@ def nearest(
     weights: Annotated[
         Literal["idf", "none"],
         typer.Option(
-            help="Similarity: the cosine of inverse document frequencies, or Jaccard without weights.",
+            help="How similarity is measured: idf, the cosine with inverse document frequencies, or none, Jaccard.",
             rich_help_panel=options.MATCHING,
         ),
     ] = "idf",
@@ -88,11 +91,11 @@ def nearest(
 ) -> None:
     """List the documents most similar to each, however similar.
 
-    Those of every document are listed, or of each record of files. Each line of jsonl has id, rank, nearest,
-    similarity, title and nearest_title. Texts are split as the preset records does it, or as --preset, --recipe and
-    --set say; the profile and the threshold play no part. Documents are compared that share one of their rarest
-    words or features, at most 400 for each, and their similarity is exact. With -k 1 --mutual --across source each
-    record of one source is matched with at most one of another.
+    By default the matches of every document are listed; with files, the matches of each record. Each line of jsonl has
+    id, rank, nearest, similarity, title and nearest_title. Texts are split into features by the preset records, or by
+    --preset, --recipe and --set; the profile and its threshold are not used. Each document is compared with at most 400
+    documents that share one of its rarest words or features, and the similarity is exact. With -k 1 --mutual --across
+    source, each record of one source is matched with at most one record of another source.
     """
     from nearsim_db.errors import MissingCollectionError
     from nearsim_db.readers import RejectWriter, Source, refuse_overwriting_inputs
@@ -108,9 +111,9 @@ def nearest(
     refuse_overwriting_inputs([rejects, rows.output], source.files if source else ())
     terminal.print_warnings(source.notes if source else ())
     with RejectWriter(rejects) as writer, options.Scope(collection).queries() as queries:
-        given = None if source is None else _usable(source, writer)
+        documents = None if source is None else _usable(source, writer)
         try:
-            rows.write(layouts.NEAREST, search_nearest(queries, query, given, fields, target))
+            rows.write(layouts.NEAREST, search_nearest(queries, query, documents, fields, target))
         except MissingCollectionError as error:
             # With files, the user may have meant to compare their records with each other.
             if not files:
@@ -129,7 +132,7 @@ def nearest(
 
 
 def _usable(records: "Iterable[ReadDocument | Reject]", rejects: "RejectWriter") -> "Iterator[ReadDocument]":
-    """Yield the records that are not rejected; the others go to the reject file."""
+    """Yield the usable records, and write the rejected records to the reject file."""
     from nearsim_db.records import ReadDocument
 
     for record in records:

@@ -1,4 +1,4 @@
-"""Commands that query an index: pairs, clusters, similar, passages, why, why-not, check."""
+"""Commands that query an index: pairs, clusters, similar, passages, why, why-not and check."""
 
 import sys
 from collections import Counter
@@ -32,7 +32,7 @@ def pairs(
         bool,
         typer.Option(
             "--review",
-            help="List the pairs below the threshold that are to be reviewed (match.review) instead.",
+            help="Instead, list the pairs below the threshold that are to be reviewed (match.review).",
         ),
     ] = False,
     max_similarity: Annotated[
@@ -40,7 +40,7 @@ def pairs(
         typer.Option(metavar="SIMILARITY", min=0, max=1, help="Highest similarity to report. (default: any)"),
     ] = None,
     numbers_differ: Annotated[
-        bool, typer.Option("--numbers-differ", help="Only pairs whose numbers differ.")
+        bool, typer.Option("--numbers-differ", help="Only pairs whose texts have different numbers.")
     ] = False,
     unreviewed: Annotated[
         bool,
@@ -49,26 +49,26 @@ def pairs(
     sample: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Draw at most N of these pairs, the same ones each time. (default: all)"
+            metavar="N", min=1, help="Draw at most N of these pairs, the same pairs each time. (default: all)"
         ),
     ] = None,
     rows: options.Rows,
 ) -> None:
     """List the pairs of near-duplicates.
 
-    With --review those below the threshold are listed that a person should look at. A table lists the most similar
-    first; columns that the terminal is too narrow for are left out and named. Each line of jsonl has left, right,
-    similarity, intersection, union, estimate, shared_bands, left_title, right_title and verified, which is false if
-    the similarity is an estimate; the lines are in no order. Profiles of the family projection add distance, those
-    of winnow left_in_right and right_in_left, the share of each document that the other has; intersection and
-    union, the numbers of features in both documents and in either, are null for other metrics than Jaccard and
-    containment.
+    With --review, lists pairs below the threshold that a person should look at. A table lists the most similar pairs
+    first; if the terminal is too narrow, columns are left out and named. Each line of jsonl has left, right,
+    similarity, intersection, union, estimate, shared_bands, left_title, right_title and verified, which is false if the
+    similarity is an estimate. The lines are in no particular order. intersection and union count the features in both
+    documents and in at least one of them; they are null unless the metric is Jaccard or containment. Profiles of the
+    family projection add distance. Profiles of the family winnow add left_in_right and right_in_left, the share of each
+    document that the other document has.
     """
     from nearsim_db.search.answers import most_similar_pairs
 
     with scope.answers() as answers:
         layout = layouts.of_metric(layouts.PAIRS, answers.metric())
-        # A short table takes the most similar pairs and a total; filters need all pairs.
+        # A short table needs only the most similar pairs and the total; these filters need all pairs.
         if (limit := rows.table_limit) and not (numbers_differ or unreviewed or sample):
             page = most_similar_pairs(
                 answers, limit, min_similarity, review=review, max_similarity=max_similarity
@@ -99,16 +99,16 @@ def clusters(
         str | None,
         typer.Option(
             metavar="ID",
-            help="Show the cluster that contains document ID, or the cluster with this number.",
+            help="Show the cluster that contains document ID, or the cluster with number ID.",
         ),
     ] = None,
     rows: options.Rows,
 ) -> None:
     """List the clusters of near-duplicates, largest first.
 
-    Each has a survivor, the document to keep, and its title. Each line of jsonl has cluster, survivor, members, a
-    list, and title; csv has a row per member. With --show there is a row for each document of one cluster: id,
-    title, is_survivor, similarity to the survivor (none if they are not a pair), numbers_differ, source,
+    The survivor of a cluster is the document to keep. Each line of jsonl has cluster, survivor, members (a list of ids)
+    and title, the survivor's title; csv has a row for each member. With --show, each document of one cluster is a row
+    with id, title, is_survivor, similarity to the survivor (null if the two are not a pair), numbers_differ, source,
     published_at and verified, which is false if the similarity is an estimate.
     """
     if show is not None and min_size is not None:
@@ -126,16 +126,18 @@ def similar(
     id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a stored document.")] = None,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Text to look up.")] = None,
     file: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="File that holds the text; - for standard input.")
+        Path | None, typer.Option(metavar="PATH", help="File with the text; - for standard input.")
     ] = None,
     title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Title of --text or --file, or alone.")
+        str | None, typer.Option(metavar="TEXT", help="Title to look up, with --text or --file or alone.")
     ] = None,
     contains: Annotated[
-        bool, typer.Option("--contains", help="Only documents that it holds, by the share of each in it.")
+        bool,
+        typer.Option("--contains", help="Only documents contained in it, by the share of each that it has."),
     ] = False,
     contained_in: Annotated[
-        bool, typer.Option("--contained-in", help="Only documents that hold it, by its share in each.")
+        bool,
+        typer.Option("--contained-in", help="Only documents that contain it, by its share that each has."),
     ] = False,
     scope: options.Scope,
     min_similarity: options.MinSimilarity = 0.0,
@@ -143,15 +145,15 @@ def similar(
 ) -> None:
     """List the documents similar to a stored document or to a text.
 
-    The text is not stored. Each line of jsonl has id, title, similarity, intersection, union, estimate,
-    shared_bands, verified, which is false if the similarity is an estimate, and, for profiles of the family
-    projection, distance. With --limit a stored document gets the most similar ones, a text those with the best
-    estimates, which need not be the most similar; whether there are more is said on standard error, or below a
-    table.
+    The text is not stored. Each line of jsonl has id, title, similarity, intersection, union, estimate, shared_bands
+    and verified, which is false if the similarity is an estimate; profiles of the family projection add distance. With
+    --limit, the matches of a stored document are the most similar documents. The matches of a text are the documents
+    with the best estimates, which need not be the most similar. A line on standard error, or below a table, says
+    whether there are more matches.
 
-    Profiles of the family winnow add left_in_right, the share of the document or text that the listed one has, and
-    right_in_left, the share of the listed one that it has. With --contains or --contained-in that share must reach
-    --min-similarity, by default the threshold of the recipe.
+    Profiles of the family winnow add left_in_right, the share of the query that the listed document has, and
+    right_in_left, the share of the listed document that the query has. With --contains or --contained-in, the share of
+    the contained text must reach --min-similarity, by default the threshold of the recipe.
     """
     if contains and contained_in:
         raise UsageError("give either --contains or --contained-in")
@@ -173,8 +175,8 @@ def similar(
 
     layout = layouts.of_metric(layouts.MATCHES, matches.metric)
     if direction is not None:
-        layout = replace(layout, order=None)  # they are in the order of their shares
-    # `write` takes a generator, which it closes.
+        layout = replace(layout, order=None)  # keep the order of the shares
+    # `write` closes its generator, so it needs one.
     rows.write(layout, (match for match in matches), has_more=matches.has_more)
     terminal.print_warnings([*answers.warnings, *warnings])
 
@@ -186,35 +188,39 @@ def passages(
         str | None, options.argument("[ID]", "Id of another document; not with --spread.")
     ] = None,
     spread: Annotated[
-        bool, typer.Option("--spread", help="Show which documents have each passage of ID, by time.")
+        bool,
+        typer.Option("--spread", help="Show each passage of ID with the documents that have it, by time."),
     ] = False,
     common: Annotated[
         bool,
-        typer.Option("--common", help="Show the texts that are ignored as too many documents have them."),
+        typer.Option(
+            "--common", help="Show the texts that are ignored because too many documents have them."
+        ),
     ] = False,
     scope: options.Scope,
     result: options.Result,
 ) -> None:
     """Show the passages that two documents share.
 
-    Shows where they are in both texts, and the words in which they differ. A passage is a stretch of runs of equal
-    words, at most match.passage_gap words apart and in the same order in both, of match.passage words or more, at
-    least half of them in such runs. What was moved is a passage of its own. The longest is listed first. In JSON
-    each has left and right, with start, end, first_word, end_word and text, and equal and share, the words in equal
-    runs and their share; start and end count characters of the compared text. The documents need not be a pair, and
-    the profile may be any that compares texts.
+    Shows where the passages are in both texts, and the words in which they differ. A passage consists of runs of equal
+    words, which are in the same order in both texts and at most match.passage_gap words apart. It has match.passage
+    words or more, and at least half of them are in such runs. Text that was moved is a separate passage. The longest
+    passage is listed first. In JSON each passage has left and right, with start, end, first_word, end_word and text.
+    It also has equal, the number of words in equal runs, and share, their share. start and end count characters of the
+    compared text. The documents need not be a pair; the profile must compare texts.
 
-    With --spread the passages of one document are listed with the documents that have them, of those paired with it,
-    the earliest by published_at first. In JSON spread has for each its place, first_seen, the id of the earliest
-    document, and occurrences.
+    With --spread, lists the passages of one document, each with the documents that have it. Only documents paired with
+    it are searched, and the earliest by published_at comes first. In JSON each passage has its place, first_seen (the
+    id of the earliest document) and occurrences.
 
-    With --common the fingerprints are listed that an index of the family winnow leaves out, as they were in more than
-    match.ignore_common percent of its documents when it was built. Those that follow each other in a text are one row:
-    their number, the most documents that have one of them, counted now in a sample of distinct texts, and the text.
+    With --common, lists the fingerprints that an index of the family winnow ignores, because more than
+    match.ignore_common percent of the documents had them when the index was built. Consecutive fingerprints of a text
+    are one row. It has their number, the largest number of documents that have one of them, counted now in a sample of
+    distinct texts, and the text.
     """
-    # No document with --common, one with --spread, otherwise two.
-    is_one = first is not None and second is None
-    if not (first is None if common else is_one if spread else second is not None) or (common and spread):
+    # --common takes no document, --spread takes one, and otherwise two are needed.
+    is_single = first is not None and second is None
+    if not (first is None if common else is_single if spread else second is not None) or (common and spread):
         raise UsageError("give two documents, or one with --spread, or --common")
     from nearsim_db.cli.output import explanations
 
@@ -238,9 +244,10 @@ def passages(
 def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.ShortOutcome) -> None:
     """Show the evidence for a pair, and the words that differ.
 
-    The similarity is computed from the texts, also of documents that are no pair. Words of one text only are coloured
-    on a terminal and elsewhere marked [-left-] {+right+}; # marks numbers that the other text lacks. With --quiet only
-    the difference is printed. Under containment the passages that both share are listed, as nearsim passages does.
+    The similarity is computed from the present texts, even if the documents are no pair. Words that only one text has
+    are coloured on a terminal, and marked [-left-] {+right+} elsewhere; # marks numbers that the other text lacks. With
+    --quiet, prints only the difference. If the metric is containment, also lists the shared passages, as nearsim
+    passages does.
     """
     explanation = _explain(documents, scope)
     from nearsim_db.analysis.text_diff import compare_inline
@@ -260,8 +267,8 @@ def why(documents: options.TwoDocuments, scope: options.Scope, outcome: options.
 def why_not(documents: options.TwoDocuments, scope: options.Scope, result: options.Result) -> None:
     """Show why two documents are not a pair, and what to change.
 
-    Reasons are a verdict, a document that is not indexed or has no features, a similarity below the threshold, too few
-    shared bands, and the bucket limit. The settings are checked on the two texts.
+    Possible reasons are a verdict, a document that is not indexed or has no features, a similarity below the threshold,
+    too few shared bands, and the bucket limit. Suggested settings are tried on the two texts first.
     """
     explanation = _explain(documents, scope)
     from nearsim_db.cli.output import explanations
@@ -286,12 +293,13 @@ DUPLICATES_FOUND = 3
 
 
 _Files = Annotated[
-    list[Path] | None, options.argument("FILE...", "Files as for ingest; or give --text.", parser=inputs.path)
+    list[Path] | None,
+    options.argument("FILE...", "Files, as for ingest; or give --text.", parser=inputs.path),
 ]
 _ExitCode = Annotated[
     bool,
     typer.Option(
-        "--exit-code", help=f"Exit with {DUPLICATES_FOUND} if any document has near-duplicates, else with 0."
+        "--exit-code", help=f"Exit with {DUPLICATES_FOUND} if a document has near-duplicates, else with 0."
     ),
 ]
 
@@ -300,11 +308,13 @@ def check(
     *,
     files: _Files = None,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Text to check, instead of files.")] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of --text, or alone.")] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Title to check, with --text or alone.")
+    ] = None,
     contains: Annotated[
         bool,
         typer.Option(
-            "--contains", help="Only documents of the collection that hold the checked one, and where."
+            "--contains", help="Only documents of the collection that contain the checked one, and where."
         ),
     ] = False,
     scope: options.Scope,
@@ -314,7 +324,7 @@ def check(
         bool,
         typer.Option(
             "--missing-ok",
-            help="Report no duplicates if the collection does not exist yet, as in a first run.",
+            help="Report no duplicates if the collection does not exist, as in a first run.",
             rich_help_panel=options.AGAINST,
         ),
     ] = False,
@@ -325,16 +335,17 @@ def check(
 ) -> None:
     """Look up near-duplicates of new documents; nothing is stored.
 
-    A stored document with the same id, which would be replaced, is ignored, and the input documents are not compared
-    with each other. A document that has only a title or only a body, which the profile does not compare, is rejected. A
-    table lists the most similar first. Each line of jsonl has id, duplicate, duplicate_of,
-    similarity, verified and matches, a list of id, title, similarity, intersection, union, estimate, shared_bands,
-    verified and, for profiles of the family projection, distance; verified is false if the similarity is an estimate.
-    With --limit also has_more, whether there are more matches. csv has the number of matches.
+    The input documents are not compared with each other, nor with a stored document of the same id, which they would
+    replace. If the profile compares only titles or only bodies, a document that has only the other field is rejected.
+    A table lists the most similar documents first. Each line of jsonl has id, duplicate, duplicate_of, similarity,
+    verified and matches. Each match has id, title, similarity, intersection, union, estimate, shared_bands, verified
+    and, for profiles of the family projection, distance; verified is false if the similarity is an estimate. With
+    --limit, has_more says whether there are more matches. csv has the number of matches.
 
-    With --contains a document is found where the collection holds it: matches are documents of a profile of the family
-    winnow that have at least --min-similarity of it, by default the threshold. Each has left_in_right, the largest such
-    share, and each match passages, as nearsim passages prints them: left is the checked document.
+    With --contains, finds the stored documents that contain a checked document. It needs a profile of the family
+    winnow. A match has at least the share --min-similarity of the checked document, by default the threshold. Each line
+    has left_in_right, the largest such share, and each match has passages, as nearsim passages prints them, with the
+    checked document on the left.
     """
     _refuse_conflicting_options(bool(files), text, title, vectors)
     from nearsim_db.readers import RejectWriter, Source, open_vectors, refuse_overwriting_inputs
@@ -342,7 +353,7 @@ def check(
     from nearsim_db.search.queries import passages_in
 
     if missing_ok and scope.collection is None:
-        # The collection that a first run of nearsim ingest creates, not another that is the only one until then.
+        # A first run of nearsim ingest creates the collection default, so do not use another collection instead.
         scope = options.Scope(options.DEFAULT, scope.profile)
 
     paths, counts = files or [], Counter[str]()
@@ -408,7 +419,7 @@ def _refuse_conflicting_options(
 def _documents(
     records: "Iterator[ReadDocument | Reject]", rejects: "RejectWriter", index: "Queries | None"
 ) -> "Iterator[Document]":
-    """Yield the documents; records that are rejected, or that the index cannot compare, go to the reject file."""
+    """Yield the documents; write rejected records, and documents that the index cannot compare, to the reject file."""
     from nearsim_db.records import Reject
     from nearsim_db.search.queries import incomparable_reason
 
@@ -426,7 +437,7 @@ def _documents(
 
 
 def _counted(answers: "Iterator[Check]", counts: Counter[str]) -> "Generator[Check, None, None]":
-    """Count answers, those with duplicates, and those with more than the limit."""
+    """Yield the answers, and count the documents, those with duplicates, and those with more matches than the limit."""
     for document, matches in answers:
         counts.update(documents=1, duplicates=bool(matches), limited=matches.has_more)
         yield document, matches
