@@ -233,7 +233,7 @@ def ingest(
 def build(
     *, collection: options.Collection = None, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
-    """Finish an interrupted build, and index changes that were made in SQL."""
+    """Finish an interrupted build, and index changes made in SQL."""
     with outcome.index(collection, jobs) as index:
         index.build()
         profiles = summaries.live_profile_stats(index)
