@@ -1,4 +1,4 @@
-"""From text to shingle ids."""
+"""Text processing: from the text of a document to the ids of its shingles."""
 
 from nearsim_db.similarity.text.features import ID_BITS, SCHEME_VERSION, Shingler, Shingles
 from nearsim_db.similarity.text.words import library_versions, with_long_english

@@ -1,4 +1,4 @@
-"""Replacement of characters that PostgreSQL cannot store (NUL, lone surrogates) by U+FFFD."""
+"""Cleaning: replace characters that PostgreSQL cannot store (NUL, lone surrogates) with U+FFFD."""
 
 import re
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ def clean(text: str) -> tuple[str, int]:
 
 
 def clean_attributes(attributes: Mapping[str, object]) -> tuple[dict[str, object], int]:
-    """Clean every string and key of a document's attributes; also return the number of characters replaced.
+    """Return the attributes of a document with all keys and strings cleaned, and the number of replacements.
 
-    Keys that become equal are all kept: a key that needed no cleaning keeps its name, the others are extended
-    by U+FFFD until they are unique. Raises InputError for more than MAX_EXTENDED_KEYS such keys, and for values that
-    jsonb or its writer cannot represent: NaN and infinities, integers beyond 64 bits, more than MAX_JSON_DEPTH levels,
-    keys that are not strings, and Python values without a JSON equivalent.
+    No key is lost if cleaning makes keys equal: a key that needed no cleaning keeps its name, and U+FFFD is appended to
+    each of the other keys until it is unique. Raises InputError for more than MAX_EXTENDED_KEYS extended keys, and for
+    values that jsonb or its writer cannot represent: NaN, infinities, integers beyond 64 bits, more than MAX_JSON_DEPTH
+    levels, keys that are not strings, and Python values without a JSON equivalent.
     """
     return _clean_object(attributes, MAX_JSON_DEPTH)
 
@@ -56,9 +56,9 @@ def _clean_value(value: object, levels: int) -> tuple[object, int]:
     if isinstance(value, float):
         if not isfinite(value):
             raise InputError(f"an attribute is {value}, which is not valid JSON; write null or a string")
-        return float(value), 0  # the writer of JSON refuses subclasses such as NumPy's
+        return float(value), 0  # the JSON writer rejects subclasses of float, such as NumPy's
 
-    # Before Mapping, whose check takes as long as all others together.
+    # The check for Mapping comes later, because it takes as long as all other checks together.
     if isinstance(value, list | tuple):
         return _clean_array(value, levels)
     if isinstance(value, Mapping):
@@ -100,7 +100,7 @@ def _clean_keys(values: Mapping[str, object]) -> tuple[list[str], int]:
 
         name, replaced = clean(key)
         if replaced:
-            # Replaced characters may make keys equal: such a key is extended until it is unique.
+            # Replacements may make keys equal, so this key is extended until it is unique.
             extended += name in taken or name in values
             if extended > MAX_EXTENDED_KEYS:
                 raise InputError(

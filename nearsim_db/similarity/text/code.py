@@ -1,12 +1,12 @@
-"""Source code as words: what a lexer of Pygments takes for identifiers is one word, whatever their names.
+"""Source code as words: the tokens of a Pygments lexer, in which every identifier is the same word.
 
-Comments, documentation strings, spacing and the braces of blocks, which are a matter of style, are left out; all else
-is taken as it is. Names that the language defines and tags of markup are words of their own.
+Comments, documentation strings, spacing and the braces of blocks are left out, because they are a matter of style.
+Names that the language defines and tags of markup keep their own words. All other tokens are taken as they are.
 
-Some lexers take a time that grows with the square of the length of certain texts, such as 100,000 brackets. A text
-therefore has a budget of processor time, in proportion to its length; one that exceeds it has no words. The regular
-expressions of a lexer do not tell how many characters they look at, so nothing but time can be counted; the budget is a
-multiple of what any source code takes, so that only such texts depend on the machine.
+Some lexers take a time quadratic in the length of certain texts, such as 100,000 brackets. A text therefore has a
+budget of processor time in proportion to its length, and a text that exceeds its budget has no words. Only time can be
+limited, because the regular expressions of a lexer do not report how many characters they read. The budget is several
+times what real source code takes, so the speed of the machine matters only for texts that are not real source code.
 """
 
 import re
@@ -22,21 +22,26 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.arrays import Ints
 
 _WORD = re.compile(r"\S+")
-# Blank lines are one line end for lexers, some of which take a time that grows with the square of their number.
+# A line end with the blank lines after it. Lexers get a single line end for it, because some of them take a time
+# quadratic in the number of blank lines.
 _LINE_ENDS = re.compile(r"(?:\r\n?|\n)(?:[^\S\r\n]*+(?:\r\n?|\n))*+")
 
-# Source code takes 0.3 to 4.4 microseconds of processor time a character, the latter Python's (2 cores under load).
+# Measured: source code takes 0.3 to 4.4 microseconds of processor time a character, Python the most (2 cores under
+# load).
 _BUDGET_SECONDS, _BUDGET_SECONDS_PER_CHARACTER = 1.0, 3e-5
 _TOKENS_BETWEEN_CHECKS = 16
 _MAX_KEPT_CHARACTERS = 50_000_000
 
 
 class _OverBudgetError(Exception):
-    """A text takes too long to lex."""
+    """Lexing a text has exceeded its budget of processor time."""
 
 
 class _CheckedTexts:
-    """Words of texts that were lexed to check them, until they are read; threads share them. The oldest are dropped."""
+    """The words of texts that were lexed to check them, until `take` returns them. Threads may share it.
+
+    The oldest texts are dropped if all together exceed _MAX_KEPT_CHARACTERS.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -65,10 +70,13 @@ _CHECKED = _CheckedTexts()
 
 
 class Lexer:
-    """Reads source code of one language; threads may share it."""
+    """Reads source code of one language. Threads may share it."""
 
     def __init__(self, language: str) -> None:
-        """`language` is any alias of a lexer. Raises RecipeError if there is none, or Pygments is not installed."""
+        """Find the lexer with the alias `language`.
+
+        Raises RecipeError if no lexer has this alias, or if Pygments is not installed.
+        """
         try:
             from pygments.lexers import find_lexer_class_by_name
             from pygments.util import ClassNotFound
@@ -84,11 +92,12 @@ class Lexer:
                 "pygmentize -L lexers lists"
             ) from error
 
-        self._lexer()  # compiles its rules, which two threads must not do at once
+        # The first instance compiles the rules of the lexer, which two threads must not do at the same time.
+        self._lexer()
         self._language = language
 
     def refusal(self, text: str) -> str | None:
-        """Return why a text is not compared, None if it is. Its words are kept for the next `written`."""
+        """Return why a text is not compared, or None if it is. The words of the text are kept for `written`."""
         try:
             words = list(self._words(text))
         except _OverBudgetError:
@@ -100,23 +109,25 @@ class Lexer:
         return None
 
     def written(self, text: str) -> str:
-        """Return the words of source code, separated by spaces; none if the text exceeds its budget of time."""
+        """Return the words of source code, separated by spaces; an empty text if it exceeds its budget of time."""
         checked = _CHECKED.take(self._language, text)
         return (
             checked if checked is not None else " ".join([word for _, _, word in self._words_in_time(text)])
         )
 
     def located(self, text: str) -> tuple[str, Ints, Ints]:
-        """Return what `written` does, with the begin and the end in `text` of what each character is made of."""
+        """Return the text of `written`, and for each of its characters where its origin begins and ends in `text`."""
         words = self._words_in_time(text)
         lengths = [len(word) + 1 for _, _, word in words]
         begins, ends = (np.array([word[side] for word in words], np.int64) for side in (0, 1))
+
+        # The words have places in a text in which every line end is one character. Add what was removed before them.
         long = [line_end.span() for line_end in _LINE_ENDS.finditer(text) if len(line_end[0]) > 1]
         starts, removed = np.array([start for start, _ in long], np.int64), np.zeros(len(long) + 1, np.int64)
         np.cumsum([end - start - 1 for start, end in long], out=removed[1:])
-        before = starts - removed[:-1]  # where each is in the text without the others
-        begins += removed[np.searchsorted(before, begins)]
-        ends += removed[np.searchsorted(before, ends)]
+        shortened_starts = starts - removed[:-1]
+        begins += removed[np.searchsorted(shortened_starts, begins)]
+        ends += removed[np.searchsorted(shortened_starts, ends)]
         return " ".join([word for _, _, word in words]), np.repeat(begins, lengths), np.repeat(ends, lengths)
 
     def _words_in_time(self, text: str) -> list[tuple[int, int, str]]:
@@ -126,7 +137,10 @@ class Lexer:
             return []
 
     def _words(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield the words with their begin and end in the text, whose ends of lines are one character each."""
+        """Yield the begin, the end and the text of each word. Places count every line end as one character.
+
+        Raises _OverBudgetError if the text exceeds its budget of processor time.
+        """
         lines = _LINE_ENDS.sub("\n", text)
         end = thread_time() + _budget_seconds(text)
         tokens = self._lexer().get_tokens_unprocessed(f"{lines}\n")
@@ -144,13 +158,13 @@ class Lexer:
 
 
 def _budget_seconds(text: str) -> float:
-    """Return the processor time that a text may take."""
+    """Return the processor time that lexing a text may take."""
     return _BUDGET_SECONDS + _BUDGET_SECONDS_PER_CHARACTER * len(text)
 
 
 @cache
 def _kind(token: Any) -> Literal["comment", "name", "punctuation", "text"]:
-    """Return how a type of token of Pygments is read. Directives of a preprocessor are no comments."""
+    """Return how tokens of a Pygments type are treated. Preprocessor directives do not count as comments."""
     from pygments.token import Comment, Name, Punctuation, String
 
     if token in String.Doc:

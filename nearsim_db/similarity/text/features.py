@@ -1,4 +1,4 @@
-"""From texts to shingle ids: normalise, split into shingles, hash."""
+"""Shingles: normalise texts, split them into shingles, and hash the shingles to ids."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,28 +32,27 @@ _TABLES: dict[str, Callable[[bool], separators.Table]] = {
 class Shingles:
     """The shingle ids of a batch: document i has `ids[offsets[i]:offsets[i + 1]]`, with repetitions.
 
-    `ids` is uint64, `offsets` int64 of n + 1, `canonical` the texts before words were dropped or stemmed, `unmasked`
-    the same with their numbers. A document without shingles has no features.
+    A document without shingles has no features.
     """
 
     ids: Hashes
-    offsets: Ints
-    canonical: Canonical
-    unmasked: Canonical
+    offsets: Ints  # n + 1
+    canonical: Canonical  # the normalised texts, before words are dropped or stemmed
+    unmasked: Canonical  # the same texts without masks
     kernels: TextKernels
 
     @property
     def numbers(self) -> Hashes:
-        """A digest of the runs of digits in each text, 0 for none: uint64 of n, computed on access."""
+        """A digest of the runs of digits in each text, 0 if it has none: uint64 of n, computed on every access."""
         return self.kernels.number_sums(self.unmasked.data, self.unmasked.offsets)
 
     def distinct(self) -> tuple[Hashes, Ints, Ints]:
-        """Return the distinct ids of each document, sorted, their offsets, and the number of times each occurs."""
+        """Return the sorted distinct ids of each document, their offsets, and how often each id occurs."""
         return self.kernels.distinct(self.ids, self.offsets)
 
 
 class Shingler:
-    """Splits texts into shingles as a recipe specifies. Stateless between calls, so threads may share it."""
+    """Splits texts into shingles as a recipe specifies. It keeps no state between calls, so threads may share it."""
 
     def __init__(self, recipe: Recipe, backend: Backend) -> None:
         self._rules = recipe.shingle
@@ -72,7 +71,7 @@ class Shingler:
         return text_kernels(self._backend)
 
     def canonical(self, texts: Sequence[str]) -> Canonical:
-        """Return cleaned texts normalised, as they are split into characters or words."""
+        """Normalise cleaned texts. The results are what is split into characters or words."""
         return self._squeeze(self._masked(self._folded(texts)))
 
     def _folded(self, texts: Sequence[str]) -> Sequence[str]:
@@ -97,7 +96,7 @@ class Shingler:
         return Shingles(ids, offsets, canonical, unmasked, self._kernels)
 
     def written(self, text: str) -> list[str]:
-        """Return the shingles of a cleaned text as they are hashed, in the order of their ids."""
+        """Return the shingles of a cleaned text as strings, in the order of `shingles`."""
         masked = self._masked(self._folded([text]))
         if self._rules.scheme == "sentence":
             lines = [self._squeeze([sentence]).text(0) for sentence in words.split(masked[0])]
@@ -105,7 +104,8 @@ class Shingler:
             return _runs([line for line in kept if line], self._rules.k, "\n")
 
         canonical = self._squeeze(masked).text(0)
-        if self._base == "djb2a-cast":  # of UTF-16 units, of which a run may begin or end within a character
+        if self._base == "djb2a-cast":
+            # Shingles are runs of UTF-16 units, which may begin or end within a character.
             data, k = canonical.encode("utf-16-le"), 2 * self._rules.k
             begins = range(0, max(len(data) - k, 0) + 1, 2) if data else ()
             return [data[at : at + k].decode("utf-16-le", "replace") for at in begins]
@@ -115,7 +115,7 @@ class Shingler:
         return _runs(units.split(), 1 if self._rules.scheme == "bag" else self._rules.k, " ")
 
     def _shingles_of(self, canonical: Canonical) -> tuple[Hashes, Ints]:
-        """Return the ids and offsets of shingles of characters or words."""
+        """Return the ids and the offsets of the shingles, which are runs of characters or words."""
         if self._rules.scheme == "char":
             return self._char_shingles(canonical)
         units = canonical
@@ -135,9 +135,9 @@ class Shingler:
         )
 
     def _sentence_shingles(self, texts: Sequence[str]) -> tuple[Hashes, Ints, Canonical]:
-        """Normalise each sentence by itself; newlines, which no normalised word contains, then separate them.
+        """Return the ids and offsets of shingles of sentences, and the normalised texts.
 
-        Also returns the whole texts.
+        Sentences are normalised one by one. Newlines then separate them, because no normalised word contains a newline.
         """
         parts = [words.split(text) for text in texts]
         canonical = self._squeeze([sentence for document in parts for sentence in document])
@@ -158,7 +158,7 @@ class Shingler:
 
     @property
     def table(self) -> separators.Table:
-        """The code points that separate words or, of texts split into characters, are collapsed."""
+        """The code points that separate words; if shingles are characters, those whose runs become one space."""
         by_characters = self._rules.scheme == "char"
         if by_characters and not self._collapse:
             return separators.nothing(self._fold_ascii)
@@ -172,16 +172,16 @@ class Shingler:
 
 
 def _runs(units: Sequence[str], k: int, separator: str) -> list[str]:
-    """Return each run of k units, joined; all of fewer units, but at least one, are one run."""
+    """Return each run of k units, joined by the separator; one to k - 1 units make a single run."""
     count = max(1, len(units) - k + 1) if units else 0
     return [separator.join(units[at : at + k]) for at in range(count)]
 
 
 def free_ids(words: Hashes, offsets: Ints, k: int) -> tuple[Hashes, Ints]:
-    """Return the ids of the shingles of documents, whose words are `words[offsets[i]:offsets[i + 1]]`, ragged as they.
+    """Return the ids of shingles whose words may have any order, and the offsets of the documents in them.
 
-    Each run of `k` words is a shingle; a document of fewer words, but at least one, is one shingle. Shingles of the
-    same words, each as often, are equal.
+    Document i has the words `words[offsets[i]:offsets[i + 1]]`. Each run of `k` words is a shingle; one to k - 1 words
+    make a single shingle. Two shingles are equal if each word occurs in both the same number of times.
     """
     counts = np.diff(offsets)
     shingles = np.where(counts > 0, np.maximum(counts - k + 1, 1), 0)
@@ -189,8 +189,9 @@ def free_ids(words: Hashes, offsets: Ints, k: int) -> tuple[Hashes, Ints]:
     if not ends[-1]:
         return np.zeros(0, np.uint64), ends
     places = places_of(offsets[:-1], shingles)[:, np.newaxis] + np.arange(k)
-    is_own = places < np.repeat(offsets[1:], shingles)[:, np.newaxis]
-    units = np.where(is_own, words[np.minimum(places, len(words) - 1)], np.uint64(0))
+    # A short document has fewer words than its shingle has columns.
+    is_word = places < np.repeat(offsets[1:], shingles)[:, np.newaxis]
+    units = np.where(is_word, words[np.minimum(places, len(words) - 1)], np.uint64(0))
     units.sort(axis=1)
     ids = np.zeros(len(units), np.uint64)
     for column in units.T:

@@ -1,8 +1,8 @@
-"""The visible text of HTML, in one pass over its tokens.
+"""Extraction of the visible text of an HTML page, in one pass over the tokens of the page.
 
-No tree is built: with deeply nested tags, formatting that is never closed or thousands of attributes, the standard's
-tree construction takes time quadratic in the length of the page. Tokens follow the HTML standard, section 13.2.5, and
-so do character references such as &eacute; &#233; and &#xE9; (13.2.5.72).
+No tree is built, because the tree construction of the HTML standard takes a time quadratic in the length of pages with
+deeply nested tags, formatting that is never closed, or thousands of attributes. Tokens are those of section 13.2.5 of
+the standard; character references such as &eacute; &#233; and &#xE9; follow section 13.2.5.72.
 """
 
 import re
@@ -18,7 +18,7 @@ _REFERENCE = re.compile(
 )
 _MAX_DIGITS = 7
 _CHARACTERS_AT_ONCE = 1_000_000
-# The C1 controls are read as Windows-1252.
+# A reference to the number of a C1 control means the character of Windows-1252.
 _CONTROLS = {
     0x80 + place: character
     for place, character in enumerate("€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ")
@@ -26,14 +26,14 @@ _CONTROLS = {
 
 
 def decode(text: str) -> str:
-    """Replace character references; invalid ones that name no character stay as they are."""
+    """Replace character references by the characters. A reference to an unknown name stays as it is."""
     if len(text) <= _CHARACTERS_AT_ONCE:
         return _REFERENCE.sub(_character, text) if "&" in text else text
     return "".join(_REFERENCE.sub(_character, piece) for piece in _pieces(text))
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut a text before "&", so that the characters found are in memory for one piece only."""
+    """Cut a text before an "&" about once in a million characters, to limit the memory for the matches in a piece."""
     begin = 0
     while begin < len(text):
         begin_of_reference = text.find("&", begin + _CHARACTERS_AT_ONCE // 2)
@@ -72,8 +72,8 @@ def _numbered(digits: str, base: int) -> str:
 
 _Kind = Literal["inline", "hidden", "plain", "references", "template", "end of template"]
 
-# Possessive, so that nothing is matched twice. A quotation mark counts only at the beginning of a value; one that is
-# never closed is part of the value.
+# Quantifiers are possessive, so that the pattern never backtracks. A quotation mark quotes only at the beginning of a
+# value, and only if there is a closing one; otherwise it is part of the value.
 _ATTRIBUTE = r"""
     [ \t\n\f\r/]*+ =?+ [^ \t\n\f\r/>=]*+
     (?: [ \t\n\f\r]*+ = [ \t\n\f\r]*+ (?: "[^"]*+" | '[^']*+' | (?!["'>])[^ \t\n\f\r>]++ ) )?+
@@ -106,23 +106,23 @@ _ENDS = {
 
 
 def strip_html(page: str) -> str:
-    """Return the visible text of a page: no tags, comments, scripts and the like; character references decoded.
+    """Return the visible text of a page: without tags, comments and scripts, and with decoded character references.
 
-    Elements and comments separate words, inline markup does not. A "<" without a following ">" is text. Takes time
+    Elements and comments separate words, inline markup does not. A "<" without a following ">" is text. The time is
     linear in the length of the page.
     """
     return _Page(page).visible_text()
 
 
 class _Page:
-    """One pass over the tokens of a page."""
+    """Collects the visible text of one page."""
 
     def __init__(self, page: str) -> None:
         self._page = page
-        self._closed = page.rfind(">") + 1
-        self._joined: list[str] = []
+        self._closed = page.rfind(">") + 1  # no markup begins after this place
+        self._joined: list[str] = []  # parts that were joined to save memory
         self._parts: list[str] = []
-        self._templates = 0  # that are open
+        self._templates = 0  # number of open template elements, whose content is not visible
 
     def visible_text(self) -> str:
         position = 0
@@ -141,7 +141,7 @@ class _Page:
         return "".join((*self._joined, *self._parts)).removesuffix(" ")
 
     def _after_tag(self, tag: str, position: int) -> int:
-        """Return where to go on after a tag: at its end tag for an element whose content is not markup."""
+        """Return the place at which to continue after a tag. For an element without markup it is its end tag."""
         kind = _KINDS.get(tag)
         if kind is None:
             self._separate()
@@ -165,7 +165,7 @@ class _Page:
         return end
 
     def _end_of_script(self, position: int) -> int:
-        """Return where a script ends, which may contain <!-- <script> ... </script> -->."""
+        """Return the end of a script. The script may contain <!-- <script> ... </script> -->."""
         in_comment = in_inner_script = False
         for mark in _SCRIPT_MARK.finditer(self._page, position):
             if mark["tag"] is None:
@@ -181,7 +181,7 @@ class _Page:
 
     def _add(self, text: str) -> None:
         if text and not self._templates:
-            if len(self._parts) > _MAX_PARTS:  # each takes some 60 bytes
+            if len(self._parts) > _MAX_PARTS:  # each part takes some 60 bytes besides its text
                 last = self._parts.pop()
                 self._joined.append("".join(self._parts))
                 self._parts = [last]

@@ -1,6 +1,7 @@
-"""Masks: parts in which texts of one template differ, each replaced by one token.
+"""Masks: the parts in which texts made from one template differ, such as numbers, are each replaced by one token.
 
-A pattern begins only where a run of its characters does, or has a bounded length, so that masking takes linear time.
+Masking takes linear time: a pattern matches only from the beginning of a run of its characters, or has a bounded
+length.
 """
 
 import re
@@ -28,8 +29,8 @@ _DAY = (
     rf"|(?:{_WEEKDAY},?[ ])?{_MONTH}\.?[ ]{{1,2}}\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?[ ]\d{{4}}\b)?"
 )
 
-# The token of each mask, a word that nobody writes but for the number, and its pattern. Where several begin at one
-# place the first counts.
+# The token and the pattern of each mask. No text contains these tokens, except the token of numbers. If several
+# patterns match at the same place, the first of them is used.
 _MASKS = {
     "urls": ("0url", r"(?<![^\W_])(?:[a-z][a-z0-9+]{0,15}://|www\.)[^\s<>\"]*[^\s<>\".,:;!?'(){}\[\]]"),
     "emails": ("0email", r"(?<![\w.%+-])[\w.%+-]++@[\w-]++(?:\.[\w-]++)++"),
@@ -41,7 +42,7 @@ _MASKS = {
     ),
     "dates": (
         "0date",
-        # The first letters of weekdays and months, which takes a third less time.
+        # Look for a digit or the first letter of a weekday or month first: this takes a third less time.
         rf"(?=[\dadfjmnostw])(?<![^\W_])(?<!\d\.)"
         rf"(?:(?:{_DAY})(?:(?:t|,?[ ]|:|[ ]at[ ]){_TIME})?|\d{{8}}t\d{{4,6}}z?\b|{_TIME})",
     ),
@@ -55,39 +56,40 @@ _MASKS = {
 
 
 class Masks:
-    """Replaces the parts of texts that a recipe names in `normalise.mask`; threads may share it."""
+    """Replaces the parts of texts that are named in `normalise.mask`. Threads may share it."""
 
     def __init__(self, names: Sequence[str]) -> None:
         patterns = [f"(?P<{name}>{pattern})" for name, (_, pattern) in _MASKS.items() if name in names]
         self._pattern = re.compile("|".join(patterns), re.IGNORECASE)
 
     def __call__(self, text: str) -> str:
-        """Return a text with one token for each part."""
+        """Return a text in which each part is replaced by a token."""
         return self._pattern.sub(_token, text)
 
     def located(self, text: str, begins: Ints, ends: Ints) -> tuple[str, Ints, Ints]:
-        """Return what a call does, with the begin and the end of what each character is made of.
+        """Return a masked text, and for each of its characters where its origin begins and ends.
 
-        `begins` and `ends` are those of the characters of `text`, int64; a token is made of all that it replaces.
+        `begins` and `ends` are the places of the characters of `text`. All characters of a token have the place of the
+        part that the token replaces.
         """
         parts: list[str] = []
-        chosen: list[tuple[Ints, Ints]] = []
+        places: list[tuple[Ints, Ints]] = []
         at = 0
-        # The text after the last match is a part, too.
+        # None stands for the end of the text, so that the text after the last match is kept.
         for match in [*self._pattern.finditer(text), None]:
             start, end = match.span() if match else (len(text), len(text))
             parts.append(text[at:start])
-            chosen.append((begins[at:start], ends[at:start]))
+            places.append((begins[at:start], ends[at:start]))
             if match:
                 token = _token(match)
                 parts.append(token)
-                chosen.append((np.full(len(token), begins[start]), np.full(len(token), ends[end - 1])))
+                places.append((np.full(len(token), begins[start]), np.full(len(token), ends[end - 1])))
             at = end
 
         return (
             "".join(parts),
-            np.concatenate([part for part, _ in chosen]),
-            np.concatenate([other for _, other in chosen]),
+            np.concatenate([part_begins for part_begins, _ in places]),
+            np.concatenate([part_ends for _, part_ends in places]),
         )
 
 

@@ -1,11 +1,11 @@
-"""Normalisation: from raw text to canonical UTF-8, all documents of a batch in one buffer.
+"""Normalisation: convert raw texts to canonical UTF-8, with all documents of a batch in one buffer.
 
-HTML, invisible characters, Unicode form and the case of non-ASCII text are handled in Python; runs of separators and
-ASCII case by the kernels. Invisible characters are those that Unicode calls default-ignorable (UAX #44): soft hyphen,
-joiners, variation selectors, marks of direction.
+Python code handles HTML, invisible characters, the Unicode form, and the case of non-ASCII text. The kernels handle
+runs of separators and ASCII case. Invisible characters are those that Unicode calls default-ignorable (UAX #44): soft
+hyphen, joiners, variation selectors, marks of direction.
 
-Long runs of combining characters are sorted beforehand: unicodedata sorts each run by combining class with an
-insertion sort, which takes quadratic time but on runs that are short or sorted. The normal form is the same.
+unicodedata sorts each run of combining characters by combining class with an insertion sort, which takes quadratic time
+unless the run is short or sorted. Long runs are therefore sorted before, which does not change the normal form.
 """
 
 import re
@@ -25,13 +25,13 @@ from nearsim_db.similarity.text import confusables, separators
 from nearsim_db.similarity.text.kernels import TextKernels
 from nearsim_db.similarity.text.pages import page_reader
 
-# Default_Ignorable_Code_Point of DerivedCoreProperties.txt, the same 4,174 code points in Unicode 14.0 to 16.0.
+# Default_Ignorable_Code_Point of DerivedCoreProperties.txt: the same 4,174 code points in Unicode 14.0 to 16.0.
 RANGES = (
     (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
     (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
     (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
-# Scripts of line breaking class SA (UAX #14), which have no spaces between words: Thai and Lao, Myanmar with its
+# Scripts without spaces between words, which have the line breaking class SA (UAX #14): Thai and Lao, Myanmar with its
 # extensions, Khmer, Tai Le and New Tai Lue with the Khmer symbols, Tai Tham, Tai Viet, Ahom.
 UNSPACED = (
     (0xE00, 0xEFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1950, 0x19FF), (0x1A20, 0x1AAF), (0xA9E0, 0xA9FF),
@@ -46,20 +46,24 @@ def _class(*ranges: tuple[int, int]) -> str:
 
 
 _RUN = re.compile(f"[{_class(*RANGES)}]+")
-# Beyond U+FFFF any character, which takes half the time.
-_POSSIBLE = re.compile(f"[{_class(*(one for one in RANGES if one[1] < 0x10000), (0x10000, 0x10FFFF))}]")
+# Matches every invisible character, and also every other character beyond U+FFFF, which halves the time.
+_POSSIBLE = re.compile(f"[{_class(*(pair for pair in RANGES if pair[1] < 0x10000), (0x10000, 0x10FFFF))}]")
 _UNSPACED = re.compile(f"[{_class(*UNSPACED)}]")
 
 
 def drop(text: str) -> str:
-    """Return a text without invisible characters, except ZERO WIDTH SPACE between words of scripts without spaces."""
+    """Remove invisible characters from a text, except ZERO WIDTH SPACE in scripts without spaces between words."""
     if not _POSSIBLE.search(text):
         return text
     return _RUN.sub(_remainder, text)
 
 
 def _remainder(run: re.Match[str]) -> str:
-    """Return what stays of a run: a ZERO WIDTH SPACE before or after a character of a script without spaces."""
+    """Return the replacement of a run of invisible characters.
+
+    A run with a ZERO WIDTH SPACE next to a character of a script without spaces is replaced by a ZERO WIDTH SPACE,
+    every other run by nothing.
+    """
     if _ZERO_WIDTH_SPACE not in run[0]:
         return ""
     begin, end = run.span()
@@ -68,14 +72,18 @@ def _remainder(run: re.Match[str]) -> str:
 
 
 _LONG = 32
-# Starters whose decomposition begins with a combining character.
+# Characters that do not combine, but whose decomposition begins with a combining character.
 STARTERS = "\u0f73\u0f75\u0f81\uff9e\uff9f"
 
 
 def sort_long_runs(text: str, form: Literal["NFD", "NFKD"]) -> str:
-    """Return a text with the same normal form (`form` or its composed counterpart) and sorted long runs."""
+    """Sort the long runs of combining characters of a text.
+
+    The result has the same normal form, both in `form` and in its composed counterpart.
+    """
+    # Every run of _LONG characters or more contains one of these places.
     if not _mark().search(text[_LONG - 1 :: _LONG]):
-        return text  # a long run has a mark at one of these places
+        return text
     return _long_runs().sub(lambda match: _sorted(match[0], form), text)
 
 
@@ -90,7 +98,10 @@ def _sorted(run: str, form: Literal["NFD", "NFKD"]) -> str:
 
 @cache
 def _marks() -> str:
-    """Return the class of characters that may combine; beyond U+FFFF any, which is faster than a long list."""
+    """Return the regular expression for characters that may combine.
+
+    It includes all characters beyond U+FFFF, which is faster than a long list.
+    """
     marks = "".join(character for character in map(chr, range(0x10000)) if unicodedata.combining(character))
     return f"[{marks}{STARTERS}\U00010000-\U0010ffff]"
 
@@ -107,24 +118,21 @@ def _long_runs() -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """Normalised texts as UTF-8 bytes: document i is `data[offsets[i]:offsets[i + 1]]`.
-
-    `data` is uint8, `offsets` int64 of n + 1. `ascii` is whether no byte is above 127.
-    """
+    """Normalised texts as UTF-8 bytes: document i is `data[offsets[i]:offsets[i + 1]]`."""
 
     data: NDArray[np.uint8]
-    offsets: Ints
-    ascii: bool
+    offsets: Ints  # n + 1
+    ascii: bool  # whether all bytes are below 128
 
     def text(self, index: int) -> str:
-        """Return document `index` as a str."""
+        """Return the text of document `index`."""
         return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes().decode("utf-8")
 
 
 def from_texts(texts: Sequence[str]) -> Canonical:
-    """Encode and concatenate texts as they are. They must not contain lone surrogates."""
+    """Encode and concatenate texts without normalising them. They must not contain lone surrogates."""
     if all(map(str.isascii, texts)):
-        # Joined before it is encoded, which halves the number of objects.
+        # Joining the texts before encoding halves the number of objects.
         joined = "".join(texts).encode("ascii")
         return Canonical(np.frombuffer(joined, np.uint8), _offsets(texts), True)
     parts = [text.encode("utf-8") for text in texts]
@@ -136,15 +144,16 @@ def _offsets(parts: Sequence[str] | Sequence[bytes]) -> Ints:
 
 
 def squeeze(texts: Sequence[str], table: separators.Table, kernels: TextKernels) -> Canonical:
-    """Collapse each run of separators to one space, strip them at the ends, and fold ASCII case by the table."""
+    """Collapse each run of separators to one space, strip separators at both ends, and fold ASCII case by the table."""
     raw = from_texts(texts)
     data, offsets = kernels.squeeze(raw.data, raw.offsets, table)
-    data.flags.writeable = False  # as in `from_texts`, so that kernels are compiled for one type
+    # Read-only as the arrays of `from_texts`, so that numba compiles the kernels for one type only.
+    data.flags.writeable = False
     return Canonical(data, offsets, raw.ascii)
 
 
 def low_bytes(texts: Canonical) -> tuple[NDArray[np.uint8], Ints]:
-    """Return the low byte of each UTF-16 unit, uint8, and the offsets of the documents in them, int64 of n + 1."""
+    """Return the low byte of each UTF-16 unit, and the offsets of the documents in these bytes, int64 of n + 1."""
     if texts.ascii:
         return texts.data, texts.offsets
     units = ((texts.data & 0xC0) != 0x80).astype(np.int64) + (texts.data >= 0xF0)
@@ -154,7 +163,10 @@ def low_bytes(texts: Canonical) -> tuple[NDArray[np.uint8], Ints]:
 
 
 def make_fold(rules: Normalise) -> Callable[[str], str]:
-    """Return a function for the steps before masks and kernels: HTML, and all but spaces and case of ASCII."""
+    """Return the function that performs the steps before masks and kernels.
+
+    These are the removal of HTML and everything else in `normalise`, except whitespace and the case of ASCII text.
+    """
     drops_invisible = rules.invisible == "drop"
     folds_confusables = rules.confusables == "fold"
     read_page = page_reader(rules.html) if rules.html else None
@@ -187,7 +199,8 @@ def _fold_unicode(text: str, rules: Normalise) -> str:
             assert_never(rules.case)
     if rules.confusables == "fold":
         folded = confusables.small_to_latin(folded)
-    # Both can undo the normal form: U+0345 by its case, a Latin letter for a look-alike before a mark.
+    # The text may no longer be in normal form: folding the case changes U+0345, and a mark may combine with a Latin
+    # letter that has replaced a look-alike.
     return folded if folded is text else _to_form(folded, rules)
 
 

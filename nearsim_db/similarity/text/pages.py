@@ -1,7 +1,7 @@
-"""The text of a web page that is compared: all that a browser shows, or only its article.
+"""The part of a web page that is compared: all text that a browser shows, or only the article.
 
-The article, without menus, footers and other frames, is found by trafilatura. On the public benchmark of article
-extraction, 181 pages, it had the best F1 of three libraries: docs/reference/presets/web-pages.md.
+trafilatura extracts the article, without menus, footers and other text around it. It had the best F1 of three libraries
+on the public benchmark of article extraction, which has 181 pages: see docs/reference/presets/web-pages.md.
 """
 
 import re
@@ -12,21 +12,21 @@ from typing import Literal
 from nearsim_db.errors import RecipeError
 from nearsim_db.similarity.text.markup import strip_html
 
-# The first tag of a page, or of a part of one. Text without such a tag is no page, whatever "<" it contains.
+# The first tag of a page, or of a part of a page. Text without such a tag is not a page, even if it contains "<".
 _BEGIN = re.compile(
     r"<(?:!doctype|html|head|body|main|article|section|div|p|table|ul|ol|h[1-6])(?=[ \t\n\f\r/>])",
     re.IGNORECASE,
 )
-# The time to parse a tag grows with the square of its attributes; 150,000 of them in one tag took more than a minute.
+# The time to parse a tag is quadratic in the number of its attributes: a tag of 150,000 took more than a minute.
 _MAX_ATTRIBUTES = 1_000
 _TAG = re.compile(r"<[A-Za-z](?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*+", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"]*+\"|'[^']*+'")
 
 
 def page_reader(html: bool | Literal["main"]) -> Callable[[str], str]:
-    """Return a function from a page to its text, by the value of `normalise.html`.
+    """Return the function that converts a page to its text for a value of `normalise.html`.
 
-    Raises RecipeError if trafilatura is needed and not installed.
+    Raises RecipeError if trafilatura is required but not installed.
     """
     return _article_reader() if html == "main" else strip_html
 
@@ -45,14 +45,14 @@ def _article_reader() -> Callable[[str], str]:
         if begin is None or any(count > _MAX_ATTRIBUTES for count in _attribute_counts(page)):
             return strip_html(page)
         article = trafilatura.extract(page[begin.start() :], fast=True, include_comments=False)
-        # Text before the page is the title of the document, which is compared with its body.
+        # The text before the first tag is the title of the document, which is compared together with the body.
         return f"{strip_html(page[: begin.start()])}\n{article}" if article else strip_html(page)
 
     return read_article
 
 
 def _attribute_counts(page: str) -> Iterator[int]:
-    """Yield about how many attributes each long tag of a page has."""
+    """Yield the approximate number of attributes of each long tag of a page."""
     for tag in _TAG.finditer(page):
         if len(tag[0]) > 2 * _MAX_ATTRIBUTES:
             yield len(_QUOTED.sub("", tag[0]).replace("/", " ").split())
@@ -61,6 +61,6 @@ def _attribute_counts(page: str) -> Iterator[int]:
 def shown_text(
     values: Mapping[str, str | None], fields: Iterable[str], *, html: bool | Literal["main"]
 ) -> str:
-    """Return the fields of a document that are compared, an empty line between them, pages as they are read."""
+    """Return the compared fields of a document, separated by empty lines; `html` says how pages become text."""
     content = "\n\n".join(value for field in fields if (value := values[field]))
     return page_reader(html)(content) if html else content

@@ -1,4 +1,4 @@
-"""Separator tables: which code points separate words, over all of Unicode."""
+"""Separator tables: for every code point of Unicode, whether it separates words."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ KEEP = 1
 
 Table = NDArray[np.uint8]
 
-# Every C0 and C1 control, DEL, every Unicode space, ZERO WIDTH SPACE and the byte order mark.
+# All C0 and C1 controls, DEL, all Unicode spaces, ZERO WIDTH SPACE, and the byte order mark.
 _SPACES = (
     (0x00, 0x20), (0x7F, 0xA0), (0x1680, 0x1680), (0x2000, 0x200B), (0x2028, 0x2029), (0x202F, 0x202F),
     (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
@@ -24,7 +24,7 @@ _RANGES_WITH_MARKS = ((0x300, 0x20000), (0xE0000, 0xE0200))
 
 @cache
 def spaces(fold_ascii: bool) -> Table:
-    """Separate at spaces and controls; `_finish` describes the other entries."""
+    """Return the table that separates words at spaces and controls; see `_finish` for the other entries."""
     table = np.full(CODE_POINTS, KEEP, np.uint8)
     for first, last in _SPACES:
         table[first : last + 1] = SEPARATOR
@@ -33,14 +33,14 @@ def spaces(fold_ascii: bool) -> Table:
 
 @cache
 def unicode_words(fold_ascii: bool) -> Table:
-    r"""Separate at everything but letters, marks, numbers, connectors and joiners (\w of UTS #18, Annex C)."""
+    r"""Return the table of words of letters, marks, numbers, connectors and joiners (\w of UTS #18, Annex C)."""
     table = np.full(CODE_POINTS, KEEP, np.uint8)
-    # Python matches runs of \W in less time than it searches for \w among the many unassigned code points.
+    # Matching runs of \W is faster than searching for \w, because there are many unassigned code points.
     for run in re.finditer(r"\W+", _all_code_points()):
         table[run.start() : run.end()] = SEPARATOR
     for first, last in _RANGES_WITH_MARKS:
         codes = (np.flatnonzero(table[first:last] == SEPARATOR) + first).astype("<u4")
-        # Unassigned code points are not printable, marks are.
+        # isprintable excludes unassigned code points and keeps marks.
         for character in filter(str.isprintable, codes.tobytes().decode("utf-32-le", "surrogatepass")):
             if unicodedata.category(character) in ("Mn", "Mc", "Me", "Pc"):
                 table[ord(character)] = KEEP
@@ -49,8 +49,8 @@ def unicode_words(fold_ascii: bool) -> Table:
 
 
 def _all_code_points() -> str:
-    """Return every code point at its own place, with spaces for surrogates, which are no characters."""
-    # A tenth of a second of joined chr() would be an eighth of what a small dedupe takes.
+    """Return a string with every code point at its own index, and spaces in the place of surrogates."""
+    # Joining the results of chr() would take a tenth of a second, an eighth of the time of a small dedupe.
     numbers = np.arange(CODE_POINTS, dtype="<u4")
     numbers[0xD800:0xE000] = ord(" ")
     return numbers.tobytes().decode("utf-32-le")
@@ -58,7 +58,7 @@ def _all_code_points() -> str:
 
 @cache
 def ascii_words(fold_ascii: bool) -> Table:
-    """Separate at everything but a to z and 0 to 9."""
+    """Return the table of words of a to z and 0 to 9."""
     table = np.full(CODE_POINTS, SEPARATOR, np.uint8)
     for first, last in (("a", "z"), ("0", "9")):
         table[ord(first) : ord(last) + 1] = KEEP
@@ -69,12 +69,12 @@ def ascii_words(fold_ascii: bool) -> Table:
 
 @cache
 def nothing(fold_ascii: bool) -> Table:
-    """Separate nowhere."""
+    """Return the table in which no code point separates words."""
     return _finish(np.full(CODE_POINTS, KEEP, np.uint8), fold_ascii)
 
 
 def _finish(table: Table, fold_ascii: bool) -> Table:
-    """Below 128 a kept entry is the byte to write instead, which makes ASCII case folding free."""
+    """Write into each kept entry below 128 the byte that replaces the character, so that ASCII case folding is free."""
     for code in range(128):
         if table[code] != SEPARATOR:
             table[code] = ord(chr(code).lower()) if fold_ascii else code

@@ -1,4 +1,4 @@
-"""The tokens of a text with their places in it: the units that a recipe makes shingles of, each with its characters."""
+"""Tokens: the words or characters from which a recipe makes shingles, each with its place in the text."""
 
 import re
 from collections.abc import Iterator
@@ -17,39 +17,34 @@ from nearsim_db.similarity.text.masks import Masks
 from nearsim_db.similarity.text.normalise import from_texts, make_fold
 
 _SPACE = 32
-# A run without ASCII white space that has a character beyond ASCII; folding never looks beyond such white space.
+# A run without ASCII white space that has a non-ASCII character. Folding a chunk never depends on text outside it.
 _CHUNK = re.compile(r"(?<![^\t-\r ])[\0-\x08\x0e-\x1f!-\x7f]*+[^\0-\x7f][^\t-\r ]*+")
-# Where words of ASCII may be folded too.
+# The chunks if folding also changes ASCII words, such as f.r.e.e.
 _DIVIDED_CHUNK = re.compile(r"[^\t-\r ]++")
-# From the middle of a chunk: where it may be cut.
+# Places at which a chunk may be cut, as distances from its middle.
 _SHIFTS = (0, 1, -1, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The n tokens of a text, in order: `ids` are equal for equal tokens, uint64.
-
-    Token i is made of the characters `begins[i]` to `ends[i]` of `text`, int64; `words[i]` is its number among the
-    units of the text before any were dropped, int64. `ignored` are the shingles of them that are left out,
-    a mask, None if there are none.
-    """
+    """The n tokens of a text, in order."""
 
     text: str
-    ids: Hashes
-    begins: Ints
-    ends: Ints
-    words: Ints
-    ignored: Mask | None = None
+    ids: Hashes  # equal tokens have equal ids
+    begins: Ints  # where each token begins in `text`
+    ends: Ints  # where each token ends in `text`, excluded
+    words: Ints  # the number of each token among all words of the text, including dropped words
+    ignored: Mask | None = None  # which of the tokens' shingles are left out; None if none is
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 class Tokeniser:
-    """Cuts texts into the units of which a recipe makes shingles: words, or characters. Threads may share it.
+    """Cuts texts into the units from which a recipe makes shingles: words or characters. Threads may share it.
 
-    Sentences are taken as words. Where a normal form spans characters that cannot be told apart, the tokens made of
-    them have all of them as their place.
+    For a recipe of sentences the units are words. If normalisation merges several characters so that they cannot be
+    separated, each token made from them has all of these characters as its place.
     """
 
     def __init__(self, recipe: Recipe, backend: Backend) -> None:
@@ -62,7 +57,7 @@ class Tokeniser:
         self._masks = Masks(recipe.normalise.mask) if recipe.normalise.mask else None
 
     def tokens(self, text: str) -> Tokens:
-        """Return the tokens of a cleaned text (no NUL, no lone surrogates) without the HTML that is not compared."""
+        """Return the tokens of a cleaned text: no NUL, no lone surrogates, and no markup that is not compared."""
         if self._shingler.lexer is None:
             return self._tokens(text)
         words, begins, ends = self._shingler.lexer.located(text)
@@ -82,7 +77,7 @@ class Tokeniser:
         return self._words(text, codes, separates, begins, ends)
 
     def _characters(self, text: str, codes: Ints, separates: Mask, begins: Ints, ends: Ints) -> Tokens:
-        """Take each character, and one space for a run of separators between others."""
+        """Make a token of each character, and one token, a space, of each run of separators between characters."""
         kept = np.flatnonzero(_first_of_runs(separates))
         units = np.where(separates[kept], _SPACE, codes[kept]).astype(np.uint64)
         return Tokens(text, units, begins[kept], ends[kept], np.arange(len(kept)))
@@ -101,14 +96,14 @@ class Tokeniser:
         return Tokens(text, ids, begins[firsts[words]], ends[lasts[words]], words)
 
     def _located(self, text: str) -> tuple[str, Ints, Ints]:
-        """Fold a text; also return the begin and the end in it of what each folded character is made of."""
+        """Return a folded text, and for each of its characters where its origin begins and ends in `text`."""
         if text.isascii() and self._keeps_ascii:
             places = np.arange(len(text) + 1)
             return text, places[:-1], places[1:]
 
         folded: list[str] = []
-        sizes: list[Ints] = []  # of pieces that fold by themselves: characters before, and after
-        lengths: list[Ints] = []
+        sizes: list[Ints] = []  # characters of each piece before folding
+        lengths: list[Ints] = []  # characters of each piece after folding
         at = 0
         chunks = _CHUNK if self._keeps_ascii else _DIVIDED_CHUNK
         for chunk in [*chunks.finditer(text), None]:
@@ -123,13 +118,13 @@ class Tokeniser:
                 lengths.append(np.array([len(piece) for piece, _ in pieces], np.int64))
                 at = chunk.end()
 
-        # A piece that folds to several characters has its place for each of them.
-        own, counts = np.concatenate(sizes), np.concatenate(lengths)
-        ends = np.cumsum(own)
-        return "".join(folded), np.repeat(ends - own, counts), np.repeat(ends, counts)
+        # If a piece folds to several characters, each of them has the place of the piece.
+        piece_sizes, counts = np.concatenate(sizes), np.concatenate(lengths)
+        ends = np.cumsum(piece_sizes)
+        return "".join(folded), np.repeat(ends - piece_sizes, counts), np.repeat(ends, counts)
 
     def _split(self, chunk: str) -> Iterator[tuple[str, int]]:
-        """Yield the parts of a chunk, folded, and their sizes: the smallest that fold to the same as the whole."""
+        """Cut a chunk into the smallest parts that fold independently; yield each part, folded, and its size."""
         whole = self._fold(chunk)
         single = [self._fold_one(character) for character in chunk]
         if "".join(single) == whole:
@@ -144,7 +139,7 @@ class Tokeniser:
 
 
 def _first_of_runs(separates: Mask) -> Mask:
-    """Mark all that separates nothing, and the first of each run of separators between two others."""
+    """Mark all characters that are not separators, and the first separator of each run between two of them."""
     kept = ~separates
     between = np.flatnonzero(kept)
     if not len(between):

@@ -1,4 +1,4 @@
-"""Words and sentences: filtering of short words and stop words, stemming, sentence boundaries."""
+"""Words and sentences: removal of short words and stop words, stemming, and sentence boundaries."""
 
 import re
 import threading
@@ -23,10 +23,10 @@ than too very s t can will just don should now
 
 CLASSIC = tuple(_WORDS.split())
 CLASSIC_ENGLISH = ("en", "english")
-# The library's list of 1,333 words, which "en" meant at first.
+# The list of 1,333 words of the package stop-words. In recipes of the oldest indexes "en" means this list.
 LONG_ENGLISH = "en-long"
 
-# Some stemmers take time quadratic in the length of a word.
+# Some stemmers take a time quadratic in the length of a word.
 MAX_STEMMED_CHARACTERS = 256
 
 
@@ -34,40 +34,40 @@ _WORD = re.compile(r"\w+")
 
 
 def has_words(text: str, count: int) -> bool:
-    """Whether a text has so many runs of letters and digits, at least 1."""
+    """Whether a text has at least `count` runs of letters and digits. `count` is 1 or more."""
     return next(islice(_WORD.finditer(text), count - 1, None), None) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class WordFilter:
-    """What a recipe does to words: drops short ones and stop words, then stems. Threads may share it."""
+    """Removes short words and stop words, then stems the other words. Threads may share it."""
 
-    stop: frozenset[str]
-    shortest: int
-    stem: Callable[[list[str]], list[str]] | None
+    stop: frozenset[str]  # stop words
+    shortest: int  # least length of a word, in code points
+    stem: Callable[[list[str]], list[str]] | None  # stems several words at once
 
     def __call__(self, text: str) -> str:
-        """Return canonical text (words separated by single spaces) with the words that stay."""
+        """Filter and stem a canonical text, whose words are separated by single spaces."""
         return " ".join(self.kept(text.split(" "))[1])
 
     def kept(self, words: Sequence[str]) -> tuple[list[int], list[str]]:
-        """Return the places of the words that stay, and these words, stemmed."""
+        """Return the places of the words that are kept, and the stems of these words."""
         stop, shortest = self.stop, self.shortest
         places = [at for at, word in enumerate(words) if len(word) >= shortest and word not in stop]
-        chosen = [words[at] for at in places]
+        kept_words = [words[at] for at in places]
         if self.stem is None:
-            return places, chosen
-        stems = [(at, stem) for at, stem in zip(places, self.stem(chosen), strict=True) if stem]
+            return places, kept_words
+        stems = [(at, stem) for at, stem in zip(places, self.stem(kept_words), strict=True) if stem]
         return [at for at, _ in stems], [stem for _, stem in stems]
 
 
 def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFilter | None:
-    """Return the filter of a recipe's words, or None if nothing is to be filtered.
+    """Return the word filter of a recipe, or None if the recipe neither removes nor stems words.
 
-    Stop words are normalised by `canonical_word` first; one that tokenisation splits into several words (don't,
-    under unicode) never matches. Lengths, in code points, and stop words are checked before stemming; a word
-    that the stemmer reduces to nothing is dropped, and one of more than MAX_STEMMED_CHARACTERS characters stays as it
-    is. Raises RecipeError for a language unknown to the libraries.
+    Stop words are first normalised by `canonical_word`. A stop word that tokenisation splits into several words, such
+    as "don't" with `tokens = "unicode"`, never matches. Lengths and stop words are checked before stemming. A word
+    whose stem is empty is dropped, and a word of more than MAX_STEMMED_CHARACTERS characters is not stemmed. Raises
+    RecipeError for a language that the libraries do not support.
     """
     stop = frozenset(canonical_word(word) for word in stop_words(rules.stopwords))
     shortest = rules.min_token_length
@@ -78,7 +78,10 @@ def word_filter(rules: Shingle, canonical_word: Callable[[str], str]) -> WordFil
 
 
 def stop_words(chosen: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return a recipe's stop words: none, its own list, the classic English one, or the library's for a language."""
+    """Return the stop words for a value of `shingle.stopwords`: none, a list, or the name of a list.
+
+    Raises RecipeError if there is no list of this name.
+    """
     if isinstance(chosen, tuple):
         return chosen
     if chosen == "none":
@@ -90,15 +93,16 @@ def stop_words(chosen: str | tuple[str, ...]) -> tuple[str, ...]:
     try:
         return tuple(library.get_stop_words("en" if chosen == LONG_ENGLISH else chosen))
     except library.StopWordError as error:
-        known = ", ".join(sorted([*library.LANGUAGE_MAPPING, LONG_ENGLISH]))
+        languages = ", ".join(sorted([*library.LANGUAGE_MAPPING, LONG_ENGLISH]))
         raise RecipeError(
-            f"shingle.stopwords: no list for {chosen!r}; choose one of none, {known}"
+            f"shingle.stopwords: no list for {chosen!r}; choose one of none, {languages}"
         ) from error
 
 
 def library_versions(recipe: Recipe) -> dict[str, str]:
-    """Return the versions of the libraries that a recipe's words depend on; another version may give other
-    features.
+    """Return the versions of the libraries that produce a recipe's features, by library.
+
+    Another version of one of them may produce other features.
     """
     from importlib.metadata import version
 
@@ -113,14 +117,14 @@ def library_versions(recipe: Recipe) -> dict[str, str]:
 
 
 def with_long_english(recipe: Recipe) -> Recipe | None:
-    """Return a recipe with the long English list instead of the classic one; None if it has not the classic one."""
+    """Return a recipe with the long English list instead of the classic list, or None if it uses another list."""
     if recipe.shingle.stopwords not in CLASSIC_ENGLISH:
         return None
     return replace(recipe, shingle=replace(recipe.shingle, stopwords=LONG_ENGLISH))
 
 
 class _Stemmers(threading.local):
-    """A stemmer per thread: PyStemmer's have state and must not be shared."""
+    """A stemmer for each thread. Stemmers of PyStemmer have state, so threads must not share them."""
 
     def __init__(self, language: str) -> None:
         import Stemmer
@@ -136,9 +140,9 @@ def _stemmer(language: str) -> Callable[[list[str]], list[str]] | None:
     except (KeyError, UnicodeEncodeError) as error:
         import Stemmer
 
-        known = ", ".join(Stemmer.algorithms())
+        languages = ", ".join(Stemmer.algorithms())
         raise RecipeError(
-            f"shingle.stem: no stemmer for {language!r}; choose one of none, {known}"
+            f"shingle.stem: no stemmer for {language!r}; choose one of none, {languages}"
         ) from error
 
     def stem(words: list[str]) -> list[str]:
@@ -155,10 +159,10 @@ _MARKS = ".!?…。！？｡"
 _CLOSERS = "\"'”’»)\\]」』）"
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
-# A run of marks, with closing quotes and brackets, ends a sentence before a space. CJK marks need no space; nor do
-# ! and ? before CJK, which NFKC makes of their wide forms. A blank line, also a quoted one, and a colon at the end of
-# a line end a sentence too. Runs match only from their first mark and without backtracking, so the time is linear also
-# for text of dots alone.
+# A sentence ends with a run of marks and closing quotes or brackets before a space. CJK marks do not need the space,
+# and neither do ! and ? before a CJK character, because NFKC converts the wide marks to these. A blank line, which may
+# be quoted, and a colon at the end of a line end a sentence, too. A run matches only from its first mark and without
+# backtracking, so the time is linear even for a text that consists of dots.
 _END = re.compile(
     rf"""(?<![{_MARKS}])[{_MARKS}]*[。！？｡][{_MARKS}]*+[{_CLOSERS}]*+\s*+
        | (?<![{_MARKS}])[{_MARKS}]++[{_CLOSERS}]*+\s++
@@ -169,18 +173,18 @@ _END = re.compile(
     """,
     re.VERBOSE,
 )
-# At the beginning of a line, as in mail.
+# The marks > at the beginning of a line that quotes another mail.
 _QUOTE_MARKS = re.compile(r"^(?:[^\S\n]*+>)*+", re.MULTILINE)
 
 
 def sentence_ends(text: str) -> list[int]:
-    """Return the places in a text after which a sentence begins, in order."""
+    """Return the places in a text at which sentences end and the next ones begin, in order."""
     ends = [end.end() for end in _END.finditer(text)]
     return ends if ">" not in text else sorted({*ends, *_quotation_ends(text)})
 
 
 def _quotation_ends(text: str) -> Iterator[int]:
-    """Yield the begin of each line that has more or fewer `>` before it than the line above."""
+    """Yield the beginning of each line that begins with more or fewer `>` than the line above it."""
     lines = _QUOTE_MARKS.finditer(text)
     for above, line in pairwise(lines):
         if above[0].count(">") != line[0].count(">"):
@@ -188,6 +192,6 @@ def _quotation_ends(text: str) -> Iterator[int]:
 
 
 def split(text: str) -> list[str]:
-    """Return the sentences of a text in order, without blank ones."""
+    """Return the sentences of a text in order, without blank sentences."""
     parts = [text[begin:end] for begin, end in pairwise([0, *sentence_ends(text), len(text)])]
     return [part for part in parts if part.strip()]

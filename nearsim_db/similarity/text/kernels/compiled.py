@@ -1,7 +1,7 @@
 """The text kernels compiled by numba; see `TextKernels`.
 
-Positions are unsigned: numba checks signed indexes for negative values, which prevents vectorisation and takes
-two to five times as long. A sum of a signed and an unsigned integer would be a float.
+Positions are unsigned, because numba checks signed indexes for negative values, which prevents vectorisation and takes
+two to five times as long. Signed and unsigned integers are never added: in numba the sum would be a float.
 """
 
 import numpy as np
@@ -18,10 +18,11 @@ from nearsim_db.similarity.text.kernels.plain_hashes import (
 
 _BASE = np.uint64(BASE)
 _SEGMENT = np.uintp(SEGMENT_BYTES)
-# The sums and powers of so many windows fit the first-level cache.
+# The sums and powers of this number of windows fit into the first-level cache.
 _WINDOWS_AT_ONCE = np.uintp(1024)
-_LEAST_HALVED, _MOST_HALVED = np.uintp(4), np.uintp(7)
-# Scanned for digits by vector instructions.
+# The values of k for `_halved_char_ids`.
+_MIN_HALVED_K, _MAX_HALVED_K = np.uintp(4), np.uintp(7)
+# Vector instructions scan this number of bytes for digits at once.
 _BYTES_AT_ONCE = np.uintp(128)
 _POLY64, _CRC32, _DJB2A, _SIGNED_DJB2A = 0, 1, 2, 3
 _BASES = {"poly64": _POLY64, "crc32": _CRC32, "djb2a": _DJB2A, "djb2a-signed": _SIGNED_DJB2A}
@@ -66,14 +67,14 @@ def _direct_hash(data, begin, end, base, crc_entries):
         return uint64(state ^ uint32(0xFFFFFFFF))
     state, sign = uint32(5381), uint32(0x80 if base == _SIGNED_DJB2A else 0)
     for at in range(begin, end):
-        # Flipping the sign bit and subtracting it extends it to 32 bits.
+        # Flipping the sign bit and then subtracting it extends the sign to 32 bits.
         state = uint32(state * uint32(33)) ^ uint32((uint32(data[at]) ^ sign) - sign)
     return uint64(state)
 
 
 @compiled
 def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries, sums, ids, written):
-    """Hash the windows of one document whose unit u is data[starts[u] : starts[u + 1] - gap]."""
+    """Hash the windows of one document. Its unit u is data[starts[u] : starts[u + 1] - gap]."""
     length = min(k, units)
     windows = units - length + uintp(1)
     if base != _POLY64:
@@ -91,7 +92,7 @@ def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries
             window += uintp(1)
             continue
 
-        # All windows that end within a segment share its sums.
+        # All windows that end within a segment use the prefix sums of the segment.
         reach = min(starts[units] - gap - origin, _SEGMENT)
         _prefix_sums(data, origin, reach, powers, sums)
         ends = starts[window + length : units + uintp(1)]
@@ -106,7 +107,7 @@ def _window_ids(data, starts, units, gap, k, base, powers, inverses, crc_entries
 
 @compiled
 def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):
-    """poly64 of the k-byte windows of a document in which every byte is a character."""
+    """Compute poly64 of the k-byte windows of a document in which every byte is a character."""
     length = min(k, end - begin)
     windows = end - begin - length + uintp(1)
     done = uintp(0)
@@ -123,15 +124,18 @@ def _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written):
 
 @compiled
 def _halved_char_ids(data, begin, end, k, powers, halves, ids, written):
-    """Compute as `_ascii_char_ids` for k of 4 to 7, without its serial sums: add up two windows of half the length."""
-    windows, half, rest = end - begin - k + uintp(1), k // uintp(2), k % uintp(2)
+    """Compute the same as `_ascii_char_ids` for k of 4 to 7, by adding the sums of two windows of half the length.
+
+    Unlike prefix sums, these do not depend on each other, so the loop is vectorised.
+    """
+    windows, half, is_odd = end - begin - k + uintp(1), k // uintp(2), k % uintp(2)
 
     done = uintp(0)
     while done < windows:
         count = min(windows - done, _WINDOWS_AT_ONCE)
         _half_sums(data, begin + done, count + half, half, powers, halves)
         first, second = begin + done, written + done
-        if rest:
+        if is_odd:
             for at in range(count):
                 total = halves[at] + halves[at + half] * powers[half]
                 last = uint64(data[first + at + half + half]) * powers[half + half]
@@ -167,7 +171,7 @@ def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entrie
     ids, out = np.empty(len(data), np.uint64), np.zeros(len(offsets), np.int64)
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
-    halves = np.empty(_WINDOWS_AT_ONCE + _MOST_HALVED, np.uint64)
+    halves = np.empty(_WINDOWS_AT_ONCE + _MAX_HALVED_K, np.uint64)
     starts = np.empty(0, np.uintp)
     written = uintp(0)
 
@@ -177,12 +181,12 @@ def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entrie
             out[document + 1] = written
             continue
         if base == _POLY64 and k <= _SEGMENT and (single_bytes or is_ascii(data, begin, end)):
-            if k >= _LEAST_HALVED and k <= _MOST_HALVED and end - begin >= k:
+            if k >= _MIN_HALVED_K and k <= _MAX_HALVED_K and end - begin >= k:
                 written = _halved_char_ids(data, begin, end, k, powers, halves, ids, written)
             else:
                 written = _ascii_char_ids(data, begin, end, k, powers, inverses, sums, ids, written)
         else:
-            # Only for texts beyond ASCII, other base hashes, and very long windows.
+            # This array is needed only for non-ASCII texts, other base hashes, and very long windows.
             if len(starts) == 0:
                 starts = np.empty(longest + uintp(1), np.uintp)
             units = uintp(0)
@@ -199,7 +203,7 @@ def _char_ids(data, offsets, k, base, single_bytes, powers, inverses, crc_entrie
 
 @compiled
 def _unit_ids(data, offsets, k, base, separator, powers, inverses, crc_entries):
-    # A unit has at least one byte and a separator, except the last of a document.
+    # Each unit takes at least two bytes, its own and a separator, except the last unit of a document.
     ids, out = np.empty(len(data) // 2 + len(offsets), np.uint64), np.zeros(len(offsets), np.int64)
     longest = _longest(offsets)
     sums = np.empty(min(longest, _SEGMENT) + uintp(1), np.uint64)
@@ -244,7 +248,7 @@ def number_sums(data, offsets):
                     total += fmix64(value)
                     value, factor, inside = uint64(0), uint64(1), False
                 at += uintp(1)
-        # A number may end with its document.
+        # The document may end with a number.
         if inside:
             total += fmix64(value)
         sums[document] = total
@@ -259,7 +263,7 @@ def _has_digit(data, begin, end):
     return has_digit != 0
 
 
-# With their classes, so many bytes fit the first-level cache.
+# This number of bytes, with the three scratch arrays for them, fits into the first-level cache.
 _SQUEEZED_AT_ONCE = np.uintp(2048)
 _WORD = np.uintp(8)
 _MAX_RANGES = 8
@@ -294,7 +298,7 @@ def squeeze(data, offsets, table):
         elif ranges == 0:
             written = _squeeze_ascii(data, begin, end, table, out, written)
         else:
-            # The bit by which small letters differ from capitals, if the table folds these.
+            # The bit by which small letters differ from capitals if the table folds capitals, otherwise 0.
             case = uint8(table[uintp(65)] == 97) << uint8(5)
             written = _squeeze_ranges(
                 data, begin, end, lows[:ranges], spans[:ranges], uint8(case), out, written, scratch
@@ -305,9 +309,10 @@ def squeeze(data, offsets, table):
 
 @compiled
 def _kept_ranges(table, lows, spans):
-    """Find the ranges of ASCII that a table keeps as they are, or all capitals of them in lower case.
+    """Find the ranges of ASCII characters that a table keeps, either unchanged or with all capitals in lower case.
 
-    Returns their number, with the first byte of each and the distance to its last; 0 for any other table.
+    Writes the first byte of each range to `lows`, and the distance to its last byte to `spans`. Returns the number of
+    ranges, or 0 if the table does anything else.
     """
     ranges, inside = uintp(0), False
     folded = table[uintp(65)] == 97
@@ -340,7 +345,7 @@ def is_ascii(data, begin, end):
 
 @compiled
 def _squeeze_ranges(data, begin, end, lows, spans, case, out, written, scratch):
-    """Collapse in loops without dependencies, which are vectorised, and copy the runs between dropped separators."""
+    """Collapse separators: mark the bytes to drop in vectorised loops, and copy the runs between these bytes."""
     first = written
     kept, mapped, dropped = scratch[0], scratch[1], scratch[2]
     before = uint8(0)
@@ -359,7 +364,7 @@ def _squeeze_ranges(data, begin, end, lows, spans, case, out, written, scratch):
 
 @compiled
 def _classify(data, at, count, lows, spans, case, kept, mapped):
-    """Set `kept` to 1 for bytes in a range, and `mapped` to what is written: such bytes in lower case, or a space."""
+    """Set `kept` to 1 for each byte in a range. Set `mapped` to such a byte in lower case, or else to a space."""
     for place in range(count):
         kept[place] = uint8(0)
     for row in range(uintp(len(lows))):
@@ -375,7 +380,7 @@ def _classify(data, at, count, lows, spans, case, kept, mapped):
 @compiled
 def _copy_runs(mapped, dropped, count, out, written):
     start = uintp(0)
-    # Eight bytes at a time, as most of them have none that is dropped.
+    # Check eight bytes at a time, because in most cases none of them is dropped.
     words = dropped.view(np.uint64)
     for word in range((count + _WORD - uintp(1)) // _WORD):
         if words[word] != uint64(0):
@@ -395,8 +400,9 @@ def _copy(mapped, begin, end, out, written):
 
 @compiled
 def _squeeze_ascii(data, begin, end, table, out, written):
-    """Collapse by any table without branches: each separator is written as a space, and overwritten if one precedes
-    it.
+    """Collapse separators by any table, without branches.
+
+    Each separator is written as a space. A space after a space is overwritten by the next character.
     """
     first = written
     after_space = True
@@ -439,7 +445,7 @@ def _squeeze_unicode(data, begin, end, table, out, written):
 
 
 _MAX_BUCKETS = np.uintp(1 << 14)
-# A radix sort of more takes less time than insertions.
+# A fuller bucket takes more time to sort by insertion than by radix sort.
 _MAX_INSERTION_SORTED = np.uint32(64)
 _DIGITS = np.uintp(8)
 _DIGIT_BITS = np.uintp(8)
@@ -471,16 +477,16 @@ def distinct(ids, offsets):
 
 @compiled
 def _bucket_sort(ids, begin, end, ends, target, first):
-    """Sort ids[begin:end] into `target` from `first` on, in buckets by their top bits, about one id in each.
+    """Sort ids[begin:end] into `target` from `first` on, by buckets of their top bits with about one id in each.
 
-    Returns whether it is sorted: not if the ids are far from uniform.
+    Returns False without sorting if the ids are far from uniformly distributed.
     """
-    # The highest bit of any id decides how far to shift.
-    every = uint64(0)
+    # The highest bit that any id has decides how far to shift.
+    united = uint64(0)
     for at in range(begin, end):
-        every |= ids[at]
+        united |= ids[at]
     shift, buckets = uint64(0), uintp(1)
-    while every >> shift > uint64(1) and shift < uint64(63):
+    while united >> shift > uint64(1) and shift < uint64(63):
         shift += uint64(1)
     shift += uint64(1)
     while buckets < end - begin and buckets < _MAX_BUCKETS and shift > uint64(0):
@@ -488,11 +494,11 @@ def _bucket_sort(ids, begin, end, ends, target, first):
         shift -= uint64(1)
     ends[: buckets + uintp(1)] = uint32(0)
 
-    # Two shifts, as all 64 bits at once are too many for one.
+    # Shift in two steps, because a single shift must be less than 64 bits.
     half = shift >> uint64(1)
-    rest = shift - half
+    other_half = shift - half
     for at in range(begin, end):
-        ends[uintp((ids[at] >> half) >> rest) + uintp(1)] += uint32(1)
+        ends[uintp((ids[at] >> half) >> other_half) + uintp(1)] += uint32(1)
     fullest = uint32(0)
     for bucket in range(buckets):
         fullest = max(fullest, ends[bucket + uintp(1)])
@@ -501,7 +507,7 @@ def _bucket_sort(ids, begin, end, ends, target, first):
     if fullest > _MAX_INSERTION_SORTED:
         return False
     for at in range(begin, end):
-        bucket = uintp((ids[at] >> half) >> rest)
+        bucket = uintp((ids[at] >> half) >> other_half)
         target[first + uintp(ends[bucket])] = ids[at]
         ends[bucket] += uint32(1)
     _insertion_sort(target, first, first + end - begin)
@@ -520,15 +526,15 @@ def _insertion_sort(ids, begin, end):
 
 @compiled
 def _radix_sort(ids, begin, end, target, first, spare):
-    """Sort ids[begin:end] into `target` from `first` on, whatever their distribution."""
+    """Sort ids[begin:end] into `target` from `first` on. The distribution of the ids does not matter."""
     starts = np.empty(_DIGIT_VALUES + uintp(1), np.uintp)
     source, destination = target[first : first + end - begin], spare[: end - begin]
 
-    # Assigning the slice would compile numba's error for unequal lengths, some 4 s of the first call.
+    # A slice assignment would make numba compile its error for unequal lengths, which adds 4 s to the first call.
     for at in range(uintp(len(source))):
         source[at] = ids[begin + at]
 
-    # An even number of passes, so that the last one writes to the target.
+    # The number of passes is even, so the last pass writes to the target.
     for digit in range(_DIGITS):
         shift = uint64(digit * _DIGIT_BITS)
         starts[:] = uintp(0)
@@ -545,7 +551,7 @@ def _radix_sort(ids, begin, end, target, first, spare):
 
 @compiled
 def _compact(ids, first, count, counts):
-    """Move the distinct ids to the front of the sorted ones and count each; return the end of them."""
+    """Move the distinct ids among sorted ids to the front, and count each. Returns the end of the distinct ids."""
     kept = first
     counts[kept] = 1
     for at in range(first + uintp(1), first + count):

@@ -17,7 +17,7 @@ from nearsim_db.similarity.text.kernels.plain_hashes import (
 )
 from nearsim_db.similarity.text.separators import SEPARATOR
 
-# Powers are precomputed for twice as many, of four bytes each.
+# A character has up to four bytes, and a text of twice this number of characters must fit into a segment.
 _CHARACTERS_AT_ONCE = SEGMENT_BYTES // 8
 
 
@@ -33,7 +33,7 @@ def char_ids(data: Bytes, offsets: Ints, k: int, base: str, single_bytes: bool) 
 
 
 def _char_poly64(data: Bytes, bounds: Ints | None, first_unit: Ints, k: int) -> tuple[Hashes, Ints]:
-    """Hash k characters at a time, character c being data[bounds[c]:bounds[c + 1]], or one byte without `bounds`."""
+    """Hash the runs of k characters. Character c is data[bounds[c]:bounds[c + 1]], or byte c if `bounds` is None."""
     units = np.diff(first_unit)
     out = offsets_of(np.maximum(units - k + 1, units > 0))
     within = np.ones(max(int(first_unit[-1]) - k + 1, 0), np.bool_)
@@ -50,12 +50,12 @@ def _char_poly64(data: Bytes, bounds: Ints | None, first_unit: Ints, k: int) -> 
     starts, ends = first_unit[short], first_unit[short + 1]
     if bounds is not None:
         starts, ends = bounds[starts], bounds[ends]
-    # Without those before, which are inserted at the same time.
+    # np.insert counts places without the hashes that it inserts before them.
     return np.insert(hashes, out[short] - np.arange(len(short)), poly64_of(data, starts, ends)), out
 
 
 def _all_windows(data: Bytes, bounds: Ints | None, windows: int, k: int) -> Hashes:
-    """Hash every k consecutive characters, across document borders too."""
+    """Hash every run of k characters, including runs across the border between two documents."""
     hashes = np.empty(windows, np.uint64)
     for begin in range(0, windows, _CHARACTERS_AT_ONCE):
         count = min(_CHARACTERS_AT_ONCE, windows - begin)
@@ -92,7 +92,10 @@ def unit_ids(data: Bytes, offsets: Ints, k: int, base: str, separator: int) -> t
 def _ids_of_units(
     data: Bytes, starts: Ints, ends: Ints, first_unit: Ints, k: int, base: str
 ) -> tuple[Hashes, Ints]:
-    """Hash k-unit windows, given each unit's byte range and each document's first unit (n + 1)."""
+    """Hash runs of k units.
+
+    Unit u is data[starts[u]:ends[u]], and document i has the units from first_unit[i] to first_unit[i + 1].
+    """
     units = np.diff(first_unit)
     windows = np.maximum(units - k + 1, units > 0)
     first = places_of(first_unit[:-1], windows)
@@ -156,7 +159,10 @@ def _squeeze_ascii(data: Bytes, offsets: Ints, table: Bytes) -> tuple[Bytes, Int
 
 
 def _collapse(separates: Mask, offsets: Ints) -> tuple[Mask, Ints]:
-    """Return what is kept: of a run of separators the last, if words of the same document surround it."""
+    """Return which characters are kept, and the offsets of the documents in them.
+
+    A run of separators is reduced to its last one if words of the same document surround it, and dropped otherwise.
+    """
     follows = ~separates
     follows &= ~document_starts(offsets, len(separates))
     gaps = separates.copy()

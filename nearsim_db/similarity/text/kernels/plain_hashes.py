@@ -1,7 +1,7 @@
 """Hashes of many windows of a text in NumPy: poly64, CRC-32 and djb2a.
 
-poly64 of a byte string c is fmix64(sum of c[j] * BASE^j mod 2^64). The sum of a window is the difference of two
-prefix sums, shifted to exponent 0 by the inverse of BASE, so its cost does not depend on its length.
+poly64 of a byte string c is fmix64(sum of c[j] * BASE^j mod 2^64). The sum of a window is the difference of two prefix
+sums, divided by the power of BASE at the beginning of the window, so its cost does not depend on the window's length.
 """
 
 import zlib
@@ -17,7 +17,7 @@ from nearsim_db.similarity.text.kernels import Bytes
 
 BASE = 0x9E3779B97F4A7C15
 INVERSE = pow(BASE, -1, 1 << 64)
-# Powers are precomputed for so many bytes of text.
+# The number of bytes for which powers are precomputed.
 SEGMENT_BYTES = 1 << 16
 
 
@@ -41,7 +41,7 @@ def _powers_of(base: int) -> Hashes:
     return table
 
 
-# Stepping through longer windows costs a NumPy call per byte.
+# Longer windows are hashed one by one, because stepping through all windows at once costs a NumPy call per byte.
 _LONG_WINDOW_BYTES = 4096
 _DJB2A_START = 5381
 
@@ -53,7 +53,7 @@ def prefix_sums(text: Bytes) -> Hashes:
 
 
 def poly64_of(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
-    """Hash windows, in order of their starts and ends, a segment of the text at a time."""
+    """Hash windows by segments of the text. Windows are sorted by their starts and by their ends."""
     sums = np.empty(len(starts), np.uint64)
     done = 0
     while done < len(starts):
@@ -67,7 +67,7 @@ def poly64_of(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
         text = data[origin : ends[upto - 1]]
         prefix = prefix_sums(text)
         first = starts[done:upto] - origin
-        # A window starts at most at the segment's length minus one, which the table covers.
+        # The last window starts before the end of the segment, so the table of powers has an entry for it.
         sums[done:upto] = (prefix[ends[done:upto] - origin] - prefix[first]) * inverse_powers()[first]
         done = upto
     return fmix64(sums)
@@ -113,7 +113,7 @@ def _signed_djb2a(data: Bytes, starts: Ints, ends: Ints) -> Hashes:
 
 
 def _djb2a_of(data: Bytes, starts: Ints, ends: Ints, of_byte: np.dtype[np.integer]) -> Hashes:
-    """Hash with bytes of this type: a signed one is extended to 32 bits with its sign, as the JVM does."""
+    """Hash windows, reading their bytes as `of_byte`: int8 is extended to 32 bits with its sign, as the JVM does."""
 
     def step(state: NDArray[np.uint32], byte: Bytes) -> NDArray[np.uint32]:
         return (state * np.uint32(33)) ^ byte.view(of_byte).astype(np.uint32)
@@ -134,7 +134,7 @@ def _stepwise(
     initial: int,
     step: Callable[[NDArray[np.uint32], Bytes], NDArray[np.uint32]],
 ) -> NDArray[np.uint32]:
-    """Hash all windows a byte at a time, longest first, so that the unfinished ones are a prefix."""
+    """Hash all windows in parallel, a byte at a time. They are sorted by length, so unfinished windows come first."""
     lengths = ends - starts
     lengths = np.where(lengths > _LONG_WINDOW_BYTES, 0, lengths)
     order = np.argsort(-lengths, kind="stable")
