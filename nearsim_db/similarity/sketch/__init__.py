@@ -1,4 +1,4 @@
-"""Sketches: fixed-size summaries of feature sets, to estimate similarity and to find candidates."""
+"""Sketches: compact summaries of feature sets, which estimate similarities and find candidates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -58,23 +58,24 @@ def make_family(
     options: Mapping[str, Any] | None = None,
     backend: str | None = None,
 ) -> Family:
-    """Return the family with this name and these parameters.
+    """Create a sketch family with this name and these parameters.
 
-    `id_bits` is 64 for ids mixed over their full range, 32 for raw CRC-32 or djb2a values; `options` are the
-    family's own; `backend` is "numba", "numpy" or None for the faster one installed: both give the same bits.
-    Raises RecipeError for an unknown family or option and for a value out of range.
+    `id_bits` is 64 if ids are hashes mixed over all 64 bits, and 32 if they are values of CRC-32 or djb2a. `options`
+    are options that this family has besides k and seed. `backend` is "numba", "numpy", or None for the faster one that
+    is installed; both give identical results. Raises RecipeError for an unknown family or option, and for a value out
+    of range.
     """
     if name not in FAMILIES:
         raise RecipeError(f"unknown sketch family {name!r}; choose one of {', '.join(FAMILIES)}")
-    family, given = FAMILIES[name], options or {}
+    family, options = FAMILIES[name], options or {}
 
-    for option, value in given.items():
+    for option, value in options.items():
         if option not in family.options:
             remedy = f"its options are {', '.join(family.options)}" if family.options else "leave it out"
             raise RecipeError(f"{name} has no option {option}; {remedy}")
         if (allowed := family.options[option]) and value not in allowed:
             raise RecipeError(f"unknown {name} {option} {value!r}; choose one of {', '.join(allowed)}")
     sketch_options = {
-        option: value for option, value in given.items() if option not in family.feature_options
+        option: value for option, value in options.items() if option not in family.feature_options
     }
     return family(k, seed, id_bits, backend=backend, **sketch_options)

@@ -1,12 +1,12 @@
-"""Band keys: a sketch cut into bands of rows, each band hashed to 64 bits.
+"""Band keys: a sketch is cut into bands of rows, and each band is hashed to 64 bits.
 
-The top byte of a key is the band's number, the low 56 bits are the band's hash, so equal keys imply equal
-bands. Positions after bands * rows are not used. Three schemes:
-- mix64: a seeded 64-bit mix of the rows in order, cut to 56 bits. The default.
-- xor: the exclusive or over the rows of (A v + B) mod 4294967311, below 2^33. Ignores the order of rows, and
-  equal rows cancel; for compatibility with systems that use it.
-- djb2a-joined: the low 32 bits of djb2a over the rows in decimal, joined by "."; for compatibility.
-Signed positions (java32) enter mix64 and xor as their 32-bit two's complement, djb2a-joined with their sign.
+The top byte of a key is the number of the band, and the low 56 bits are a hash of the band, so only bands of the same
+number can have equal keys. Positions after bands * rows are not used. There are three hash schemes:
+- mix64, the default: a seeded 64-bit mix of the rows in their order, cut to 56 bits.
+- xor: the exclusive or of (A v + B) mod 4294967311 over the rows v, below 2^33. It ignores the order of rows, and equal
+  rows cancel each other. It is meant for compatibility with systems that use it.
+- djb2a-joined: the low 32 bits of djb2a over the rows in decimal, joined by ".". It is meant for compatibility, too.
+mix64 and xor take signed positions (java32) as 32-bit two's complement; djb2a-joined writes their sign.
 """
 
 from functools import cache
@@ -24,7 +24,7 @@ from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.sketch.kernels import PRIME
 
 MAX_BANDS = 256
-# To be incremented when the keys of a scheme change.
+# Increment this number when the keys of a scheme change.
 BAND_SCHEME_VERSION = 1
 SCHEMES = ("mix64", "xor", "djb2a-joined")
 
@@ -41,7 +41,7 @@ class Banding(NamedTuple):
     bands: int
     rows: int  # positions of each band
     scheme: str = "mix64"  # how the rows of a band are hashed
-    seed: int = 1  # of mix64 and xor
+    seed: int = 1  # the seed of mix64 and xor
 
 
 def band_keys(sketches: NDArray[Any], banding: Banding, *, backend: str | None = None) -> Hashes:
@@ -67,8 +67,8 @@ def band_keys(sketches: NDArray[Any], banding: Banding, *, backend: str | None =
 def matched_bands(left: NDArray[Any], right: NDArray[Any], banding: Banding) -> Mask:
     """Return which bands two sketches share, row by row: (m, k) and (m, k) to bool of (m, bands).
 
-    mix64 compares the rows themselves, which is faster and excludes keys that are equal by chance (2^-56); in
-    the other schemes equal keys define a shared band.
+    With mix64 the values of the bands are compared, which is faster and excludes keys that are equal by chance (2^-56).
+    With the other schemes a band is shared if the keys are equal.
     """
     bands, rows, scheme, _ = banding
     matched: Mask
@@ -95,7 +95,7 @@ def _check(banding: Banding, k: int) -> None:
 
 @cache
 def _numbers(bands: int) -> Hashes:
-    """Return the numbers of the bands in the top bytes of their keys."""
+    """Return the number of each band, shifted to the top byte of a key."""
     return np.arange(bands, dtype=np.uint64) << _BAND_SHIFT
 
 
@@ -119,10 +119,10 @@ def _draw_coefficients(seed: int) -> tuple[int, int]:
 
 
 def exclusive_or(table: Hashes, multiplier: int, addend: int) -> Hashes:
-    """Hash bands (n, bands, rows) by the scheme xor: A is the multiplier, in 1..2^32 - 1, B the addend."""
+    """Hash bands (n, bands, rows) by the scheme xor. A is the multiplier, in 1..2^32 - 1, and B is the addend."""
     low = table & np.uint64(2**32 - 1)
     hashes = (low * np.uint64(multiplier) + np.uint64(addend % PRIME)) % _PRIME
-    # A position may reach 2^32 + 14, whose product overflows: its upper part is added separately.
+    # A value may reach 2^32 + 14, and its product would overflow, so the product of its upper bits is added separately.
     hashes += (table >> np.uint64(32)) * np.uint64((multiplier << 32) % PRIME)
     hashes %= _PRIME
     combined: Hashes = np.bitwise_xor.reduce(hashes, axis=2)
@@ -130,7 +130,7 @@ def exclusive_or(table: Hashes, multiplier: int, addend: int) -> Hashes:
 
 
 def _djb2a_joined(table: Ints) -> Hashes:
-    """Hash digit by digit over all bands at once, modulo 2^32: only these bits of the 64-bit djb2a are kept."""
+    """Hash all bands at once, digit by digit. Only the low 32 bits of the 64-bit djb2a are needed."""
     hashes = np.full(table.shape[:2], _DJB2A_START, np.uint32)
     for row in range(table.shape[2]):
         if row:

@@ -1,15 +1,15 @@
-"""Bottom-k (Broder 1997): the k smallest ids of a set, ascending, under one random order of all ids.
+"""Bottom-k (Broder 1997): the k smallest ids of a set, in ascending order, under one random order of all ids.
 
-From the sketches of two sets A and B follows S, the k smallest ids of their union, a random sample of it. So |S
-∩ A ∩ B| / |S| is an unbiased estimate of their Jaccard similarity (Bar-Yossef et al. 2002), and |S ∩ A ∩ B| /
-|S ∩ A| estimates the share of A that is in B (Cohen and Kaplan 2007). Two sets of fewer than k ids are known
-completely and compared exactly. A sample without replacement varies less than the binomial bound of the error, a
-completely known set not at all.
+The sketches of two sets A and B determine S, the k smallest ids of their union, which is a random sample of the union.
+Therefore |S ∩ A ∩ B| / |S| is an unbiased estimate of their Jaccard similarity (Bar-Yossef et al. 2002), and
+|S ∩ A ∩ B| / |S ∩ A| estimates the fraction of A that is in B (Cohen and Kaplan 2007). Two sets of fewer than k ids are
+completely contained in their sketches, so they are compared exactly. For larger sets the error is below its binomial
+bound, because a sample without replacement varies less.
 
-The row of a set of fewer than k ids is padded with its largest id. As ids are distinct, the last two values of
-a row are equal exactly for such sets, except if k is 1. A set of exactly k ids looks like a larger one. Ids
-have no fixed positions, so there are no bands to cut: the band keys are the smallest ids, all under band number
-0. Two sets share as many bands as they have these ids in common.
+The sketch of a set of fewer than k ids is padded with copies of its largest id. Ids are distinct, so the last two
+values of a sketch are equal only for such sets, except if k is 1. A set of exactly k ids looks like a larger set. Ids
+have no fixed positions, so a sketch cannot be cut into bands: the band keys are the smallest ids, all with the band
+number 0. Two sets share one band for each of these ids that they have in common.
 """
 
 from fractions import Fraction
@@ -30,8 +30,8 @@ from nearsim_db.similarity.sketch.kernels import KnownPairs
 class BottomK(Family):
     """Sketches of k ids, uint32 or uint64 like the ids, for Jaccard similarity and containment.
 
-    The seed determines the random order, by mixing the ids. Seed 0 leaves them unchanged: they must then be
-    hashes, such as CRC-32, and sketches are the sorted ids themselves.
+    The seed determines the random order, by mixing the ids. With seed 0 ids are not mixed: they must be hashes, such as
+    CRC-32, and sketches are the smallest ids themselves.
     """
 
     name = "bottom_k"
@@ -49,14 +49,14 @@ class BottomK(Family):
         return self._kernels.smallest(points, offsets - offsets[0], self.k)
 
     def _points(self, ids: Hashes) -> NDArray[Any]:
-        """Return the ids in the random order."""
+        """Return the mixed ids, whose numerical order is the random order."""
         points = ids.astype(self.dtype, copy=False)
         if self._mask is None:
             return points
         return fmix32(points ^ self._mask) if self.dtype == np.uint32 else fmix64(points ^ self._mask)
 
     def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
-        """Return sketches as they are: the order of the ids, which decides what is compared, must remain."""
+        """Return the sketches unchanged, because a salt would change the order of the ids; see `Family.salted`."""
         return sketches
 
     def agreements(self, left: Sketches, right: Sketches) -> tuple[Ints, Ints]:
@@ -65,21 +65,22 @@ class BottomK(Family):
         return merged.both, merged.left + merged.right - merged.both
 
     def containment(self, left: Sketches, right: Sketches) -> Floats:
-        """Estimate the share of left's ids that are in right, row by row; exact for two sets of fewer than k ids.
+        """Estimate the fraction of the ids of `left` that are in `right`, row by row.
 
-        If right is many times larger, few of left's ids are in the sample; NaN if none is.
+        It is exact for two sets of fewer than k ids. If the right set is many times larger, few ids of the left set are
+        in the sample. The result is NaN if the sample has none of them.
         """
         merged = self._kernels.merged(left, right, self.k)
-        known = merged.left > 0
-        shares = np.full(len(known), np.nan)
-        np.divide(merged.both, merged.left, out=shares, where=known)
-        return shares
+        is_sampled = merged.left > 0
+        fractions = np.full(len(is_sampled), np.nan)
+        np.divide(merged.both, merged.left, out=fractions, where=is_sampled)
+        return fractions
 
     def band_keys(self, sketches: Sketches, banding: Banding) -> Hashes:
-        """Hash each of the `bands` smallest ids as a band of one row, with band number 0.
+        """Hash each of the `bands` smallest ids as a band of one row, with the band number 0.
 
-        A smaller set gets hashes of its whole sketch for the missing ids, which only an equal set shares; so
-        every document has the same number of band rows.
+        If a set has fewer ids, hashes of its whole sketch replace the missing keys, so that every document has the same
+        number of band rows. Only equal sets share these keys.
         """
         bands = check_keys(banding, self.k)
         mixed, start = self._kernels.mixed_bands, mix_start(banding.seed)
@@ -92,15 +93,17 @@ class BottomK(Family):
         return keys & HASH_MASK
 
     def count_shared_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Ints:
-        """Count the ids among the `bands` smallest that two sketches share; all if the sketches are equal."""
+        """Count the shared ids among the `bands` smallest of two sketches. Equal sketches share all bands."""
         bands = check_keys(banding, self.k)
-        # A limit larger than any union: rows are merged to the end.
+        # No union has more ids than this limit, so all ids are merged.
         shared = self._kernels.merged(left[:, :bands], right[:, :bands], 2 * bands).both
         shared[(left == right).all(axis=1)] = bands
         return shared
 
     def matched_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Mask:
-        """Return which of left's `bands` smallest ids are among right's; all if the sketches are equal."""
+        """Return which of the `bands` smallest ids of `left` are among those of `right`; all if the sketches
+        are equal.
+        """
         bands = check_keys(banding, self.k)
         left_ids, right_ids = left[:, :bands], right[:, :bands]
         matched = np.zeros(left_ids.shape, bool)
@@ -113,24 +116,23 @@ class BottomK(Family):
     def first_similar(
         self, sketches: Sketches, present: Mask, threshold: Fraction, decided: KnownPairs
     ) -> Ints:
-        """Stop merging a pair once the rest cannot change the result; see `Family.first_similar`."""
+        """Compare sketches by merging them, until the result is certain; see `Family.first_similar`."""
         need, needs = least_agreeing(threshold, self.k), _least_shared(threshold, self.k)
         return self._kernels.first_similar_sorted(sketches, present, need, needs, decided)
 
     def collision_probability(self, similarity: float) -> float:
-        """Return the similarity, a lower bound of the probability that an id of the larger set is in the other
-        too.
+        """Return the similarity: a lower bound of the probability that a key of one set is a key of the other set.
 
-        The rank of an id in the smaller set is no higher if one set contains the other. So two sets share at
-        least min_shared_bands of `bands` keys with at least the binomial probability that
-        `lsh.match_probability` gives for bands of one row. It is exact for large sets of which one contains the
-        other, and higher for sets of equal size.
+        Consider a set that contains the other set. A shared id has the same or a lower rank in the smaller set, so each
+        key of the larger set is a key of the smaller set with a probability equal to the similarity.
+        `lsh.match_probability` with bands of one row is exact for two such sets if they are large, and a lower bound
+        for other sets. Sets of equal size have the highest probability.
         """
         return similarity
 
 
 def check_keys(banding: Banding, k: int) -> int:
-    """Return the number of bands. Raises RecipeError unless they can be single ids of a sketch of k."""
+    """Return the number of bands. Raises RecipeError if the bands cannot be single ids of a sketch of k values."""
     bands, rows, scheme, _ = banding
     if scheme != "mix64":
         raise RecipeError(
@@ -149,7 +151,10 @@ def check_keys(banding: Banding, k: int) -> int:
 
 @lru_cache(maxsize=16)
 def _least_shared(threshold: Fraction, k: int) -> Ints:
-    """Return how many ids two completely known sets must share to be similar, by the sum of their sizes up to 2 k."""
-    # Of a and b ids, i in both: i / (a + b - i) >= t is i >= t / (1 + t) (a + b).
+    """Return the number of ids that two sets of fewer than k ids must share to be similar.
+
+    The index is the sum of the two sizes, from 0 to 2 k.
+    """
+    # For sets of a and b ids that share i ids, i / (a + b - i) >= t is equivalent to i >= t / (1 + t) (a + b).
     share = threshold / (1 + threshold)
     return np.array([least_agreeing(share, ids) for ids in range(2 * k + 1)], np.int64)

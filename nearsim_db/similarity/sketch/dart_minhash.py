@@ -1,16 +1,16 @@
 """DartMinHash (Christiani, DartMinHash: Fast Sketching for Weighted Sets, arXiv 2005.11547, 2020).
 
-The plane of weights and ranks of every id has one random field of darts, a Poisson process of one dart per unit
-of area. A document has the darts below its weights. Each dart belongs to one of k positions, and the dart of
-lowest rank wins it. Position j of two documents agrees if the dart that wins j below the larger weights is also
-below the smaller weights: with probability sum(min) / sum(max), their weighted Jaccard similarity,
-independently for each position.
+Every id has a plane with the axes weight and rank, and a random field of darts in this plane: a Poisson process with
+one dart per unit of area. A document has the darts below the weights of its ids. Each dart belongs to one of k
+positions, and the dart of the lowest rank wins the position. Two documents agree in position j if the dart that wins j
+below the larger weights is also below the smaller weights. The probability is sum(min) / sum(max), the weighted Jaccard
+similarity of the documents, independently for each position.
 
-The field is partitioned as in the paper. Block (a, b) has the weights from 2^a - 1 to 2^(a + 1) - 1 and the
-ranks from 2^b - 1 to 2^(b + 1) - 1; it is cut into 2^b slices of weight and 2^a layers of rank, so each cell
-has area 1. The number and places of a cell's darts are hashed from the id and the cell, so cells can be visited
-in any order and to any height. Below a rank of (ln k + 2) k / sum of weights all positions have darts in about
-seven cases of eight; in the others the rank is doubled. That affects only the time, not the result.
+The field is partitioned as in the paper. Block (a, b) has the weights from 2^a - 1 to 2^(a + 1) - 1 and the ranks from
+2^b - 1 to 2^(b + 1) - 1. It is cut into 2^b slices of weight and 2^a layers of rank, so each cell has the area 1. The
+number and the places of the darts in a cell are hashed from the id and the cell, so cells can be visited in any order
+and to any height. Below a rank of (ln k + 2) k / (sum of weights), all positions have a dart in about seven of eight
+documents. For the remaining documents the rank is doubled, which affects the time but not the result.
 """
 
 import math
@@ -29,9 +29,9 @@ from nearsim_db.similarity.sketch.kernels import Darts
 
 
 class DartMinHash(Family):
-    """Sketches of k uint32 for weighted Jaccard similarity; a position has 32 random bits of its winning dart.
+    """Sketches of k uint32 for weighted Jaccard similarity: 32 random bits of the dart that wins each position.
 
-    Weights are positive, at any scale of 32-bit floats.
+    Weights are positive. They may have any scale that 32-bit floats have.
     """
 
     name = "dart_minhash"
@@ -51,7 +51,7 @@ class DartMinHash(Family):
         return self._kernels.dart_minhash(ids, weights, offsets, limits, self._darts, self.k)
 
     def _rank_limits(self, offsets: Ints, weights: Floats) -> Floats:
-        """Return the rank below which to search for darts first: float64 of n, 0 for documents without ids."""
+        """Return the rank below which to search first for darts: float64 of n, 0 for documents without ids."""
         sizes = np.diff(offsets)
         totals = np.bincount(np.repeat(np.arange(len(sizes)), sizes), weights, len(sizes))
         limits = np.zeros(len(sizes))
@@ -61,9 +61,10 @@ class DartMinHash(Family):
 
 @cache
 def _count_thresholds() -> Hashes:
-    """Return 2^64 times the probability of at most 0, 1, 2 ... darts in a cell: the Poisson distribution of mean 1.
+    """Return 2^64 times the probability of at most 0, 1, 2 ... darts in a cell.
 
-    The values are exact, up to the last count that 64 bits distinguish.
+    The number of darts has the Poisson distribution of mean 1. The values are exact, and end with the last count that
+    64 bits distinguish.
     """
     none = sum((Fraction((-1) ** n, math.factorial(n)) for n in range(40)), Fraction(0))
     cumulated = accumulate(none / math.factorial(count) for count in range(20))

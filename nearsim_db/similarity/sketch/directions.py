@@ -1,13 +1,12 @@
-"""Random vectors, one per position of a sketch, and exact projections onto them.
+"""Random vectors, one for each position of a sketch, and exact projections onto these vectors.
 
-Component j of an id is drawn by hashing (seed, j, id), so ids may be any uint64: hashes of terms, or
-dimensions.
-- sign: +1 or -1, one bit of the hash each.
-- gaussian: 12 bits of the hash choose one of 4,096 equally probable values, the quantiles of the normal
-  distribution at (i + 1/2) / 4096 by Wichura's algorithm AS 241 (1988), scaled to variance 1 and rounded to
-  multiples of 2^-13: the inversion method (Devroye: Non-Uniform Random Variate Generation, 1986, II.2). They
-  end at 3.67 deviations.
-Weights are integers, so sums are exact: equal in any order, on either back end, on every machine.
+The component of vector j for an id is drawn by hashing (seed, j, id), so ids may be any uint64: hashes of terms, or
+dimensions. There are two kinds of components:
+- sign: one bit of the hash chooses +1 or -1.
+- gaussian: 12 bits of the hash choose one of 4,096 equally probable values (the inversion method; Devroye: Non-Uniform
+  Random Variate Generation, 1986, II.2). The values are the quantiles of the normal distribution at (i + 1/2) / 4096
+  by Wichura's algorithm AS 241 (1988), scaled to variance 1, and rounded to multiples of 2^-13. The largest is 3.67.
+Weights are integers, so sums are exact: they are the same in any order, on both back ends and on every machine.
 """
 
 import math
@@ -28,19 +27,19 @@ from nearsim_db.similarity.sketch.kernels.plain import components
 FRACTION_BITS = 13
 
 _SUMS_AT_ONCE, _DOCUMENTS_AT_ONCE = 1 << 17, 1024
-# At most 64 MB of float64.
+# Limits the cached components to 64 MB of float64.
 _MAX_CACHED_COMPONENTS, _MAX_CACHED_DIMENSIONS = 1 << 23, 4096
 _DIMENSIONS_AT_ONCE = 64
-# Every integer below it is a float64.
+# float64 represents every integer below this number exactly.
 _EXACT_BELOW = 2.0**53
 
 
 class Projector:
-    """Sums of integer weights along k random vectors.
+    """Computes the products of documents with k random vectors: sums of integer weights times components.
 
-    With `dense`, ids are dimensions: the components of the first ones are cached, and batches are computed as
-    one matrix product. Its partial sums are integers below 2^53, so BLAS computes them exactly; batches that
-    could exceed that, and dimensions beyond the cached ones, are computed like terms.
+    With `dense`, ids are dimensions. The components of the first dimensions are then cached, and a batch is computed as
+    a matrix product. BLAS computes it exactly, because all partial sums are integers below 2^53. A batch that could
+    exceed this limit, or that has dimensions beyond the cached ones, is computed as batches of terms are.
     """
 
     def __init__(self, k: int, seed: int, purpose: str, vectors: str, dense: bool, backend: Backend) -> None:
@@ -50,7 +49,7 @@ class Projector:
         self._cached = np.zeros((0, k))
 
     def sums(self, ids: Hashes, offsets: Ints, whole: Ints) -> Iterator[tuple[slice, Ints]]:
-        """Yield slices of the batch's documents with their sums (n, k), modulo 2^64; `whole` is as long as ids."""
+        """Yield slices of the documents with their sums (n, k) modulo 2^64. `whole` has the weight of each id."""
         kernels = sketch_kernels(self._backend)
         at_once = min(max(1, _SUMS_AT_ONCE // self.k), _DOCUMENTS_AT_ONCE)
         for begin in range(0, len(offsets) - 1, at_once):
@@ -62,7 +61,7 @@ class Projector:
             yield documents, product
 
     def _product(self, ids: Hashes, offsets: Ints, whole: Ints) -> Ints | None:
-        """Return the sums as a matrix product; None if it might be inexact or need too much memory."""
+        """Compute the sums as a matrix product. Return None if it could be inexact or need too much memory."""
         batch = slice(int(offsets[0]), int(offsets[-1]))
         dimensions = int(ids[batch].max(initial=0)) + 1
         if dimensions > _MAX_CACHED_DIMENSIONS or dimensions * self.k > _MAX_CACHED_COMPONENTS:
@@ -77,9 +76,9 @@ class Projector:
         return (weights @ self._components(dimensions)).astype(np.int64)
 
     def _components(self, dimensions: int) -> Floats:
-        """Return the components of the first dimensions.
+        """Return the components of the first dimensions, (dimensions, k).
 
-        Concurrent threads may draw them twice, but never see a partial result.
+        Concurrent threads may compute the components twice, but never see a partial result.
         """
         cached = self._cached
         if len(cached) < dimensions:
@@ -90,7 +89,7 @@ class Projector:
 
 
 def draw_directions(seed: int, purpose: str, vectors: str) -> Directions:
-    """Return the random vectors of a seed; `vectors` is gaussian or sign."""
+    """Return the random vectors for a seed. `vectors` is "gaussian" or "sign"."""
     table = normal_quantiles() if vectors == "gaussian" else np.zeros(0, np.int16)
     return Directions(random_words(seed, f"{purpose} mask", 1)[0], table)
 

@@ -1,11 +1,11 @@
-"""Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017): fills all positions in about one pass.
+"""Fast Similarity Sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017), which fills all positions in about one pass.
 
-In each round every id is thrown into a random position with a random value; the earliest round, then the lowest
-value, wins the position. A thousand ids almost always fill 128 positions in the first round. The paper ends
-with k rounds of one position each; this scheme ends with one round that hashes every id for each position still
-empty. Position j of two sets then agrees exactly if the id that wins j in their union is in both, so the
-estimate stays unbiased. The variance is at most that of MinHash, and about half of it on sets smaller than k.
-Sketches can be neither merged nor truncated.
+In each round every id is thrown into a random position with a random value. A position keeps the value of the earliest
+round in which it was hit, and the lowest value of that round. A thousand ids almost always fill 128 positions in the
+first round. The paper ends with k rounds of one position each; this scheme ends with a single round, which hashes every
+id for each position that is still empty. Two sets agree in position j exactly if the id that wins j in their union is
+in both sets, so the estimate is unbiased. Its variance is at most the variance of MinHash, and about half of it for
+sets smaller than k. Sketches can be neither merged nor truncated.
 """
 
 import numpy as np
@@ -27,7 +27,10 @@ class FastSimilarity(Family):
     dtype = np.dtype(np.uint32)
 
     def __init__(self, k: int = 128, seed: int = 1, id_bits: int = 64, backend: str | None = None) -> None:
-        """Ids of 32 bits are mixed first; ids of 64 bits must already be mixed over their full range."""
+        """Draw the hash functions from the seed.
+
+        Ids of 32 bits are mixed before use; ids of 64 bits must already be mixed over their full range.
+        """
         super().__init__(k, seed, id_bits, backend)
         self._mix_ids = id_bits == 32
         self._rounds = _draw_rounds(k, seed)

@@ -1,15 +1,15 @@
-"""Random hyperplanes (Charikar 2002): position j is the side of the j-th hyperplane that a document is on.
+"""Random hyperplanes (Charikar 2002): position j says on which side of the j-th hyperplane a document is.
 
-The document is its vector of weights; position j is 1 if its product with the j-th random vector is positive,
-else 0, one byte each. Two vectors at an angle of theta agree in a position with probability 1 - theta / pi.
-That holds for random vectors of normally distributed components (gaussian); for components of +1 and -1 (sign),
-which are faster, it holds for vectors of many components of similar size, but for a few terms there are too few
-directions.
+A document is a vector of weights. Position j is a byte: 1 if the product of the document and the j-th random vector is
+positive, otherwise 0. Two vectors at an angle of theta agree in a position with probability 1 - theta / pi. This holds
+for random vectors with normally distributed components (gaussian). Random vectors with components of +1 and -1 (sign)
+are faster; for these it holds if a document has many components of similar size, but documents of a few terms have too
+few different directions.
 
-Weights are rounded to 24 bits below the largest, so sums are exact. The product of a few equal weights with
-signs is often 0; then other signs decide, over the same weights made unequal at random. So opposite vectors
-have opposite sketches, and documents without a common term agree in half of the positions, however short they
-are.
+Weights are rounded to 24 bits below the largest weight, so sums are exact. With signs, the product of a few equal
+weights is often 0. Such a tie is broken by other random signs, and by the same weights made unequal at random. Opposite
+vectors therefore have opposite sketches, and two documents without a common term agree in half of the positions even if
+they are short.
 """
 
 import math
@@ -26,15 +26,15 @@ from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Curved, binomia
 NAME = "hyperplane"
 WEIGHT_BITS = 24
 
-# Ties are broken with weights multiplied by this to twice this.
+# To break ties, weights are multiplied by random factors from this number to twice this number.
 _MIN_TIE_FACTOR = 1 << 16
 
 
 class Hyperplane(Curved):
     """Sketches of k uint8, each 0 or 1, for cosine similarity.
 
-    With `input` "terms" ids are hashes; with "vector" they are dimensions from 0, which is faster; sketches are
-    the same. `vectors` is "gaussian" or "sign".
+    With `input` "terms" ids are hashes; with "vector" they are dimensions from 0. Both give the same sketches, but
+    "vector" is faster. `vectors` is "gaussian" or "sign".
     """
 
     name = NAME
@@ -59,8 +59,8 @@ class Hyperplane(Curved):
     def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> NDArray[np.uint8]:
         """Return the sketches of a batch; see `Family.sketch`.
 
-        A vector and its multiple by a positive power of 2 have the same sketch; a vector and its negative have
-        opposite ones.
+        A vector multiplied by a positive power of 2 has the same sketch. A vector multiplied by -1 has the opposite
+        sketch.
         """
         ids, offsets, weights = window(ids, offsets, weights)
         whole = whole_weights(offsets, weights)
@@ -74,38 +74,38 @@ class Hyperplane(Curved):
     def _break_ties(
         self, sketches: NDArray[np.uint8], ties: Mask, ids: Hashes, offsets: Ints, whole: Ints
     ) -> None:
-        """Set the positions whose product is 0 by other signs and weights made unequal, in place."""
+        """Set the positions whose product is 0, in place, by other random signs and weights made unequal."""
         lengths = np.diff(offsets)
         tied = ties.any(axis=1) & (lengths > 0)
-        rows, of_tied = np.flatnonzero(tied), np.repeat(tied, lengths)
-        random_part = (fmix64(ids[of_tied] ^ self._tie_mask) >> np.uint64(48)).astype(np.int64)
-        uneven = whole[of_tied] * (_MIN_TIE_FACTOR + random_part)
+        rows, are_tied = np.flatnonzero(tied), np.repeat(tied, lengths)
+        random_part = (fmix64(ids[are_tied] ^ self._tie_mask) >> np.uint64(48)).astype(np.int64)
+        uneven = whole[are_tied] * (_MIN_TIE_FACTOR + random_part)
         begins = offsets_of(lengths[rows])
-        for documents, sums in self._tie_breaker.sums(ids[of_tied], begins, uneven):
-            chosen = rows[documents]
-            sketches[chosen] |= (sums > 0) & ties[chosen]
+        for documents, sums in self._tie_breaker.sums(ids[are_tied], begins, uneven):
+            tied_rows = rows[documents]
+            sketches[tied_rows] |= (sums > 0) & ties[tied_rows]
 
     def similarity_of(self, agreeing: int) -> float:
-        """Return the cosine of pi times the share of positions that differ, to 12 decimal places.
+        """Return the cosine of pi times the fraction of positions that differ, to 12 decimal places.
 
-        The angle is unbiased, with variance theta (pi - theta) / k; its cosine is biased towards 0 by about
-        cos(theta) theta (pi - theta) / (2 k).
+        The estimate of the angle theta is unbiased and has the variance theta (pi - theta) / k. The estimate of its
+        cosine is biased towards 0 by about cos(theta) theta (pi - theta) / (2 k).
         """
         return round(math.cos(math.pi * (1 - agreeing / self.k)), 12)
 
     def collision_probability(self, similarity: float) -> float:
-        """1 - arccos(s) / pi."""
+        """Return 1 - arccos(s) / pi."""
         return 1 - math.acos(min(max(similarity, -1.0), 1.0)) / math.pi
 
     def standard_error(self, similarity: float) -> float:
-        """Return about sin(theta) sqrt(theta (pi - theta) / k): the angle's error, converted by the delta method."""
+        """Return the error of the angle, converted by the delta method: sin(theta) sqrt(theta (pi - theta) / k)."""
         probability = self.collision_probability(similarity)
         slope = math.pi * math.sin(math.pi * probability)
         return slope * binomial_standard_error(probability, self.k)
 
 
 def whole_weights(offsets: Ints, weights: Floats) -> Ints:
-    """Round weights to units of 2^-24 of the power of 2 above the document's largest weight."""
+    """Round weights to multiples of a unit: 2^-24 times the power of 2 above the largest weight of the document."""
     lengths = np.diff(offsets)
     filled = lengths > 0
     largest = np.zeros(len(lengths))

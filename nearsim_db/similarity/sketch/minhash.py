@@ -1,10 +1,11 @@
-"""MinHash (Broder 1997): position j is the least value of the j-th universal hash function over the set.
+"""MinHash (Broder 1997): position j is the smallest value that the j-th hash function has on the set.
 
-Two kinds of functions:
-- prime32: h(x) = (a x + b) mod 4294967311, the least prime above 2^32, exactly; uint64 up to 2^32 + 14.
-- java32: h(x) = a x + b wrapped to a signed 32-bit integer, with a and b from java.util.Random; int32.
-Linear functions require ids that are hashes: on runs of consecutive numbers estimates are too low (0.49 for
-0.56). Sketches can be merged (the sketch of a union) and truncated (fewer positions, same seed).
+There are two kinds of hash functions:
+- prime32: h(x) = (a x + b) mod 4294967311, computed exactly. The modulus is the smallest prime above 2^32, so values
+  are uint64 up to 2^32 + 14.
+- java32: h(x) = a x + b wrapped to a signed 32-bit integer, with a and b from java.util.Random. Values are int32.
+These linear functions require ids that are hashes: for runs of consecutive numbers the estimates are too low (0.49
+instead of 0.56). Sketches can be merged to the sketch of a union, and truncated to fewer positions of the same seed.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ Coefficients = tuple[NDArray[Any], NDArray[Any]]
 class MinHash(Family):
     """Sketches of k positions, uint64 (prime32) or int32 (java32), for Jaccard similarity.
 
-    The functions take 32 bits: the id itself if it has 32 bits, its upper half if it has 64.
+    The hash functions take 32 bits: the id itself if ids have 32 bits, and its upper half if they have 64.
     """
 
     name = "minhash"
@@ -41,9 +42,9 @@ class MinHash(Family):
         backend: str | None = None,
         coefficients: Sequence[tuple[int, int]] | None = None,
     ) -> None:
-        """Draw the functions a x + b by the seed, or take k pairs of a and b as `coefficients`.
+        """Draw the functions a x + b from the seed, or take the pairs of a and b in `coefficients`.
 
-        For prime32, a must be in 1..2^32 - 1 and b is reduced modulo the prime; for java32 both wrap to 32 bits.
+        For prime32, a must be in 1..2^32 - 1, and b is reduced modulo the prime. For java32, a and b wrap to 32 bits.
         """
         super().__init__(len(coefficients) if coefficients else k, seed, id_bits, backend)
         is_java = functions == "java32"
@@ -59,7 +60,7 @@ class MinHash(Family):
 
     @property
     def coefficients(self) -> list[tuple[int, int]]:
-        """The numbers a and b of each function."""
+        """The numbers a and b of each hash function."""
         return list(zip(self._multipliers.tolist(), self._addends.tolist(), strict=True))
 
     def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> Sketches:
@@ -72,7 +73,7 @@ class MinHash(Family):
 def _draw_prime32(k: int, seed: int) -> Coefficients:
     high = np.uint64(32)
     words = random_words(seed, "minhash multipliers", k) >> high
-    # Scaled, not reduced, to 2^32 - 1 intervals of equal width, so that no multiplier is 0.
+    # Scale the words to 1..2^32 - 1, so that no multiplier is 0 and all are equally probable.
     multipliers = 1 + ((words * np.uint64(2**32 - 1)) >> high)
     return multipliers.astype(np.uint32), random_words(seed, "minhash addends", k) >> high
 
@@ -100,7 +101,7 @@ _STATE_MASK = (1 << 48) - 1
 
 
 def next_ints(seed: int, count: int) -> NDArray[np.int32]:
-    """Return the first `count` results of nextInt() of a java.util.Random with this seed (any 64-bit long)."""
+    """Return the first `count` results of nextInt() of a java.util.Random with this seed, a 64-bit long."""
     state = (seed ^ _MULTIPLIER) & _STATE_MASK
     words = []
     for _ in range(count):

@@ -1,12 +1,13 @@
 """Random lines cut into buckets (Datar, Immorlica, Indyk, Mirrokni 2004), for Euclidean distance.
 
-Position j is the bucket floor((r . x + u) / width) of the document's weight vector x on the j-th random line: r
-has normally distributed components, which are 2-stable, and u is uniform in [0, width). The probability that
-two points are in one bucket falls with distance / width; see `same_bucket`.
+Position j is the bucket floor((r . x + u) / width) into which the document's vector x of weights falls on the j-th
+random line. The components of r are normally distributed, which is a 2-stable distribution, and u is uniform in
+[0, width). The probability that two points fall into the same bucket decreases with distance / width; see
+`same_bucket`.
 
-Weights are rounded to 2^-19 of a width and u to 2^-32; sums are exact. Buckets are numbered modulo 2^32. A
-weight of 2^31 widths or more is hashed: it is far from any other, and cancels only an equal one. So nothing
-overflows silently.
+Weights are rounded to 2^-19 of a width, and u to 2^-32 of a width, so sums are exact. Buckets are numbered modulo 2^32.
+A weight of 2^31 widths or more is replaced by a hash, which is far from the hashes of other weights and equal only for
+equal weights. So nothing overflows silently.
 """
 
 import math
@@ -23,11 +24,11 @@ from nearsim_db.similarity.sketch.directions import FRACTION_BITS, Projector
 from nearsim_db.similarity.sketch.family import INPUTS, WEIGHTS, Curved, binomial_standard_error, window
 
 NAME = "projection"
-# A bucket is the upper half of a sum of 64 bits.
+# The bucket is the upper half of a 64-bit sum.
 WEIGHT_BITS = 32 - FRACTION_BITS
 
 _HUGE = 2.0 ** (31 + WEIGHT_BITS)
-# With these widths no weight, a 32-bit float, overflows.
+# Within these limits no weight overflows, because weights are 32-bit floats.
 _MIN_WIDTH, _MAX_WIDTH = 1e-30, 1e30
 _ROOT_TAU = math.sqrt(2 * math.pi)
 
@@ -35,8 +36,8 @@ _ROOT_TAU = math.sqrt(2 * math.pi)
 class Projection(Curved):
     """Sketches of k int32 for Euclidean distances d, expressed as similarities 1 / (1 + d).
 
-    `width` is the width of a bucket, in the unit of the distances. With `input` "terms" ids are hashes; with
-    "vector" they are dimensions from 0, which is faster; sketches are the same.
+    `width` is the width of a bucket, in the unit of the distances. With `input` "terms" ids are hashes; with "vector"
+    they are dimensions from 0. Both give the same sketches, but "vector" is faster.
     """
 
     name = NAME
@@ -69,17 +70,17 @@ class Projection(Curved):
         return sketches
 
     def similarity_of(self, agreeing: int) -> float:
-        """Return 1 / (1 + d) to 12 places, for the distance d whose collision probability is the share of equal values.
+        """Return 1 / (1 + d) to 12 decimal places, for the estimated distance d.
 
-        The similarity is 0 if no buckets are equal. How far unequal buckets are apart carries information too,
-        but up to a quarter of a width, the range of a recipe's pairs, it would lower the error by 0.2 % at
-        most.
+        d is the distance whose collision probability equals the fraction of equal positions; if no position is equal,
+        the similarity is 0. The distance between unequal buckets is not used: for distances up to a quarter of a width,
+        where the pairs of a recipe are, it would reduce the error by 0.2 % at most.
         """
         ratio = _ratio_of(agreeing / self.k)
         return round(ratio / (ratio + self.width), 12) if ratio < math.inf else 1.0
 
     def collision_probability(self, similarity: float) -> float:
-        """Return `same_bucket` of the distance 1 / s - 1; 0 for a similarity of 0 or less, which no distance has."""
+        """Return `same_bucket` of the distance 1 / s - 1, or 0 for a similarity s of 0 or less."""
         if similarity <= 0:
             return 0.0
         return same_bucket(max(1 / similarity - 1, 0.0), self.width)
@@ -94,7 +95,7 @@ class Projection(Curved):
         return slope * binomial_standard_error(same_bucket(distance, self.width), self.k)
 
     def _whole_weights(self, weights: Floats) -> Ints:
-        """Round weights to units of 2^-19 of a width; hash huge ones."""
+        """Round weights to multiples of 2^-19 of a width, and replace huge weights by hashes."""
         scaled = np.ldexp(weights / self.width, WEIGHT_BITS)
         huge = np.abs(scaled) >= _HUGE
         whole = np.rint(np.where(huge, 0, scaled)).astype(np.int64)
@@ -103,9 +104,9 @@ class Projection(Curved):
 
 
 def same_bucket(distance: float, width: float) -> float:
-    """Return the probability that two points at this distance are in the same bucket of a line.
+    """Return the probability that two points at this distance fall into the same bucket of a random line.
 
-    1 - 2 Phi(-r) - 2 / (sqrt(2 pi) r) (1 - exp(-r^2 / 2)) for r = width / distance (Datar, Immorlica, Indyk,
+    It is 1 - 2 Phi(-r) - 2 / (sqrt(2 pi) r) (1 - exp(-r^2 / 2)) for r = width / distance (Datar, Immorlica, Indyk,
     Mirrokni: Locality-Sensitive Hashing Scheme Based on p-Stable Distributions, SCG 2004, section 3.2).
     """
     if not distance >= 0:
@@ -120,7 +121,7 @@ def _same_bucket(ratio: float) -> float:
 
 
 def _slope(ratio: float) -> float:
-    """Return the derivative of `_same_bucket` by the ratio."""
+    """Return the derivative of `_same_bucket` with respect to the ratio."""
     if ratio < 1e-8:
         return 1 / _ROOT_TAU
     return -2 / _ROOT_TAU * math.expm1(-ratio * ratio / 2) / ratio**2
@@ -128,7 +129,10 @@ def _slope(ratio: float) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def _ratio_of(probability: float) -> float:
-    """Invert `_same_bucket` by Newton's method, starting below: on a concave function it never overshoots."""
+    """Invert `_same_bucket` by Newton's method.
+
+    The start value is below the result, so the method never overshoots, because the function is concave.
+    """
     if probability >= 1:
         return math.inf
     ratio = probability * _ROOT_TAU

@@ -1,14 +1,17 @@
-"""Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003): the least id of each window of consecutive shingles.
+"""Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003): keep the least id of each window of consecutive shingles.
 
-A sketch has these fingerprints, as many as the text is long: about 2 / (w + 1) of its shingles for windows of w. Two
-texts that share w consecutive shingles share the least of them, so a run of w + k - 1 equal units, of which k make a
-shingle, is never missed. Of equal ids in a window the rightmost is taken; they are one fingerprint.
+The ids that are kept are the fingerprints of a text. Their number grows with the length of the text: windows of w
+shingles keep about 2 / (w + 1) of all shingles. Two texts that share w consecutive shingles share the least id of
+these. A run of w + k - 1 equal words, whose shingles have k words, is therefore never missed. If the least id occurs
+several times in a window, the rightmost is kept; equal ids are a single fingerprint.
 
-A text that would have few fingerprints has shorter windows, so that a short text is found inside another. The least of
-a window is that of all shorter windows with it, so two texts of different windows share what the longer ones select.
+A text that would have few fingerprints gets shorter windows, so that a short text is found within a longer one. If an
+id is the least of a window, it is also the least of every shorter window inside it that contains the id. Two texts with
+different windows therefore share the fingerprints that the longer windows select.
 
-Each fingerprint is a band key under band number 0. Two texts share as many bands as they have fingerprints in common.
-Each stands for (w + 1) / 2 shingles in common, w being the longer window, which estimates the containment.
+Each fingerprint is a band key with the band number 0, so two texts share one band for each fingerprint in common. For
+the estimate of the containment, a shared fingerprint counts as (w + 1) / 2 shared shingles, where w is the longer of
+the two windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,19 +31,20 @@ from nearsim_db.similarity.sketch.kernels import KnownPairs
 
 _VALUE = np.dtype("<u8")
 _FINGERPRINT_MASK = np.uint64((1 << 56) - 1)
-# The column has signed integers of 16 bits.
+# The column shared_bands has the type smallint.
 _MAX_SHARED_BANDS = 2**15 - 1
 
-# Two texts share at least 0.62 of the fingerprints expected in the mean, even if no two equal shingles are next to each
-# other (`run_probability`). Of 41,753 pairs of news, web pages and licences with a containment of 0.5 or more, each
-# that is expected to share 4 or more shares at least 0.48 of them.
+# On average, two texts share at least 0.62 of the expected fingerprints, even if no two shared shingles are consecutive
+# (see `run_probability`). Measured on 41,753 pairs of news, web pages and licences with a containment of 0.5 or more:
+# every pair that is expected to share 4 or more fingerprints shares at least 0.48 of the expected number.
 _MIN_SHARE_OF_EXPECTED, _MIN_EXPECTED = 0.25, 6
 
 
 class Winnow(Family):
-    """Sketches of one value: little-endian uint64, the window and the fingerprints, below 2^56, ascending and distinct.
+    """Sketches of one value for containment: bytes of little-endian uint64, the window and then the fingerprints.
 
-    The seed determines which id is the least, by mixing the ids; seed 0 leaves ids of 64 bits unchanged.
+    Fingerprints are below 2^56, ascending and distinct. The seed determines the order of the ids, by mixing them. With
+    seed 0, ids of 64 bits are not mixed.
     """
 
     name = "winnow"
@@ -58,7 +62,7 @@ class Winnow(Family):
         window: int = 16,
         min_fingerprints: int = 1,
     ) -> None:
-        """Of each `window` consecutive ids the least is kept, of fewer where that gives less than `min_fingerprints`.
+        """Use windows of `window` shingles, or shorter windows for texts that would have fewer than `min_fingerprints`.
 
         `k` is ignored.
         """
@@ -82,10 +86,10 @@ class Winnow(Family):
 
     def salted(self, sketches: Sketches, salts: Hashes) -> Sketches:
         """Alter the fingerprints of each document; see `Family.salted`."""
-        own = fingerprints(sketches)
+        unsalted = fingerprints(sketches)
         words = fmix64(salts) & _FINGERPRINT_MASK
-        values = own.values ^ np.repeat(words, np.diff(own.offsets))
-        rows = [np.sort(values[begin:end]) for begin, end in pairwise(own.offsets.tolist())]
+        values = unsalted.values ^ np.repeat(words, np.diff(unsalted.offsets))
+        rows = [np.sort(values[begin:end]) for begin, end in pairwise(unsalted.offsets.tolist())]
         return _packed(windows_of(sketches), rows)
 
     def band_keys(self, sketches: Sketches, banding: Banding) -> Keys:
@@ -93,7 +97,10 @@ class Winnow(Family):
         return fingerprints(sketches)
 
     def agreements(self, left: Sketches, right: Sketches) -> tuple[Ints, Ints]:
-        """Return twice the shingles estimated in both, and in the smaller text; see `Family.agreements`."""
+        """Return twice the estimated number of shared shingles, and of shingles of the smaller text.
+
+        See `Family.agreements`.
+        """
         counts = self._compare(left, right)
         return counts.agreeing, counts.compared
 
@@ -104,7 +111,7 @@ class Winnow(Family):
         values, steps = fingerprints(sketches[used]), windows_of(sketches[used]) + 1
         shared = self._kernels.intersections(values.values, values.offsets, left_places, right_places)
 
-        # A fingerprint stands for half a step of shingles, so these are twice the shingles.
+        # A fingerprint counts as (w + 1) / 2 shingles, so these numbers are twice the numbers of shingles.
         sizes = np.diff(values.offsets) * steps
         compared = np.maximum(np.minimum(sizes[left_places], sizes[right_places]), 1)
         agreeing = np.minimum(shared * np.maximum(steps[left_places], steps[right_places]), compared)
@@ -119,21 +126,24 @@ class Winnow(Family):
         return self.compare_rows(np.concatenate((left, right)), rows, rows + len(left), Banding(1, 1))
 
     def matched_bands(self, left: Sketches, right: Sketches, banding: Banding) -> Mask:
-        """Raise RecipeError: fingerprints have no fixed number, so only a minimum of shared ones is supported."""
+        """Raise RecipeError: the number of fingerprints varies, so a recipe can only require a minimum of
+        shared ones.
+        """
         raise RecipeError("winnow supports match.min_shared_bands only")
 
     def first_similar(
         self, sketches: Sketches, present: Mask, threshold: Fraction, decided: KnownPairs
     ) -> Ints:
-        """Compare each row with the kept ones before it; see `Family.first_similar`."""
-        known = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
+        """Compare each row with the rows kept before it; see `Family.first_similar`."""
+        decisions = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
         first, kept = np.full(len(sketches), -1, np.int64), np.zeros(0, np.int64)
         for row in np.flatnonzero(present).tolist():
             counts = self.compare_rows(sketches, np.full(len(kept), row), kept, Banding(1, 1))
             reached = counts.agreeing * threshold.denominator >= counts.compared * threshold.numerator
             pairs = (row * len(sketches) + kept).tolist()
             alike = [
-                known.get(pair, is_reached) for pair, is_reached in zip(pairs, reached.tolist(), strict=True)
+                decisions.get(pair, is_reached)
+                for pair, is_reached in zip(pairs, reached.tolist(), strict=True)
             ]
             if True in alike:
                 first[row] = kept[alike.index(True)]
@@ -144,21 +154,24 @@ class Winnow(Family):
     def may_reach(self, counts: RowAgreements, similarity: float, standard_errors: float) -> Mask:
         """Rule out pairs that share less than a quarter of the expected fingerprints, if 6 or more are expected.
 
-        The number shared depends on the words around equal ones, so its error is not binomial.
+        The number of shared fingerprints depends on the words around the equal words, so its error is not binomial, and
+        `standard_errors` is ignored.
         """
-        # Twice the shingles that are expected in both.
+        # Twice the expected number of shared shingles.
         expected = similarity * counts.compared
         expects_few = expected * counts.shared < _MIN_EXPECTED * counts.agreeing
         return expects_few | (counts.agreeing >= _MIN_SHARE_OF_EXPECTED * expected)
 
 
 def run_probability(shingles: float, window: int) -> float:
-    """Return the probability that two long texts share a fingerprint of a run of so many equal shingles.
+    """Return the probability that two long texts share a fingerprint of a run of `shingles` equal shingles.
 
-    They do if and only if the least id of the run is a fingerprint of both: a window that has another one of the run
-    as its least id, and reaches beyond the run, grows to one that has the least. Its value v is uniform on 0 to 1 and
-    has the density n (1 - v)^(n - 1); in each text it is the least of a window if at least d = w - n of the next
-    shingles on both sides are greater, (1 - v)^d (1 + d v). Their product is integrated.
+    They share one if and only if the least id of the run is a fingerprint of both texts: if another id of the run is
+    the least of a window, the window can be shifted until the least id of the run is the least of the window. Let n be
+    the length of the run, w the window, and d = w - n. If ids are uniform on 0 to 1, the least id v of the run has the
+    density n (1 - v)^(n - 1). It is the least of a window of a text if together at least d consecutive shingles before
+    and after the run are greater, which has the probability (1 - v)^d (1 + d v). The density times the square of this
+    probability, for both texts, is integrated.
     """
     if shingles >= window:
         return 1.0
@@ -170,17 +183,20 @@ def run_probability(shingles: float, window: int) -> float:
 
 
 def window_lengths(shingles: Ints, longest: int, min_fingerprints: int) -> Ints:
-    """Return the windows, int64 of n, of texts with so many shingles: `longest`, or shorter for more fingerprints."""
+    """Return the lengths of the windows of texts with these numbers of shingles: int64 of n.
+
+    A window is `longest`, or shorter if the text would otherwise have fewer than `min_fingerprints`.
+    """
     return np.clip(2 * shingles // min_fingerprints - 1, 1, longest)
 
 
 def expected_fingerprints(shingles: Ints, longest: int, min_fingerprints: int) -> Floats:
-    """Return the expected number of fingerprints, 2 / (w + 1) of the shingles of a text: float64 of n."""
+    """Return the expected number of fingerprints of texts, 2 / (w + 1) of their shingles: float64 of n."""
     return 2 * shingles / (window_lengths(shingles, longest, min_fingerprints) + 1)
 
 
 def windows_of(sketches: Sketches) -> Ints:
-    """Return the windows of sketches (n, 1), int64 of n; 0 for a document without features."""
+    """Return the lengths of the windows of sketches (n, 1): int64 of n, 0 for a document without features."""
     return np.array(
         [
             int.from_bytes((content or b"")[: _VALUE.itemsize], "little")
@@ -191,15 +207,15 @@ def windows_of(sketches: Sketches) -> Ints:
 
 
 def fingerprints(sketches: Sketches) -> Ragged:
-    """Return the fingerprints of sketches (n, 1); none for a document without features."""
+    """Return the fingerprints of sketches (n, 1). A document without features has none."""
     return Ragged.of([np.frombuffer(content or b"", _VALUE)[1:] for content in sketches[:, 0].tolist()])
 
 
 def _packed(windows: Ints, rows: Sequence[Hashes]) -> NDArray[Any]:
     sketches = np.empty((len(rows), 1), object)
-    heads = windows.astype(_VALUE)
+    first_values = windows.astype(_VALUE)
     sketches[:, 0] = [
-        heads[at : at + 1].tobytes() + row.astype(_VALUE, copy=False).tobytes() if len(row) else b""
+        first_values[at : at + 1].tobytes() + row.astype(_VALUE, copy=False).tobytes() if len(row) else b""
         for at, row in enumerate(rows)
     ]
     return sketches

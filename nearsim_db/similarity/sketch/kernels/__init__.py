@@ -1,4 +1,4 @@
-"""The loops over ids, in plain NumPy and compiled by numba, bit-identical."""
+"""Sketch kernels: the loops over ids, once in plain NumPy and once compiled by numba, with identical results."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,16 +10,16 @@ from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
 # The smallest prime above 2^32.
 PRIME = 4294967311
 BITS_PER_MAP = 2048
-# Spreads the round over the 32 bits of a position of fast_similarity.
+# The factor that spreads the number of a round over the 32 bits of a position of fast_similarity.
 ROUND_MIX = 0x9E3779B1
 
 
 class HashRounds(NamedTuple):
     """The random parameters of fast_similarity.
 
-    Round r hashes an id x by h = (x ^ masks[r]) * multipliers[r] mod 2^64: the upper half of h chooses the
-    position, the exclusive or of both halves is the value. The forced round gives position j the smallest
-    forced_multipliers[j] * x + forced_addends[j] mod 2^32.
+    Round r hashes an id x to h = (x ^ masks[r]) * multipliers[r] mod 2^64. The upper half of h chooses the position,
+    and the exclusive or of both halves is the value. The last round fills an empty position j with the smallest value
+    of forced_multipliers[j] * x + forced_addends[j] mod 2^32 over all ids x.
     """
 
     masks: Hashes
@@ -31,27 +31,27 @@ class HashRounds(NamedTuple):
 class Darts(NamedTuple):
     """The random field of dart_minhash.
 
-    The cell in slice s of weights and layer l of ranks of block (a, b) has the hash h = fmix64(fmix64(id ^
-    mask) ^ (a << 56 | b << 48 | s << 24 | l)); its number of darts is the number of `counts` up to h. Dart j
-    has the words fmix64(h + i * 0x9E3779B97F4A7C15) of i = 2 j + 1 and 2 j + 2: the halves of the first are its
-    weight and its rank within the cell, the upper half of the second chooses the position, the lower is the
-    value.
+    In block (a, b), the cell in slice s of weights and layer l of ranks has the hash
+    h = fmix64(fmix64(id ^ mask) ^ (a << 56 | b << 48 | s << 24 | l)).
+    It has as many darts as `counts` has entries up to h. Dart j has two words, fmix64(h + i * 0x9E3779B97F4A7C15) for
+    i = 2 j + 1 and i = 2 j + 2. The halves of the first word are the weight and the rank of the dart within the cell.
+    The upper half of the second word chooses the position, and the lower half is the value.
     """
 
     mask: np.uint64
-    counts: Hashes
+    counts: Hashes  # see `dart_minhash._count_thresholds`
 
 
 class Directions(NamedTuple):
-    """Random vectors, whose components are drawn by hashing the id.
+    """Random vectors, whose components for an id are drawn by hashing the id.
 
-    Word w of an id x is fmix64(fmix64(x ^ mask) + (w + 1) GOLDEN). With a table, int16 of 4,096, each 16 bits
-    of a word give one component, the lowest first: the table entry at their upper 12 bits. With an empty table
-    each bit gives one, the lowest first: 1 is +1, 0 is -1.
+    Word w of an id x is fmix64(fmix64(x ^ mask) + (w + 1) GOLDEN). With a table of 4,096 entries, each 16 bits of a
+    word give a component, from the lowest bits: the upper 12 of the 16 bits are the index of its table entry. With an
+    empty table, each bit gives a component, from the lowest bit: 1 is +1, and 0 is -1.
     """
 
     mask: np.uint64
-    table: NDArray[np.int16]
+    table: NDArray[np.int16]  # 4,096 entries, or empty for components of +1 and -1
 
     @property
     def per_word(self) -> int:
@@ -60,44 +60,47 @@ class Directions(NamedTuple):
 
 
 class KnownPairs(NamedTuple):
-    """Pairs of n rows that are known to be similar or not, overriding their sketches."""
+    """Pairs of n rows whose similarity is already decided. The decisions override the sketches."""
 
     pairs: Ints  # the larger row times n plus the smaller row, ascending
-    alike: Mask
+    alike: Mask  # whether the two rows are similar
 
 
 NO_KNOWN_PAIRS = KnownPairs(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
 class Merged(NamedTuple):
-    """Of m pairs of sorted sketches, the number of merged ids in each, and in both."""
+    """For m pairs of sorted sketches, counts of the merged ids."""
 
-    left: Ints
-    right: Ints
-    both: Ints
+    left: Ints  # ids in the left sketch
+    right: Ints  # ids in the right sketch
+    both: Ints  # ids in both sketches
 
 
 class Sums(NamedTuple):
-    """Sums over the features of m pairs of documents, a missing weight being 0."""
+    """Sums over the features of m pairs of documents. The weight of a missing feature is 0."""
 
-    products: Floats  # of both weights
-    minima: Floats  # of the smaller weights
-    maxima: Floats  # of the larger weights
-    squares: Floats  # of the differences
+    products: Floats  # the products of both weights
+    minima: Floats  # the smaller weights
+    maxima: Floats  # the larger weights
+    squares: Floats  # the squared differences of the weights
 
 
 class FullRows(NamedTuple):
-    """Buckets over the limit."""
+    """Buckets with more members than the bucket limit."""
 
     keys: Ints  # ascending
-    ends: Ints  # the row from which on members are no anchors
+    ends: Ints  # the first row that is not an anchor of the bucket
 
 
 if TYPE_CHECKING:
     from nearsim_db.similarity.sketch.kernels import plain
 
     class SketchKernels:
-        """The kernels of a back end, with the types of NumPy. The sketch of a document without ids is all zeros."""
+        """The kernels of a back end, with the types of the NumPy version.
+
+        The sketch of a document without ids is all zeros.
+        """
 
         fast_similarity = staticmethod(plain.fast_similarity)
         dart_minhash = staticmethod(plain.dart_minhash)

@@ -1,6 +1,6 @@
-"""The sketch kernels compiled by numba; see `plain` for their types and what they compute.
+"""The sketch kernels compiled by numba; see `plain` for their types and results.
 
-Scratch memory is allocated inside each call, so threads may call them concurrently.
+Each call allocates its own temporary memory, so threads may call them concurrently.
 """
 
 import numpy as np
@@ -33,14 +33,14 @@ _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 _MAX_INT32 = np.int32(2**31 - 1)
 _LOW_56 = np.uint64((1 << 56) - 1)
-# Hashes of so many ids fit the first-level cache.
+# The hashes of this number of ids fit into the first-level cache.
 _IDS_AT_ONCE = np.uintp(1024)
 
 
 @compiled
 def mixed_bands(positions, bands, rows, start):
     hashes = np.empty((len(positions), bands), np.uint64)
-    # Row by row, as vector instructions take several bands at once.
+    # Process all bands row by row, so that vector instructions hash several bands at once.
     for document in range(len(positions)):
         values, hashed = positions[document], hashes[document]
         hashed[:] = start
@@ -60,7 +60,7 @@ def intersections(ids, offsets, left_rows, right_rows):
         left, left_end = offsets[left_rows[pair]], offsets[left_rows[pair] + 1]
         right, right_end = offsets[right_rows[pair]], offsets[right_rows[pair] + 1]
         count = int64(0)
-        # Without branches on the ids, which are unpredictable.
+        # The loop has no branches on the ids, because they would be unpredictable.
         while left < left_end and right < right_end:
             left_id, right_id = ids[left], ids[right]
             count += int64(left_id == right_id)
@@ -85,7 +85,7 @@ def sums(ids, weights, offsets, left_rows, right_rows):
             if has_right and (not has_left or ids[right] <= ids[left]):
                 y = weights[right]
 
-            # No weight is 0, so a side whose weight was read has a nonzero one.
+            # No weight is 0, so x and y are nonzero exactly if a weight was read.
             left += int64(x != 0.0)
             right += int64(y != 0.0)
 
@@ -127,7 +127,7 @@ def window_minima(points, offsets, windows):
         begin, end = offsets[document], offsets[document + 1]
         first, least, window = written, begin - 1, windows[document]
 
-        # Only a window whose least point differs from that of the window before it adds one.
+        # A window adds its least point only if the previous window has another one.
         for last in range(max(begin, begin + min(window, end - begin) - 1), end):
             low = max(begin, last - window + 1)
             if least < low:
@@ -142,7 +142,7 @@ def window_minima(points, offsets, windows):
             minima[written] = points[least] & _LOW_56
             written += 1
 
-        # Keep each point of a document once.
+        # Sort the points of the document, and keep each once.
         ascending = np.sort(minima[first:written])
         written = first
         for at in range(len(ascending)):
@@ -161,7 +161,7 @@ def _place(bucket):
 
 @inlined
 def _links(key, left, full):
-    """Whether a bucket links the pair of a left row: the row is an anchor of the bucket."""
+    """Whether the bucket with this key links the row `left` to later rows: the row is an anchor of the bucket."""
     low, high = 0, len(full.keys)
     while low < high:
         middle = (low + high) // 2
@@ -188,7 +188,7 @@ def _is_first_sorted(left_keys, right_keys, place, left, full):
         left_key, right_key = left_keys[at_left], right_keys[at_right]
         if left_key == right_key and _place(left_key) < place and _links(left_key, left, full):
             return False
-        # Without branches on the keys, which are unpredictable.
+        # The steps have no branches on the keys, because they would be unpredictable.
         at_left += int64(left_key <= right_key)
         at_right += int64(right_key <= left_key)
     return True
@@ -196,7 +196,10 @@ def _is_first_sorted(left_keys, right_keys, place, left, full):
 
 @inlined
 def _modulo_prime(value):
-    """Return value mod (2^32 + 15), for any uint64: twice 2^32 = -15, then one correction."""
+    """Return value mod (2^32 + 15) for any uint64.
+
+    2^32 is congruent to -15. The upper half is folded in twice, and the result is corrected once.
+    """
     folded = int64(value & _LOW) - int64(15) * int64(value >> _HALF)
     folded = (folded & int64(_LOW)) - int64(15) * (folded >> int64(32))
     return min(uint64(folded), uint64(folded) - _PRIME)
@@ -211,7 +214,7 @@ def minimum_prime32(ids, offsets, multipliers, addends, shift):
         if begin <= last:
             row[:] = _EMPTY
 
-        # Four ids per step save passes over the row; the last step may repeat an id, which changes no minimum.
+        # Four ids per step save passes over the row. The last step may repeat an id, which does not change a minimum.
         for at in range(begin, last + 1, 4):
             x0 = uint64(uint32(ids[at] >> shift))
             x1 = uint64(uint32(ids[min(at + 1, last)] >> shift))
@@ -297,12 +300,12 @@ def _fast_similarity(points, offsets, hash_rounds):
 
 @compiled
 def _hash(points, begin, end, mask, multiplier, prefix, cells, positions, values):
-    """Throw points[begin:end] once; `prefix` is the round in the upper half of a word."""
-    # A factor known to be below 2^32 takes one vector multiplication, not three.
+    """Throw points[begin:end] once. `prefix` has the number of the round in its upper half."""
+    # A factor that the compiler knows to be below 2^32 takes one vector multiplication instead of three.
     k = uint64(uint32(len(cells)))
     while begin < end:
         count = min(end - begin, _IDS_AT_ONCE)
-        # A loop that only hashes is vectorised.
+        # This loop only hashes, so it is vectorised.
         for at in range(count):
             hashed = (points[begin + at] ^ mask) * multiplier
             positions[at] = ((hashed >> _HALF) * k) >> _HALF
@@ -323,7 +326,7 @@ def _any_empty(cells):
 
 @compiled
 def _force(points, multipliers, addends, rounds, cells):
-    """Fill the positions that no throw has reached."""
+    """Fill the positions that are empty after all rounds."""
     for position in range(len(cells)):
         if cells[position] != _EMPTY:
             continue

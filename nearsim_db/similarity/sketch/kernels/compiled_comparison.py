@@ -1,4 +1,4 @@
-"""The kernels of sorted sketches and of comparisons of sketches, compiled by numba; see `plain_comparison`."""
+"""Sketch kernels compiled by numba that make sorted sketches, and that compare sketches; see `plain_comparison`."""
 
 import numpy as np
 from numba import int64, uint32, uint64
@@ -10,7 +10,7 @@ _POSITIONS_AT_ONCE = 64
 _WORDS = BITS_PER_MAP // 64
 _ONE, _TWO, _SIX, _LOW_SIX = np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(63)
 _BIT_MASK = np.uint64(BITS_PER_MAP - 1)
-# Masks that count the bits of a word in parallel, in pairs, fours and eights.
+# Masks to count the bits of a word in parallel, by pairs, fours and eights of bits.
 _PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
 _EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
@@ -29,7 +29,7 @@ def _smallest(points, offsets, largest, k):
 
         count, bound = int64(0), largest
         for at in range(offsets[document], offsets[document + 1]):
-            # Ids above the k-th smallest so far cannot be in the sketch, so few of many are buffered.
+            # An id above the k-th smallest so far cannot be in the sketch, so only few of many ids are buffered.
             if points[at] <= bound:
                 if count == len(buffer):
                     count = _sort_distinct(buffer, count, k)
@@ -46,7 +46,7 @@ def _smallest(points, offsets, largest, k):
 
 @compiled
 def _sort_distinct(buffer, count, k):
-    """Sort buffer[:count] and move its k smallest distinct values to the front; return their number."""
+    """Sort buffer[:count], and move its k smallest distinct values to the front. Return their number."""
     buffer[:count].sort()
     kept = 1
     for at in range(1, count):
@@ -84,11 +84,11 @@ def _merged(left, right, limit):
             at_left += int64(left_id <= right_id)
             at_right += int64(right_id <= left_id)
 
-        # One side is at its end, or the bound is reached.
-        rest = bound - (at_left + at_right - both)
-        rest_of_left = min(rest, left_size - at_left)
-        counts[0, pair] = at_left + rest_of_left
-        counts[1, pair] = at_right + min(rest - rest_of_left, right_size - at_right)
+        # At the end of one side, the remaining ids up to the bound come from the other side.
+        remaining = bound - (at_left + at_right - both)
+        remaining_left = min(remaining, left_size - at_left)
+        counts[0, pair] = at_left + remaining_left
+        counts[1, pair] = at_right + min(remaining - remaining_left, right_size - at_right)
         counts[2, pair] = both
     return counts
 
@@ -140,7 +140,7 @@ def first_similar_positions(sketches, present, need, decided):
 
 @inlined
 def _decided(decided, pair):
-    """Return 1 for similar, 0 for not, -1 if the sketches decide."""
+    """Return 1 if the pair is decided to be similar, 0 if it is decided not to be, and -1 if it is not decided."""
     if not len(decided.pairs):
         return -1
     place = np.searchsorted(decided.pairs, pair)
@@ -159,7 +159,8 @@ def _share_enough(left, right, left_size, right_size, need, needs):
         unshared = width - need
 
     at_left = at_right = both = 0
-    # How many ids of each side need no partner; negative at once if a set is too small, so no index overruns.
+    # The number of ids of each side that need no partner. It is negative if a set is too small, so the loop does not
+    # start, and no index exceeds the row.
     spare_left, spare_right = left_size - need, right_size - need
     while (
         at_left - both <= spare_left
@@ -180,7 +181,7 @@ def _agree_enough(left, right, need):
     width = len(left)
     equal, begin = int64(0), 0
 
-    # Blocks of constant length are compared by vector instructions: six times faster.
+    # Vector instructions compare blocks of constant length, which is six times faster.
     while begin + _POSITIONS_AT_ONCE <= width:
         part = uint32(0)
         for position in range(_POSITIONS_AT_ONCE):
@@ -214,7 +215,7 @@ def count_agreements(sketches, left, right, bands, rows):
     return equal, runs
 
 
-# A pair is left to `runs.longest_run` after so many comparisons for each of its ids.
+# After this number of comparisons for each id of a pair, the pair is left to `runs.longest_run`.
 _MAX_COMPARISONS_PER_ID = 64
 
 
@@ -256,7 +257,10 @@ def longest_runs(ids, order, offsets, left_rows, right_rows):
 
 @compiled
 def _longest_run(ids, order, left, left_end, right, right_end):
-    """Walk along each maximal run from its first ids: two places of the same id, before which the ids differ."""
+    """Return the length of the longest run of two documents, or -1 after too many comparisons.
+
+    Each maximal run is walked along from its beginning: two places of the same id, before which the ids differ.
+    """
     left_begin, right_begin = left, right
     comparisons_left = _MAX_COMPARISONS_PER_ID * (left_end - left + right_end - right)
     longest = int64(0)

@@ -1,6 +1,7 @@
-"""The keyed BLAKE2b digests (RFC 7693) of documents' features, compiled by numba; see `plain.digests`.
+"""Keyed BLAKE2b digests (RFC 7693) of the features of documents, compiled by numba; see `plain.digests`.
 
-hashlib holds the interpreter's lock for features as short as those of a story, which kept other threads waiting.
+hashlib does not release the interpreter's lock for short data such as the features of a story, so other threads would
+have to wait.
 """
 
 import numpy as np
@@ -58,11 +59,11 @@ def _digests(words, offsets, key_block, parameters, digest_words):
     for document in range(len(offsets) - 1):
         begin, end = uintp(offsets[document]), uintp(offsets[document + 1])
         if begin == end:
-            # The block of the key is the last one.
+            # Without words, the block of the key is the last block.
             _begin(state, parameters)
             _compress(state, key_block, _BLOCK_BYTES, ~uint64(0))
         else:
-            # Assigning a slice would compile numba's error for unequal lengths, which takes seconds.
+            # A slice assignment would make numba compile its error for unequal lengths, which takes seconds.
             for place in range(uintp(8)):
                 state[place] = keyed[place]
             for at in range(begin, end, _BLOCK_WORDS):
@@ -103,7 +104,11 @@ def _mix(a, b, c, d, first, second):
 
 @compiled
 def _compress(state, block, length, is_last):
-    """Add a block to the state; `length` bytes precede its end, `is_last` has all bits set for the last block."""
+    """Add a block to the state.
+
+    `length` is the number of bytes up to the end of the block. `is_last` has all bits set for the last block, and is 0
+    for the others.
+    """
     v0, v1, v2, v3 = state[0], state[1], state[2], state[3]
     v4, v5, v6, v7 = state[4], state[5], state[6], state[7]
     v8, v9, v10, v11 = _INITIAL[0], _INITIAL[1], _INITIAL[2], _INITIAL[3]

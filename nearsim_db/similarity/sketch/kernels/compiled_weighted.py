@@ -1,4 +1,4 @@
-"""The kernels of weighted features, dart_minhash and random directions; see `plain` and `Darts`."""
+"""Kernels of weighted features compiled by numba: dart_minhash and random vectors; see `Darts` and `plain`."""
 
 import numpy as np
 from numba import float64, int64, uint32, uint64
@@ -33,7 +33,7 @@ def dart_minhash(ids, weights, offsets, limits, darts, k):
 
 @compiled
 def _throw(point, weight, limit, counts, ranks, values):
-    """Throw all darts of one id below its weight and the limit; a block is 2^a wide and 2^b high."""
+    """Throw all darts of an id below its weight and the limit. Block (a, b) is 2^a wide and 2^b high."""
     a, breadth = uint64(0), 1.0
     while breadth - 1 < weight:
         b, height = uint64(0), 1.0
@@ -76,7 +76,7 @@ def projections(ids, offsets, whole, directions, k):
 
 @compiled
 def _draw(ids, at, mask, drawn):
-    """Draw the words of one id; a loop that only draws is vectorised."""
+    """Draw the words of an id. A loop that does nothing else is vectorised."""
     state = fmix64(ids[at] ^ mask)
     for word in range(len(drawn)):
         drawn[word] = fmix64(state + uint64(word + 1) * _GOLDEN)
@@ -98,7 +98,7 @@ def _project_signs(ids, offsets, whole, directions, words, sums):
                 for place in range(64):
                     components[place] += weight & -int64((bits >> uint64(place)) & uint64(1))
 
-        # The sum over + bits, converted to the sum with both signs.
+        # Convert the sum over the bits that are 1 to the sum with both signs.
         for position in range(len(row)):
             row[position] = 2 * row[position] - total
 

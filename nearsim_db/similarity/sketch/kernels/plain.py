@@ -25,14 +25,14 @@ from nearsim_db.similarity.sketch.kernels.plain_minhash import minimum_prime32 a
 
 _ROWS_AT_ONCE = 256
 _DIGEST_BYTES = 16
-# For more bytes hashlib gives up the interpreter's lock, and then waits for it.
+# For more bytes than this, hashlib releases the interpreter's lock, and then has to wait to get it back.
 _MAX_BYTES_WITH_LOCK = 2_047
 _HALF = np.uint64(32)
 _LOW_56 = np.uint64((1 << 56) - 1)
 
 
 def digests(words: Hashes, offsets: Ints, key: bytes) -> NDArray[np.void]:
-    """Return a keyed BLAKE2b digest of 16 bytes of each document's words, uint64, ragged."""
+    """Return the keyed BLAKE2b digest of the words of each document, 16 bytes. Words are uint64."""
     # Copying the keyed state for each document takes less time than hashing the key again.
     keyed, content = blake2b(digest_size=_DIGEST_BYTES, key=key), words.view(np.uint8).data
     joined = bytearray()
@@ -45,7 +45,7 @@ def digests(words: Hashes, offsets: Ints, key: bytes) -> NDArray[np.void]:
 
 
 def mixed_bands(positions: NDArray[Any], bands: int, rows: int, start: np.uint64) -> Hashes:
-    """Return a 64-bit hash of each band (n, bands) of unsigned positions (n, k); `start` seeds it."""
+    """Return the 64-bit hashes (n, bands) of the bands of unsigned positions (n, k). `start` is the seed."""
     table = positions[:, : bands * rows].reshape(len(positions), bands, rows)
     hashes = np.full((len(positions), bands), start, np.uint64)
     for row in range(rows):
@@ -56,7 +56,7 @@ def mixed_bands(positions: NDArray[Any], bands: int, rows: int, start: np.uint64
 
 
 def intersections(ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> Ints:
-    """Count the ids that documents left_rows[i] and right_rows[i] share; ids are sorted and distinct."""
+    """Count the ids that documents left_rows[i] and right_rows[i] share. Their ids are sorted and distinct."""
     counts = np.zeros(len(left_rows), np.int64)
     order = np.argsort(left_rows, kind="stable")
     changes = np.flatnonzero(np.diff(left_rows[order])) + 1
@@ -73,8 +73,9 @@ def intersections(ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints)
 def longest_runs(ids: Hashes, order: Ints, offsets: Ints, left_rows: Ints, right_rows: Ints) -> Ints:
     """Return the length of the longest run of ids that documents left_rows[i] and right_rows[i] share, or -1.
 
-    `order` sorts the ids of each document, as places in `ids`. -1 leaves the pair to `runs.longest_run`: for ids
-    that repeat, time would grow with the product of both lengths.
+    `order` has the places of the ids in `ids`, sorted by id within each document. -1 means that the caller must use
+    `runs.longest_run` for the pair: if ids repeat, a kernel could take a time proportional to the product of both
+    lengths. This NumPy version always returns -1.
     """
     return np.full(len(left_rows), -1, np.int64)
 
@@ -93,11 +94,11 @@ _FEATURES_AT_ONCE = 1 << 17
 
 
 def sums(ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) -> Sums:
-    """Compute the sums of m pairs, given as rows: document i has ids[offsets[i]:offsets[i + 1]], sorted and
-    distinct.
+    """Compute the sums of the pairs of documents left[i] and right[i].
 
-    Each sum starts at 0 and adds one feature after the other by ascending id, rounding to float64 at every
-    step. So a pair has the same sums in any batch, and in either order.
+    Document i has ids[offsets[i]:offsets[i + 1]], sorted and distinct. Each sum starts at 0 and adds the features one
+    by one, in the order of their ids, rounding to float64 at every step. A pair therefore has the same sums in any
+    batch, and the same sums with left and right exchanged.
     """
     totals = np.zeros((4, len(left)))
     sizes = np.diff(offsets)
@@ -131,29 +132,30 @@ def _sums(ids: Hashes, weights: Floats, offsets: Ints, left: Ints, right: Ints) 
 
 
 def add_up(owners: Ints, terms: Floats, count: int) -> Floats:
-    """Sum the terms of each owner, one after the other; np.sum would add pairwise."""
+    """Sum the terms of each owner one by one. np.sum would add them pairwise, and round differently."""
     added: NDArray[Any] = np.bincount(owners, terms, count)
     return added
 
 
 def _feature_places(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return the places of the features of documents, and for each the index into `rows` of its document."""
+    """Return the places of the features of documents, and for each feature the index in `rows` of its document."""
     sizes = offsets[rows + 1] - offsets[rows]
-    of = np.repeat(np.arange(len(rows)), sizes)
-    return places_of(offsets[rows], sizes), of
+    owners = np.repeat(np.arange(len(rows)), sizes)
+    return places_of(offsets[rows], sizes), owners
 
 
 _LINKS_AT_ONCE = 1 << 14
 
 
 def first_links(keys: Ints, by_band: bool, buckets: Ints, left: Ints, right: Ints, full: FullRows) -> Mask:
-    """Return which of m links are the first of their pair: no bucket before `buckets[i]` links its two rows.
+    """Return which of m links are the first of their pair: bool of m.
 
-    Buckets are ordered by the product of their key with GOLDEN, modulo 2^64, so that no band is first more often.
+    Link i is the pair of the rows left[i] < right[i] in the bucket with the key buckets[i]. It is the first if no
+    earlier bucket links the two rows. A bucket links them if both have its key, and if the bucket is not in `full` or
+    left[i] is below its end.
 
-    `keys` is (n, bands), ascending in each row, or with `by_band` such that equal keys are in equal columns. Rows
-    `left[i]` < `right[i]` share a bucket if they share its key; it links them if it is not in `full` or
-    `left[i]` is below its end.
+    Buckets are ordered by the product of their key and GOLDEN, modulo 2^64, so that every band comes first equally
+    often. `keys` is (n, bands), and ascending in each row; with `by_band`, equal keys are in equal columns instead.
     """
     first = np.ones(len(buckets), bool)
     for at in range(0, len(buckets), _LINKS_AT_ONCE):
@@ -185,7 +187,7 @@ def _linked_before(
 def first_ragged_links(
     keys: Hashes, offsets: Ints, buckets: Ints, left: Ints, right: Ints, full: FullRows
 ) -> Mask:
-    """Return what `first_links` returns for rows keys[offsets[i]:offsets[i + 1]], each ascending, below 2^63."""
+    """Do the same as `first_links`, where row i has keys[offsets[i]:offsets[i + 1]], ascending and below 2^63."""
     first = np.empty(len(buckets), bool)
     for link, (left_row, right_row) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         left_keys, right_keys = (keys[offsets[row] : offsets[row + 1]] for row in (left_row, right_row))
@@ -196,9 +198,10 @@ def first_ragged_links(
 
 
 def window_minima(points: Hashes, offsets: Ints, windows: Ints) -> tuple[Hashes, Ints]:
-    """Return the low 56 bits of the least point of each `windows[i]` consecutive points of document i.
+    """Return the least point of each window of a document, cut to its low 56 bits, and the offsets of documents.
 
-    They are distinct and ascending in each document, as values and offsets. A document with fewer points is one window.
+    A window of document i has windows[i] consecutive points; a document with fewer points is a single window. The
+    results are distinct and ascending within each document.
     """
     minima_by_document = [
         np.unique(_least_of_windows(points[begin:end], min(window, end - begin)) & _LOW_56)
@@ -209,7 +212,7 @@ def window_minima(points: Hashes, offsets: Ints, windows: Ints) -> tuple[Hashes,
 
 
 def _least_of_windows(points: Hashes, window: int) -> Hashes:
-    """Combine windows of half the length, or of what remains, until they are as long."""
+    """Return the least point of each window, by combining the results of overlapping shorter windows."""
     least, covered = points, 1
     while covered < window:
         step = min(covered, window - covered)
@@ -226,7 +229,7 @@ _COMPONENTS_AT_ONCE = 1 << 19
 
 
 def components(ids: Hashes, directions: Directions, k: int) -> NDArray[Any]:
-    """Return the components (n, k) of n ids: int8 or int16."""
+    """Return the components of k random vectors for n ids: (n, k) of int8 or int16."""
     per_word = directions.per_word
     steps = np.arange(1, -(-k // per_word) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
     words = fmix64(fmix64(ids ^ directions.mask)[:, None] + steps).astype("<u8", copy=False)
@@ -238,7 +241,7 @@ def components(ids: Hashes, directions: Directions, k: int) -> NDArray[Any]:
 
 
 def projections(ids: Hashes, offsets: Ints, whole: Ints, directions: Directions, k: int) -> Ints:
-    """Return the products (n, k) of each document's integer weights with k random vectors, modulo 2^64."""
+    """Return the products of the integer weights of n documents and k random vectors: (n, k), modulo 2^64."""
     sums = np.zeros((len(offsets) - 1, k), np.int64)
     at_once = max(1, _COMPONENTS_AT_ONCE // k)
     for low in range(int(offsets[0]), int(offsets[-1]), at_once):

@@ -1,4 +1,4 @@
-"""The kernels of sorted sketches and of comparisons of sketches, in NumPy."""
+"""Sketch kernels in NumPy that make sorted sketches, and that compare sketches."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,10 +16,10 @@ _PAIRS_AT_ONCE = 4_096
 def first_similar_sorted(
     sketches: NDArray[Any], present: Mask, need: int, needs: Ints, decided: KnownPairs
 ) -> Ints:
-    """Implement `Family.first_similar` for rows as made by `smallest`.
+    """Implement `Family.first_similar` for sketches made by `smallest`.
 
-    Rows are similar if they share `need` of the k smallest ids of their union; or, if both have fewer than
-    k ids, a and b of them, needs[a + b] of all.
+    Two rows are similar if they share `need` of the k smallest ids of their union. If both have fewer than k ids, a and
+    b, they are similar if they share needs[a + b] ids.
     """
     width = sketches.shape[1]
     is_distinct = first_of_equals(sketches)
@@ -39,7 +39,7 @@ def first_similar_sorted(
         enough: Mask = np.count_nonzero(shared, axis=1) >= np.where(
             small, needs[sizes[row] + sizes[others]], need
         )
-        # Of larger sets only ids among the k smallest of the union count.
+        # For larger sets, only the k smallest ids of the union count.
         if (large := enough & ~small).any():
             place = (shared[large].cumsum(axis=1) < need).sum(axis=1)
             before = np.searchsorted(sketches[row], sketches[others[large], place])
@@ -54,7 +54,7 @@ def first_similar_sorted(
 
 
 def _least_shared(sizes: Ints, width: int, need: int, needs: Ints) -> Ints:
-    """Return how many ids each row shares at least with a similar row of any size."""
+    """Return for each row the least number of ids that it shares with a similar row, whatever the other row's size."""
     min_shared = np.full(width + 1, need, np.int64)
     others = np.arange(1, width)
     for size in np.unique(sizes[sizes < width]).tolist():
@@ -64,7 +64,7 @@ def _least_shared(sizes: Ints, width: int, need: int, needs: Ints) -> Ints:
 
 
 def _numbered(sketches: NDArray[Any], rows: Mask) -> tuple[int, Ints]:
-    """Number the ids of `rows` from 0; return how many there are, and their numbers in the place of the ids."""
+    """Number the distinct ids of `rows` from 0. Return how many there are, and the number of each id, (n, k)."""
     numbers = np.zeros(sketches.shape, np.int64)
     ids, inverse = np.unique(sketches[rows], return_inverse=True)
     numbers[rows] = inverse.reshape(-1, sketches.shape[1])
@@ -72,10 +72,11 @@ def _numbered(sketches: NDArray[Any], rows: Mask) -> tuple[int, Ints]:
 
 
 class _FirstIds:
-    """The first ids of each row, of which two similar rows have at least one in common.
+    """The first ids of each row. Two similar rows have at least one of their first ids in common.
 
-    If r of a ids are shared, only a - r are not, so one of the first a - r + 1 is shared; and the least shared id of
-    two rows is among the first of both (prefix filtering: Chaudhuri, Ganti and Kaushik 2006).
+    If r of the a ids of a row are shared, only a - r are not, so at least one of its first a - r + 1 ids is shared. The
+    least shared id of two rows is therefore among the first ids of both (prefix filtering: Chaudhuri, Ganti and Kaushik
+    2006).
     """
 
     def __init__(self, sketches: NDArray[Any], are_first: Mask) -> None:
@@ -87,7 +88,7 @@ class _FirstIds:
         is_repeated[:-1] |= equal
         repeated = order[is_repeated]
 
-        # The rows that have a first id in common with any other row.
+        # Only rows that have a first id in common with another row can be similar to it.
         self.is_repeated = np.zeros(len(sketches), bool)
         self.is_repeated[rows[repeated]] = True
         self._ids: dict[int, list[int]] = {}
@@ -97,9 +98,9 @@ class _FirstIds:
         self._indexed = 0
 
     def places_in_common(self, row: int, others: Ints) -> Ints:
-        """Return the places in `others` of the rows that may have a first id in common with a row, ascending.
+        """Return the places in `others` of rows that may have a first id in common with a row, ascending.
 
-        From call to call `others` may only get longer.
+        Each call must have the same `others` as the call before, or append rows to them.
         """
         for place in range(self._indexed, len(others)):
             for id in self._ids.get(int(others[place]), ()):
@@ -107,14 +108,14 @@ class _FirstIds:
         self._indexed = len(others)
 
         places = [self._places[id] for id in self._ids.get(row, ()) if id in self._places]
-        # Long lists are not merged: any row with a repeated first id is then a candidate.
+        # If the lists are long, skip merging them, and return every row that shares a first id with any row.
         if sum(map(len, places)) > len(others):
             return np.flatnonzero(self.is_repeated[others])
         return np.array(sorted(set().union(*places)), np.int64)
 
 
 def first_similar_positions(sketches: NDArray[Any], present: Mask, need: int, decided: KnownPairs) -> Ints:
-    """Implement `Family.first_similar` for rows that are similar if `need` of their positions are equal."""
+    """Implement `Family.first_similar` for sketches that are similar if at least `need` positions are equal."""
 
     def alike(row: int, others: Ints) -> Ints:
         enough = (sketches[others] == sketches[row]).sum(axis=1) >= need
@@ -124,15 +125,15 @@ def first_similar_positions(sketches: NDArray[Any], present: Mask, need: int, de
 
 
 def _first_similar(size: int, decided: KnownPairs, alike: Callable[[int, Ints], Ints]) -> Ints:
-    """Compare each row with the rows kept before it; `alike` returns the places of the similar ones."""
-    known = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
+    """Compare each row with the rows kept before it. `alike` returns the places of similar rows among these."""
+    decisions = dict(zip(decided.pairs.tolist(), decided.alike.tolist(), strict=True))
     first, kept = np.full(size, -1, np.int64), np.empty(size, np.int64)
     count = 0
     for row in range(size):
         similar = alike(row, kept[:count]).tolist()
-        if known:
+        if decisions:
             pairs = [(place, row * size + other) for place, other in enumerate(kept[:count].tolist())]
-            similar = [place for place, pair in pairs if known.get(pair, place in similar)]
+            similar = [place for place, pair in pairs if decisions.get(pair, place in similar)]
         if similar:
             first[row] = kept[similar[0]]
         else:
@@ -147,9 +148,9 @@ _SKETCH_BYTES_AT_ONCE = 1 << 24
 def count_agreements(
     sketches: NDArray[Any], left: Ints, right: Ints, bands: int, rows: int
 ) -> tuple[Ints, Ints]:
-    """Count the equal positions of m pairs of sketches, and the equal runs of `rows` among the first `bands`.
+    """Return for m pairs of sketches the number of equal positions and the number of equal bands.
 
-    `left` and `right` are rows of `sketches`, (n, k).
+    `left` and `right` are rows of `sketches`, (n, k). Band i has the positions from i * rows to (i + 1) * rows.
     """
     equal, runs = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
     step = max(1, _SKETCH_BYTES_AT_ONCE // max(1, sketches[:1].nbytes))
@@ -166,9 +167,9 @@ _ROWS_AT_ONCE = 256
 
 
 def smallest(points: NDArray[Any], offsets: Ints, k: int) -> NDArray[Any]:
-    """Return the k smallest distinct points of each document, ascending, (n, k), padded with the last one.
+    """Return the k smallest distinct points of each document, ascending: (n, k) of the type of `points`.
 
-    `points` is uint32 or uint64.
+    `points` is uint32 or uint64. If a document has fewer than k points, its largest point fills the other places.
     """
     sketches = np.zeros((len(offsets) - 1, k), points.dtype)
     for document, (begin, end) in enumerate(pairwise(offsets.tolist())):
@@ -180,9 +181,9 @@ def smallest(points: NDArray[Any], offsets: Ints, k: int) -> NDArray[Any]:
 
 
 def merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
-    """Merge rows of (m, k), as made by `smallest`, pair by pair until `limit` distinct ids.
+    """Merge pairs of rows, (m, k) as made by `smallest`, up to `limit` distinct ids, and count the merged ids.
 
-    Two rows of fewer than k ids are merged to their end.
+    Two rows that both have fewer than k ids are merged completely.
     """
     parts = [
         _merged(left[at : at + _ROWS_AT_ONCE], right[at : at + _ROWS_AT_ONCE], limit)
@@ -195,7 +196,7 @@ def _merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
     width = left.shape[1]
     rows = np.concatenate((left, right), axis=1)
     is_distinct = np.concatenate((first_of_equals(left), first_of_equals(right)), axis=1)
-    # A row of fewer than k ids is padded with its last one.
+    # In a row of fewer than k ids the last two values are equal.
     small = ~is_distinct[:, width - 1] & ~is_distinct[:, -1]
     bound = np.where(small, 2 * width, limit)
     order = np.argsort(rows, axis=1, kind="stable")
@@ -207,7 +208,7 @@ def _merged(left: NDArray[Any], right: NDArray[Any], limit: int) -> Merged:
 
 
 def first_of_equals(rows: NDArray[Any]) -> Mask:
-    """Return which values of sorted rows differ from the value before them: bool of the same shape."""
+    """Return which values of sorted rows differ from the value before: bool of the same shape."""
     first = np.ones(rows.shape, bool)
     first[:, 1:] = rows[:, 1:] != rows[:, :-1]
     return first
@@ -216,7 +217,7 @@ def first_of_equals(rows: NDArray[Any]) -> Mask:
 def shared_bits(ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints) -> tuple[Ints, Ints]:
     """Count the bits of each document, and the bits that documents left_rows[i] and right_rows[i] share.
 
-    A document has a map of bits, in which each id sets the bit of its number modulo BITS_PER_MAP.
+    Each document has a bitmap of BITS_PER_MAP bits, in which an id sets the bit id mod BITS_PER_MAP.
     """
     bits = np.zeros((len(offsets) - 1, BITS_PER_MAP), np.bool_)
     bits[np.repeat(np.arange(len(bits)), np.diff(offsets)), ids & np.uint64(BITS_PER_MAP - 1)] = True

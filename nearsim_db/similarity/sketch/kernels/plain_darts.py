@@ -1,4 +1,4 @@
-"""dart_minhash in NumPy; see `Darts`."""
+"""The kernel of dart_minhash in NumPy. `Darts` describes the random field."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,22 +19,22 @@ _UNIT = 2.0**-32
 
 
 class _Points(NamedTuple):
-    """The ids of some documents."""
+    """The ids of several documents."""
 
     points: Hashes  # hashes of the ids
     weights: Floats
-    rows: Ints  # of their documents
-    limits: Floats  # ranks below which darts of their documents are searched
+    rows: Ints  # the document of each id
+    limits: Floats  # the rank below which darts of its document are searched
 
     def take(self, chosen: Mask | Ints) -> "_Points":
         return _Points(self.points[chosen], self.weights[chosen], self.rows[chosen], self.limits[chosen])
 
 
 class _Winners(NamedTuple):
-    """The lowest ranks (n, k), infinite if no dart was thrown, and the values of their darts."""
+    """The dart of the lowest rank in each position of n documents."""
 
-    ranks: Floats
-    values: NDArray[np.uint32]
+    ranks: Floats  # (n, k), infinite if the position has no dart
+    values: NDArray[np.uint32]  # (n, k)
 
 
 def dart_minhash(
@@ -63,7 +63,10 @@ def dart_minhash(
 def _throw_all(
     points: Hashes, weights: Floats, lengths: Ints, limits: Floats, counts: Hashes, k: int
 ) -> NDArray[np.uint32]:
-    """Return the winning values (n, k); documents with an empty position are thrown again below twice the limit."""
+    """Return the values of the winning darts, (n, k).
+
+    For documents with an empty position, darts are thrown again below twice the limit.
+    """
     values = np.zeros((len(lengths), k), np.uint32)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     unfinished = np.unique(rows)
@@ -83,7 +86,7 @@ def _throw_all(
 
 
 def _blocks(points: _Points) -> Iterator[tuple[int, int, _Points]]:
-    """Yield the blocks (a, b) that begin below weights and limits, with the ids for which they do."""
+    """Yield the blocks (a, b), each with the ids whose weights and limits are above the begin of the block."""
     a = 0
     while len(points.points):
         below_limit, b = points, 0
@@ -96,7 +99,7 @@ def _blocks(points: _Points) -> Iterator[tuple[int, int, _Points]]:
 
 
 def _throw(block: _Points, a: int, b: int, counts: Hashes, winners: _Winners) -> None:
-    """Throw the darts of block (a, b) for its ids."""
+    """Throw the darts of block (a, b) for these ids, and update the winners in place."""
     breadth, height = 2.0**a, 2.0**b
     slices = np.ceil((block.weights - (breadth - 1)) / (breadth / height)).clip(max=height).astype(np.int64)
     layers = np.ceil((block.limits - (height - 1)) / (height / breadth)).clip(max=breadth).astype(np.int64)
@@ -123,10 +126,10 @@ def _throw(block: _Points, a: int, b: int, counts: Hashes, winners: _Winners) ->
 
 
 class _Ranges(NamedTuple):
-    """The numbers 0, 1, 2 ... of each of several owners, concatenated, with the owner of each."""
+    """For several owners, the numbers from 0 to the owner's size - 1, concatenated."""
 
-    places: Ints
-    owners: Ints
+    places: Ints  # the numbers
+    owners: Ints  # the owner of each number
 
 
 def _ranges(sizes: Ints) -> _Ranges:
@@ -135,7 +138,7 @@ def _ranges(sizes: Ints) -> _Ranges:
 
 
 def _keep_lowest(places: Ints, ranks: Floats, values: NDArray[np.uint32], winners: _Winners) -> None:
-    """Keep the lowest rank of each place; of equal ranks the lowest value."""
+    """Update the winners in place: keep the lowest rank of each place, and for equal ranks the lowest value."""
     lowest_ranks, lowest_values = winners.ranks.reshape(-1), winners.values.reshape(-1)
     before = lowest_ranks[places]
     np.minimum.at(lowest_ranks, places, ranks)

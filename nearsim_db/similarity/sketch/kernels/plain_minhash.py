@@ -1,4 +1,4 @@
-"""The kernels of minhash and fast_similarity in NumPy; see `HashRounds`."""
+"""The kernels of minhash and fast_similarity in NumPy. `HashRounds` describes the hashes of fast_similarity."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +10,8 @@ from nearsim_db.similarity.arrays import Hashes, Ints
 from nearsim_db.similarity.mixing import fmix64
 from nearsim_db.similarity.sketch.kernels import PRIME, ROUND_MIX, HashRounds
 
-# Sizes that keep the temporaries of a step within about a megabyte, so in the second-level cache.
+# This limit and _POSITIONS_AT_ONCE keep the temporary arrays of a step within about a megabyte, so that they stay in
+# the second-level cache.
 _IDS_AT_ONCE = 1 << 15
 _LOW = np.uint64(2**32 - 1)
 _PRIME = np.uint64(PRIME)
@@ -19,11 +20,15 @@ _PRIME = np.uint64(PRIME)
 def minimum_prime32(
     ids: Hashes, offsets: Ints, multipliers: NDArray[np.uint32], addends: Hashes, shift: int
 ) -> Hashes:
-    """Return the least (a x + b) mod PRIME of each document and function, x = the low 32 bits of id >> shift."""
+    """Return the least (a x + b) mod PRIME for each document and hash function.
+
+    x is the low 32 bits of id >> shift.
+    """
     factors = multipliers.astype(np.uint64)
 
     def hashes(points: Hashes, function: int) -> Hashes:
-        # At most (2^32 - 1)^2 + 2^32 + 14, which fits. NumPy divides by a scalar faster than it folds.
+        # A value is at most (2^32 - 1)^2 + 2^32 + 14, which fits into 64 bits. In NumPy, division by a scalar is
+        # faster than folding.
         values: Hashes = points * factors[function]
         values += addends[function]
         quotients = values // _PRIME
@@ -37,7 +42,10 @@ def minimum_prime32(
 def minimum_java32(
     ids: Hashes, offsets: Ints, multipliers: NDArray[np.int32], addends: NDArray[np.int32], shift: int
 ) -> NDArray[np.int32]:
-    """Return the least a x + b, wrapped to int32, of each document and function, x as for prime32."""
+    """Return the least a x + b, wrapped to int32, for each document and hash function.
+
+    x is the low 32 bits of id >> shift.
+    """
 
     def hashes(points: Hashes, function: int) -> NDArray[np.int32]:
         values = points.astype(np.int32)
@@ -69,7 +77,11 @@ def _minima(
 
 
 def _stretches(starts: Ints, begin: int, end: int) -> Iterator[tuple[int, int, slice, Ints]]:
-    """Yield stretches of ids: begin, end, the documents touched, and where each begins in the stretch."""
+    """Cut the ids from `begin` to `end` into stretches.
+
+    Yields the begin and the end of each stretch, the documents that have ids in it, and where each of these documents
+    begins, counted from the begin of the stretch.
+    """
     for low in range(begin, end, _IDS_AT_ONCE):
         high = min(low + _IDS_AT_ONCE, end)
         first = int(np.searchsorted(starts, low, side="right")) - 1
@@ -77,14 +89,13 @@ def _stretches(starts: Ints, begin: int, end: int) -> Iterator[tuple[int, int, s
         yield low, high, slice(first, last), np.maximum(starts[first:last], low) - low
 
 
-# Sizes that keep the temporaries of a step within about a megabyte, so in the second-level cache.
 _POSITIONS_AT_ONCE = 1 << 17
 _EMPTY = np.uint64(2**64 - 1)
 _HALF = np.uint64(32)
 
 
 def fast_similarity(ids: Hashes, offsets: Ints, hash_rounds: HashRounds, mix_ids: bool) -> NDArray[np.uint32]:
-    """Return the positions (n, k): the value, exclusive-or'd with the round times ROUND_MIX."""
+    """Return the sketches (n, k). A position is the exclusive or of the value and ROUND_MIX times the round."""
     documents, k = len(offsets) - 1, len(hash_rounds.forced_addends)
     sketches = np.zeros((documents, k), np.uint32)
     begin = 0
@@ -101,7 +112,7 @@ def fast_similarity(ids: Hashes, offsets: Ints, hash_rounds: HashRounds, mix_ids
 
 
 def _hash_all(points: Hashes, lengths: Ints, hash_rounds: HashRounds) -> Hashes:
-    """Return the winners (documents, k) as round << 32 | value; zeros for documents without ids."""
+    """Return the winner of each position as round << 32 | value: (documents, k), zeros for documents without ids."""
     k = len(hash_rounds.forced_addends)
     cells = np.full((len(lengths), k), _EMPTY)
     cells[lengths == 0] = 0
@@ -115,7 +126,7 @@ def _hash_all(points: Hashes, lengths: Ints, hash_rounds: HashRounds) -> Hashes:
         if not unfinished.any():
             return cells
 
-        # Only documents with empty positions are thrown again.
+        # Only the ids of documents with empty positions are thrown again.
         kept = np.repeat(unfinished, lengths)
         points, first_cell = points[kept], first_cell[kept]
         lengths = np.where(unfinished, lengths, 0)
@@ -138,7 +149,7 @@ def _hash(
 
 
 def _force(points: Hashes, lengths: Ints, hash_rounds: HashRounds, cells: Hashes) -> None:
-    """Fill the positions that no throw has reached, in place."""
+    """Fill the positions that are empty after all rounds, in place."""
     documents = np.flatnonzero(lengths)
     starts = np.cumsum(lengths[documents]) - lengths[documents]
     empty = cells[documents] == _EMPTY
