@@ -1,4 +1,4 @@
-"""Types of arrays by their elements, and rows of different lengths in one array."""
+"""Names for types of arrays, and ragged arrays: rows of different lengths in one array."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,26 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]  # doc_ids, places, counts, offsets
-Hashes = NDArray[np.uint64]  # of shingles, of bands
+Hashes = NDArray[np.uint64]  # ids of shingles, band keys
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Sketches = NDArray[np.generic]  # (n, k), of the type of a family
-FeatureSets = Sequence[NDArray[Any]]  # of documents, each as the metric takes it
+Sketches = NDArray[np.generic]  # (n, k), of the dtype of the sketch family
+FeatureSets = Sequence[NDArray[Any]]  # the features of each document, in the form that the metric takes
 
 
 def offsets_of(lengths: Ints | Mask) -> Ints:
-    """Return where rows of these lengths begin in one array, and where the last one ends: int64 of n + 1."""
+    """Return where rows of these lengths begin in one array, and where the last row ends: int64 of n + 1."""
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
 
 
 def places_of(begins: Ints, lengths: Ints) -> Ints:
-    """Return the places of rows in one array, one row after the other, from where they begin and their lengths."""
+    """Return the places of all elements of rows that begin at `begins` and have these lengths, row by row."""
     offsets = offsets_of(lengths)
     return np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], lengths)
 
 
 def are_fresh(*columns: Hashes | Ints) -> Mask:
-    """Return at which places of sorted rows, given by column, a run of equal rows begins: bool of n."""
+    """Return at which places a run of equal rows begins: bool of n. The rows are sorted, and given as columns."""
     fresh = np.zeros(len(columns[0]), np.bool_)
     fresh[:1] = True
     for column in columns:
@@ -37,7 +37,7 @@ def are_fresh(*columns: Hashes | Ints) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """n rows of different lengths in one array; row i is `values[offsets[i]:offsets[i + 1]]`."""
+    """n rows of different lengths in one array. Row i is `values[offsets[i]:offsets[i + 1]]`."""
 
     values: Hashes
     offsets: Ints  # int64 of n + 1
@@ -55,7 +55,7 @@ class Ragged:
         return cls(np.concatenate([part.values for part in parts]), offsets_of(np.concatenate(lengths)))
 
     def united(self, other: "Ragged") -> "Ragged":
-        """Return rows with the values of both, row by row, ascending, each value of a row once."""
+        """Return the union of each row with the same row of `other`, ascending and without repetitions."""
         owners = np.concatenate(
             [np.repeat(np.arange(len(rows)), np.diff(rows.offsets)) for rows in (self, other)]
         )
@@ -69,12 +69,12 @@ class Ragged:
         return len(self.offsets) - 1
 
     def take(self, chosen: NDArray[Any] | slice) -> "Ragged":
-        """Return the rows selected by a mask, by places or by a slice."""
+        """Return the rows that a mask, an array of row numbers or a slice selects."""
         lengths, begins = np.diff(self.offsets)[chosen], self.offsets[:-1][chosen]
         return Ragged(self.values[places_of(begins, lengths)], offsets_of(lengths))
 
 
-Keys = Hashes | Ragged  # band keys of n documents: (n, bands), or rows of different lengths
+Keys = Hashes | Ragged  # the band keys of n documents: (n, bands), or rows of different lengths
 
 
 def flat(keys: Keys) -> Hashes:
@@ -88,7 +88,7 @@ def lengths(keys: Keys) -> Ints:
 
 
 def joined(parts: Sequence[Keys]) -> Keys:
-    """Concatenate at least one part, all of one kind."""
+    """Concatenate one or more parts, which are all arrays or all ragged."""
     ragged = [part for part in parts if isinstance(part, Ragged)]
     if ragged:
         return Ragged.joined(ragged)

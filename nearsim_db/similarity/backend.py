@@ -1,4 +1,4 @@
-"""The choice between two bit-identical back ends: compiled by numba, or plain NumPy."""
+"""The choice of the back end: kernels compiled by numba, or plain NumPy. Both give identical results."""
 
 import importlib.util
 from functools import cache
@@ -12,24 +12,26 @@ if TYPE_CHECKING:
     from nearsim_db.similarity.sketch.kernels import SketchKernels
     from nearsim_db.similarity.text.kernels import TextKernels
 
-# "later" is NumPy until NUMBA_STARTED.
+# "later" means NumPy until NUMBA_STARTED is set, and then numba.
 Backend = Literal["numba", "numpy", "later"]
 
-# Set once this process has encoded as much as numba's start takes.
+# Set when this process has encoded so many characters with NumPy that starting numba is worth its time.
 NUMBA_STARTED = Event()
 
-# About 2,000 stories, which are encoded without numba if more may follow.
+# The number of characters to encode without numba if the total is unknown: about 2,000 stories.
 FIRST_PLAIN_CHARACTERS = 2_500_000
-# NumPy takes 0.6 s of processor time longer than numba for so many characters of stories, as long as numba's start.
+# For this number of characters of stories, NumPy takes 0.6 s of processor time more than numba, which is the time that
+# numba takes to start.
 _MAX_PLAIN_CHARACTERS = 16_000_000
-# Content of files up to this size is encoded without numba; some texts are encoded again to be verified.
+# Files up to this size are encoded without numba. The limit is below _MAX_PLAIN_CHARACTERS, because some texts are
+# encoded again to verify pairs.
 _MAX_SMALL_BYTES = 12_000_000
 
 
 def resolve(requested: str | None = None) -> Backend:
-    """Return the requested back end, by default numba if it is installed, else NumPy.
+    """Return the requested back end. The default is numba if it is installed, otherwise NumPy.
 
-    Raises NearsimError if numba is requested and not installed. Does not import numba, which is slow.
+    Raises NearsimError if numba is requested but not installed. Does not import numba, because that is slow.
     """
     if requested == "numpy":
         return "numpy"
@@ -42,19 +44,22 @@ def resolve(requested: str | None = None) -> Backend:
 
 
 def plain_characters(expected_bytes: int | None) -> int:
-    """Return how many characters to encode without numba, if the texts have about so many bytes, None if unknown."""
+    """Return the number of characters to encode without numba.
+
+    `expected_bytes` is the approximate size of all texts, or None if it is unknown.
+    """
     if expected_bytes is None:
         return FIRST_PLAIN_CHARACTERS
     return _MAX_PLAIN_CHARACTERS if expected_bytes <= _MAX_SMALL_BYTES else 0
 
 
 def sketch_kernels(backend: Backend) -> "SketchKernels":
-    """Return the kernels of a back end for ids; numba is only imported if it is used."""
+    """Return the sketch kernels of a back end. numba is imported only if the back end uses it."""
     return _load_kernels("sketch", backend)  # type: ignore[no-any-return]
 
 
 def text_kernels(backend: Backend) -> "TextKernels":
-    """Return the kernels of a back end for bytes; numba is only imported if it is used."""
+    """Return the text kernels of a back end. numba is imported only if the back end uses it."""
     return _load_kernels("text", backend)  # type: ignore[no-any-return]
 
 

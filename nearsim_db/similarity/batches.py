@@ -1,4 +1,4 @@
-"""Batches as arrays, passed between encoding, the store and verification."""
+"""Batches of signatures and other rows as arrays, which encoding, the store and verification exchange."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,17 @@ from nearsim_db.similarity.arrays import Hashes, Ints, Mask, Sketches
 
 
 class ColumnBatch:
-    """A base of dataclasses whose fields are columns of one length: arrays, sequences, other batches, None if absent.
+    """Base class of dataclasses whose fields are columns of the same length.
 
-    A field that is an integer is a total: totals of parts are added, and a selection of rows keeps the total.
+    A column is an array, a sequence, another batch, or None if it is absent. A field that is an integer is a total:
+    totals of joined parts are added, and a selection of rows keeps the total.
     """
 
     __slots__ = ()
     __match_args__: tuple[str, ...]  # the names of the columns
 
     def take(self, chosen: NDArray[Any]) -> Self:
-        """Return the rows selected by a mask or by places."""
+        """Return the rows that a mask or an array of row numbers selects."""
         return type(self)(*(_taken(getattr(self, name), chosen) for name in self.__match_args__))
 
     @classmethod
@@ -60,41 +61,44 @@ def _joined(parts: list[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SignatureRows(ColumnBatch):
-    """Signatures to store; without features, a row has no digest, sketch and head."""
+    """Signatures to store. The digest and the sketch of a row without features are meaningless."""
 
     doc_ids: Ints
     revisions: Ints
-    counts: NDArray[np.int32]  # features
-    digests: NDArray[np.void]  # of the features, 16 bytes each
+    counts: NDArray[np.int32]  # number of features
+    digests: NDArray[np.void]  # digests of the features, 16 bytes each
     sketches: Sketches  # (n, k)
-    numbers: Hashes  # digest of the runs of digits in each text, 0 for none
+    numbers: Hashes  # digests of the runs of digits in each text, 0 for a text without digits
 
     def digest(self, row: int) -> UUID | None:
-        """Return the digest of one row, None without features."""
+        """Return the digest of a row, or None if it has no features."""
         return UUID(bytes=self.digests[row].tobytes()) if self.counts[row] else None
 
 
 @lru_cache(maxsize=16_384)
 def _uuid_of(digest: bytes) -> UUID:
-    """Return a digest as UUID: the same object for a recent digest, which compares faster than an equal object."""
+    """Return a digest as a UUID.
+
+    A recent digest gives the same object again, because identical objects compare faster than equal ones.
+    """
     return UUID(bytes=digest)
 
 
 class PackedDigests(Sequence[UUID]):
-    """Digests in an array, void of 16 bytes of n; UUIDs are made only of digests that are read."""
+    """A sequence of digests in one array, void of 16 bytes. A UUID is created only when a digest is read."""
 
     def __init__(self, digests: NDArray[np.void]) -> None:
         self.array = digests
 
     @classmethod
     def of(cls, digests: Sequence[UUID]) -> "PackedDigests":
-        """Return the digests packed."""
+        """Pack digests. Digests that are already packed are returned unchanged."""
         if isinstance(digests, cls):
             return digests
         return cls(np.frombuffer(b"".join([digest.bytes for digest in digests]), "V16"))
 
     def are_distinct(self) -> bool:
-        """Whether no two of them are equal."""
+        """Whether no two digests are equal."""
         halves = self.array.view(np.uint64).reshape(-1, 2)
         first = np.sort(halves[:, 0])
         if not (first[1:] == first[:-1]).any():
@@ -122,20 +126,22 @@ class PackedDigests(Sequence[UUID]):
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """Stored signatures of n heads."""
+    """Stored signatures of n heads: documents that have no twin with a smaller doc_id."""
 
     doc_ids: Ints
     sketches: Sketches  # (n, k)
     digests: Sequence[UUID]
-    distinct: bool = False  # whether no two digests are equal, known without comparing them
+    distinct: bool = (
+        False  # True only if no two digests are equal, and this is certain without comparing them
+    )
 
     def take(self, chosen: Mask) -> "Signatures":
-        """Return the signatures selected by a mask."""
+        """Return the signatures that a mask selects."""
         digests = list(compress(self.digests, chosen.tolist()))
         return Signatures(self.doc_ids[chosen], self.sketches[chosen], digests)
 
     def joined(self, others: "Signatures") -> "Signatures":
-        """Append other signatures; if their digests are packed, all are."""
+        """Append other signatures. The digests of the result are packed if those of `others` are."""
         if isinstance(others.digests, PackedDigests):
             packed = PackedDigests.of(self.digests).array, others.digests.array
             digests: Sequence[UUID] = PackedDigests(np.concatenate(packed))
@@ -148,7 +154,7 @@ class Signatures:
         )
 
     def digests_at(self, rows: Ints | Sequence[int]) -> Sequence[UUID]:
-        """Return the digests of some rows, packed if all are."""
+        """Return the digests of some rows, packed if all digests are packed."""
         if isinstance(self.digests, PackedDigests):
             return PackedDigests(self.digests.array[rows])
         return [self.digests[row] for row in rows]

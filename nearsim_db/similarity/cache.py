@@ -1,4 +1,4 @@
-"""A thread-safe cache bounded by bytes."""
+"""A cache with a limited total size, which threads may share."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class BoundedCache(Generic[Key, Value]):
-    """Values by key, whose sizes sum up to at most `capacity`; the least recently used are dropped first."""
+    """Values by key, of a total size of at most `capacity`. The least recently used values are dropped first."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -19,11 +19,11 @@ class BoundedCache(Generic[Key, Value]):
         self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
 
     def get(self, key: Key) -> Value | None:
-        """Return the value of a key, None if it is not cached."""
+        """Return the value of a key, or None if it is not cached."""
         return self.get_many((key,))[0]
 
     def get_many(self, keys: Iterable[Key]) -> list[Value | None]:
-        """Return the values of keys, in their order, None for those not cached."""
+        """Return the values of keys, in the order of the keys, with None for keys that are not cached."""
         entries, values = self._entries, list[Value | None]()
         with self._lock:
             for key in keys:
@@ -36,7 +36,7 @@ class BoundedCache(Generic[Key, Value]):
         return values
 
     def put(self, key: Key, value: Value, size: int) -> None:
-        """Cache a value in place of an older one. A value larger than the capacity is not cached."""
+        """Cache a value, replacing the previous value of the key. A value larger than the capacity is not cached."""
         with self._lock:
             if key in self._entries:
                 self._free += self._entries.pop(key)[1]

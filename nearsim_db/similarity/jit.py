@@ -1,4 +1,7 @@
-"""Compilation of kernels, and mixing in them. Imports numba, so only kernel modules import this, lazily."""
+"""Compilation of kernels by numba, and a compiled `fmix64`.
+
+This module imports numba, which is slow, so only modules of compiled kernels import it, and only when they are used.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,18 +17,19 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def compiled(function: Kernel) -> Kernel:
-    """Compile at first call, without the GIL, and cache the result on disk if a folder is writable."""
+    """Compile a function at its first call, to run without the GIL. Cache it on disk if there is a writable folder."""
     try:
         if not cast(Any, numba.config).CACHE_DIR:
-            Path.home()  # without one numba would use a folder named ~ in the working directory
+            # Raises RuntimeError without a home folder, where numba would create a folder ~ in the working directory.
+            Path.home()
         return cast(Kernel, _compiler(cache=True)(function))
     except RuntimeError:
-        # numba refuses, too, in a read-only install without a writable cache folder.
+        # numba raises it, too, in a read-only installation without a writable cache folder.
         return cast(Kernel, _compiler(cache=False)(function))
 
 
 def inlined(function: Kernel) -> Kernel:
-    """Compile as part of each kernel that calls it."""
+    """Compile a function as part of each kernel that calls it."""
     return cast(Kernel, numba.njit(inline="always", boundscheck=False, error_model="numpy")(function))
 
 
@@ -39,7 +43,7 @@ _SECOND = np.uint64(FMIX64_SECOND)
 
 @inlined
 def fmix64(value: np.uint64) -> np.uint64:
-    """Mix one value."""
+    """Mix a value as `mixing.fmix64` does."""
     value = uint64(value)
     value = (value ^ (value >> uint64(33))) * _FIRST
     value = (value ^ (value >> uint64(33))) * _SECOND

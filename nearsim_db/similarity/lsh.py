@@ -1,6 +1,6 @@
 """Locality-sensitive hashing: the probability that a pair becomes a candidate, and the choice of bands and rows.
 
-The S-curve is that probability as a function of the similarity.
+The S-curve is the probability of becoming a candidate as a function of the similarity.
 """
 
 import math
@@ -14,7 +14,7 @@ from nearsim_db.errors import RecipeError
 from nearsim_db.messages import count_of
 from nearsim_db.similarity.amplification import Amplification, banding
 
-# A curve from 0 to 1 is integrated in so many panels, each exactly for polynomials up to degree 63.
+# A curve from 0 to 1 is integrated in this number of panels. The rule is exact for polynomials up to degree 63.
 _INTEGRATION_PANELS = 64
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 _SEARCH_STEPS = 512
@@ -23,9 +23,9 @@ _SEARCH_STEPS = 512
 def match_probability(similarity: float, bands: int, rows: int, min_shared_bands: int = 1) -> float:
     """Return the probability that a pair of this similarity shares at least `min_shared_bands` bands.
 
-    A band of r rows is shared with probability p = s^r, and the count is binomial: the sum over i of C(b, i)
-    p^i (1 - p)^(b - i). With a minimum of 1 that is 1 - (1 - s^r)^b (Leskovec, Rajaraman, Ullman: Mining of
-    Massive Datasets, section 3.4).
+    A band of r rows is shared with probability p = s^r. The number of shared bands is binomially distributed, so the
+    result is the sum over i of C(b, i) p^i (1 - p)^(b - i). For a minimum of 1 the sum is 1 - (1 - s^r)^b (Leskovec,
+    Rajaraman, Ullman: Mining of Massive Datasets, section 3.4).
     """
     _check_bands(bands, rows)
     if not 0 <= similarity <= 1:
@@ -33,7 +33,8 @@ def match_probability(similarity: float, bands: int, rows: int, min_shared_bands
     if min_shared_bands < 1:
         raise RecipeError(f"a minimum of {min_shared_bands} shared bands is out of range; choose 1 or more")
 
-    # Not `upper_tail`: where a recall is met exactly, rounding decides which bands an existing index has.
+    # `upper_tail` must not replace this sum: it rounds differently, so a recall that is reached exactly would give
+    # other bands than existing indexes have.
     shared = similarity**rows
     tail = math.fsum(
         math.comb(bands, count) * shared**count * (1 - shared) ** (bands - count)
@@ -43,9 +44,10 @@ def match_probability(similarity: float, bands: int, rows: int, min_shared_bands
 
 
 def steepest_point(bands: int, rows: int) -> float:
-    """Return the similarity where 1 - (1 - s^r)^b rises fastest: ((r - 1) / (b r - 1))^(1 / r).
+    """Return the similarity at which 1 - (1 - s^r)^b rises fastest: ((r - 1) / (b r - 1))^(1 / r).
 
-    One band rises fastest at 1, several bands of one row at 0. One band of one row is a straight line: 1.0.
+    The curve of one band rises fastest at 1, and the curve of several bands of one row at 0. The curve of one band of
+    one row is a straight line, for which the result is 1.
     """
     _check_bands(bands, rows)
     if bands == 1:
@@ -54,13 +56,16 @@ def steepest_point(bands: int, rows: int) -> float:
 
 
 def approximate_steepest_point(bands: int, rows: int) -> float:
-    """Return the usual approximation of the steepest point, good for large b and r: (1 / b)^(1 / r)."""
+    """Return the usual approximation of the steepest point, (1 / b)^(1 / r), which is good for large b and r."""
     _check_bands(bands, rows)
     return float((1 / bands) ** (1 / rows))
 
 
 def steepest(curve: Callable[[float], float], low: float = 0.0, high: float = 1.0) -> float:
-    """Return where a curve rises fastest between two similarities, to about three digits; the first of several."""
+    """Return the similarity from `low` to `high` at which a curve rises fastest, to about three digits.
+
+    If there are several such similarities, the result is the lowest.
+    """
     for _ in range(2):
         points = np.linspace(low, high, _SEARCH_STEPS + 1)
         rises = np.diff([curve(point) for point in points.tolist()])
@@ -70,11 +75,11 @@ def steepest(curve: Callable[[float], float], low: float = 0.0, high: float = 1.
 
 
 def fixed_point(amplification: Amplification) -> float | None:
-    """Return the probability strictly between 0 and 1 that a construction leaves unchanged.
+    """Return the probability strictly between 0 and 1 that a construction leaves unchanged, or None.
 
-    Smaller probabilities fall and larger ones rise. It exists, and is unique, where no single function can
-    accept or reject a pair (Moore and Shannon: Reliable circuits using less reliable relays, 1956); else None,
-    also where the construction changes no probability.
+    The construction lowers smaller probabilities and raises larger ones. Exactly one such probability exists if no
+    single function can accept or reject a pair (Moore and Shannon: Reliable circuits using less reliable relays, 1956).
+    Otherwise the result is None, as it is for a construction that changes no probability.
     """
     needed_to_accept = needed_to_reject = 1
     for step in amplification.levels:
@@ -92,11 +97,11 @@ def fixed_point(amplification: Amplification) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The number or share of pairs with a similarity from `low` to `high`, spread evenly."""
+    """A bin of a histogram of similarities. The pairs of a bin are assumed to be spread evenly."""
 
     low: float
     high: float
-    weight: float
+    weight: float  # number or fraction of the pairs
 
 
 UNIFORM = (Bin(0.0, 1.0, 1.0),)
@@ -104,10 +109,10 @@ UNIFORM = (Bin(0.0, 1.0, 1.0),)
 
 @dataclass(frozen=True, slots=True)
 class ErrorAreas:
-    """The errors of a curve at a threshold, in the weights of the bins."""
+    """The errors of a curve at a threshold, in the unit of the weights of the bins."""
 
-    false_negatives: float  # the area above the curve from the threshold on
-    false_positives: float  # the area below the curve up to the threshold
+    false_negatives: float  # the area above the curve from the threshold to 1
+    false_positives: float  # the area below the curve from 0 to the threshold
 
 
 def error_areas(
@@ -115,8 +120,9 @@ def error_areas(
 ) -> ErrorAreas:
     """Return the areas between an S-curve and the step function that it approximates, by numerical integration.
 
-    Without a histogram all similarities in 0..1 weigh equally, so areas are at most 1. With one, each bin has
-    its weight: pairs at or above the threshold that do not become candidates, and pairs below it that do.
+    Without a histogram all similarities in 0..1 have the same weight, and areas are at most 1. With the histogram of a
+    corpus, the areas are the numbers (or fractions) of two kinds of pairs: pairs at or above the threshold that do not
+    become candidates, and pairs below the threshold that do.
     """
     false_negatives = false_positives = 0.0
     for bin in histogram:
@@ -137,7 +143,7 @@ def _integral(function: Callable[[float], float], low: float, high: float) -> fl
 
 
 def similarities_around(similarity: float) -> list[float]:
-    """Return similarities in steps of 0.05 from 0.25 below a similarity to 0.25 above it, within 0..1."""
+    """Return the similarities from 0.25 below a similarity to 0.25 above it, in steps of 0.05, limited to 0..1."""
     steps = (round(similarity + step * 0.05, 10) for step in range(-5, 6))
     return [step for step in steps if 0 <= step <= 1]
 
@@ -159,13 +165,14 @@ def choose_bands(
     threshold: float | None = None,
     positional: bool = True,
 ) -> Amplification:
-    """Return the most rows per band, and for these the fewest bands, whose recall at the threshold reaches `recall`.
+    """Return the bands with the most rows, and then the fewest bands, that reach a recall at the threshold.
 
-    More rows mean fewer candidates; each band is a row in the index of every document. There are at most k // rows and
-    256 bands. `base` is the probability that two documents at the threshold agree in one position: for Jaccard, the
-    threshold itself. `threshold` is the value that error messages show if it differs from `base`. If positions of a
-    sketch have no meaning (not `positional`), bands are single ids, and fewer bands mean fewer candidates.
-    Raises RecipeError if one row per band does not reach the recall.
+    More rows per band make fewer candidates, and fewer bands take less space, because each band is a table row for
+    every document. There are at most k // rows bands, and at most 256.
+
+    `base` is the probability that two documents at the threshold agree in one position; for Jaccard it is the threshold
+    itself. `threshold` is the value to show in error messages if it differs from `base`. If the family is not
+    `positional`, bands are single ids. Raises RecipeError if bands of one row do not reach the recall.
     """
     _check_threshold(base)
     if not 0 < recall < 1:
@@ -191,7 +198,7 @@ def choose_bands(
 def _fewest_bands(
     base: float, rows: int, recall: float, min_shared_bands: int, max_bands: int
 ) -> Amplification:
-    """Return the fewest bands of `rows` rows that reach the recall, which `max_bands` bands reach."""
+    """Return the fewest bands of `rows` rows that reach the recall. `max_bands` bands are known to reach it."""
 
     def expected(bands: int) -> float:
         return match_probability(base, bands, rows, min_shared_bands)
@@ -202,7 +209,7 @@ def _fewest_bands(
 
 
 def _shown_recall(best: float, recall: float) -> str:
-    """Format the best recall with enough digits to show that it is lower than the requested one."""
+    """Format the best recall with enough digits to show that it is lower than the requested recall."""
     return next(
         text for digits in range(4, 17) if float(text := f"{best:.{digits}f}") < recall or digits == 16
     )
@@ -214,9 +221,9 @@ def _check_threshold(threshold: float) -> None:
 
 
 def pick_bands(threshold: float, k: int) -> int:
-    """Return the number of bands by RiskIQ's rule: the smallest b with b ln b >= -k ln threshold.
+    """Return the number of bands by RiskIQ's rule: the smallest b with b ln b >= -k ln(threshold).
 
-    Each band then has k // b rows. Raises RecipeError if that would leave a band without rows.
+    Each band then has k // b rows. Raises RecipeError if b would be larger than k, so that bands would have no rows.
     """
     _check_threshold(threshold)
     target = -k * math.log(threshold)

@@ -1,7 +1,7 @@
-"""Exact similarity measures of two documents, which sketches estimate.
+"""Metrics: the exact similarity of two documents, which sketches estimate.
 
-Jaccard thresholds are decided on integers: 7 of 10 reaches 0.7, whatever 7 / 10 is in binary. Others are compared to 12
-decimals.
+Whether a Jaccard similarity or a containment reaches a threshold is decided on integers, so 7 of 10 reaches 0.7, even
+though 0.7 has no exact binary representation. Other similarities are compared to 12 decimals.
 """
 
 import math
@@ -25,48 +25,46 @@ Threshold = Fraction | str | float
 DECIMALS = 12
 _MAX_INT64 = 2**63 - 1
 
-# A weighted feature. A document is sorted by id, has each id once and no weight of 0.
+# A weighted feature. The features of a document are sorted by id, ids are distinct, and no weight is 0.
 FEATURE = np.dtype([("id", "<u8"), ("weight", "<f8")])
 
 
 @dataclass(frozen=True, slots=True)
 class Scores(ColumnBatch):
-    """The similarity of m pairs; each field is of length m, or None where it has no meaning."""
+    """The similarities of m pairs. A field has length m, or is None if it does not apply to the metric."""
 
     similarity: Floats  # at most 1
-    intersection: Ints | None = None  # features of both documents, if the metric counts features
-    union: Ints | None = None  # features of either document, if the metric counts features
-    distance: Floats | None = None  # if the metric measures one
-    smaller: Ints | None = None  # features of the smaller document, if the similarity is a share of them
-    by_passage: Mask | None = (
-        None  # pairs below the threshold because of a run of words, if the recipe has such pairs
-    )
-    longest_passage: Ints | None = (
-        None  # words of the longest run that both have, under containment if asked for
-    )
+    intersection: Ints | None = None  # features that both documents have, if the metric counts features
+    union: Ints | None = None  # features that either document has, if the metric counts features
+    distance: Floats | None = None  # only if the metric measures distances
+    smaller: Ints | None = None  # features of the smaller document, only for containment
+    # Which pairs are below the threshold, but share a run that makes them a pair; None without match.passage_words.
+    by_passage: Mask | None = None
+    # The words in the longest run that both documents have; only for containment, and on request.
+    longest_passage: Ints | None = None
 
 
 class Metric(ABC):
     """An exact measure of the similarity of two documents, computed from their features."""
 
     name: ClassVar[str]
-    """Its name in sketch families: jaccard, containment, weighted_jaccard, cosine, euclidean."""
+    """The name that sketch families use: jaccard, containment, weighted_jaccard, cosine, euclidean."""
     weighted: ClassVar[bool] = True
-    """Whether features are arrays of `FEATURE`; else they are sorted distinct uint64 ids."""
+    """Whether features are arrays of `FEATURE`. Otherwise they are uint64 ids."""
     signed: ClassVar[bool] = False
-    """Whether weights may be negative; if not, a document with a negative weight has no features."""
+    """Whether weights may be negative. If not, a document with a negative weight has no features."""
 
     @abstractmethod
     def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
-        """Score m pairs of documents, given as int64 rows into `features`.
+        """Score m pairs of documents. `left` and `right` are int64 indexes into `features`.
 
-        The scores of a pair are bit-identical, whatever else is in the batch.
+        The scores of a pair are bit-identical, whatever other pairs the batch has.
         """
 
     def may_reach(
         self, features: FeatureSets, left: Ints, right: Ints, threshold: float, backend: str | None
     ) -> Mask:
-        """Return which of m pairs `compare` may find at a threshold or above; what it excludes is below."""
+        """Return which of m pairs may reach a threshold: bool of m. Excluded pairs are certainly below it."""
         return np.ones(len(left), np.bool_)
 
     def reaches(self, scores: Scores, threshold: float) -> Mask:
@@ -74,7 +72,7 @@ class Metric(ABC):
         return _reach_rounded(scores.similarity, threshold)
 
     def similarity_at_threshold(self, threshold: float) -> float:
-        """Return the similarity of a pair exactly at a recipe's threshold, which may be a distance."""
+        """Return the similarity of a pair exactly at a recipe's threshold, which is a distance for some metrics."""
         return threshold
 
 
@@ -90,13 +88,13 @@ class Jaccard(Metric):
         return Scores(intersection / union, intersection, union)
 
     def reaches(self, scores: Scores, threshold: float) -> Mask:
-        """Compare the counts; see `Metric.reaches`."""
+        """Decide by the counts; see `Metric.reaches`."""
         assert scores.intersection is not None and scores.union is not None
         return reach_mask(scores.intersection, scores.union, threshold)
 
 
 class Containment(Metric):
-    """|A ∩ B| / min(|A|, |B|) of two sets of ids: the share of the smaller one that the other holds.
+    """|A ∩ B| / min(|A|, |B|) of two sets of ids: the fraction of the smaller set that is in the larger set.
 
     Features are the ids in the order of the text, with repetitions.
     """
@@ -117,17 +115,19 @@ class Containment(Metric):
     def may_reach(
         self, features: FeatureSets, left: Ints, right: Ints, threshold: float, backend: str | None
     ) -> Mask:
-        """Compare sets of bits, one bit for each id: an id whose bit the other document lacks is not shared."""
+        """Compare bitmaps of the ids: an id whose bit is not set in the other document's bitmap is not shared."""
         sequences = Ragged.of(features)
         kernels, sizes = sketch_kernels(backends.resolve(backend)), np.diff(sequences.offsets)
         bits, shared = kernels.shared_bits(sequences.values, sequences.offsets, left, right)
+
+        # Each bit that is not shared stands for at least one id that is not shared.
         max_of_left, max_of_right = (sizes[side] - bits[side] + shared for side in (left, right))
         may_reach = reach_mask(max_of_left, sizes[left], threshold)
         may_reach |= reach_mask(max_of_right, sizes[right], threshold)
         return may_reach
 
     def reaches(self, scores: Scores, threshold: float) -> Mask:
-        """Compare the counts, or similarities where only these are known, as in an estimate."""
+        """Decide by the counts, or by the similarities if these are estimates without counts."""
         if scores.intersection is None or scores.smaller is None:
             return _reach_rounded(scores.similarity, threshold)
         return reach_mask(scores.intersection, scores.smaller, threshold)
@@ -136,10 +136,9 @@ class Containment(Metric):
 def intersections(
     ids: Hashes, offsets: Ints, left_rows: Ints, right_rows: Ints, backend: str | None = None
 ) -> Ints:
-    """Return the number of ids that two documents of a batch share, for m pairs of documents: int64 of m.
+    """Return the number of ids that documents left_rows[i] and right_rows[i] share: int64 of m.
 
-    Document i has ids[offsets[i]:offsets[i + 1]], sorted and distinct; `left_rows` and `right_rows` are int64
-    of m.
+    Document j has ids[offsets[j]:offsets[j + 1]], sorted and distinct.
     """
     return sketch_kernels(backends.resolve(backend)).intersections(ids, offsets, left_rows, right_rows)
 
@@ -147,16 +146,19 @@ def intersections(
 def count_overlaps(
     features: FeatureSets, left: Ints, right: Ints, backend: str | None = None
 ) -> tuple[Ints, Ints]:
-    """Return intersection and union sizes of m pairs, given as int64 rows into `features`: two int64 of m."""
+    """Return the sizes of the intersection and the union of m pairs: two int64 of m.
+
+    `left` and `right` are int64 indexes into `features`.
+    """
     sets = Ragged.of(features)
     shared, sizes = intersections(sets.values, sets.offsets, left, right, backend), np.diff(sets.offsets)
     return shared, sizes[left] + sizes[right] - shared
 
 
 def reach_mask(intersections: Ints, sizes: Ints, threshold: Threshold) -> Mask:
-    """Return which intersections / sizes, int64 of m, are at least the threshold, taken as an exact decimal.
+    """Return for which of m pairs intersections / sizes is at least the threshold, an exact decimal number.
 
-    Two documents without features (size 0) reach no threshold.
+    A pair with size 0, whose documents have no features, reaches no threshold.
     """
     exact = exact_threshold(threshold)
     largest = int(max(intersections.max(initial=0), sizes.max(initial=0)))
@@ -167,7 +169,7 @@ def reach_mask(intersections: Ints, sizes: Ints, threshold: Threshold) -> Mask:
 
 
 def exact_threshold(threshold: Threshold) -> Fraction:
-    """Return the threshold as a fraction: 0.7 is 7/10, not the nearest binary number."""
+    """Return a threshold as an exact fraction: 0.7 becomes 7/10, not the nearest binary number."""
     return threshold if isinstance(threshold, Fraction) else _fraction(str(threshold))
 
 
@@ -177,9 +179,9 @@ def _fraction(decimal: str) -> Fraction:
 
 
 def containment(left: Hashes, right: Hashes) -> tuple[float, float]:
-    """Return |A ∩ B| / |A| and |A ∩ B| / |B| of two sorted arrays of distinct ids, each in [0, 1] (Broder 1997).
+    """Return |A ∩ B| / |A| and |A ∩ B| / |B| of two sorted arrays of distinct ids (Broder 1997).
 
-    The share of an empty set is NaN. `BottomK` sketches estimate both.
+    Both are in [0, 1]; the result for an empty set is NaN. `BottomK` sketches estimate both.
     """
     shared = len(np.intersect1d(left, right, assume_unique=True))
     of_left, of_right = (shared / len(ids) if len(ids) else math.nan for ids in (left, right))
@@ -189,12 +191,12 @@ def containment(left: Hashes, right: Hashes) -> tuple[float, float]:
 class _WeightedSums(NamedTuple):
     """Sums over the weights of documents."""
 
-    sums: Sums  # of m pairs
-    squares: Floats  # of n documents, each the sum of its squared weights, added in the order of ids
+    sums: Sums  # for each of m pairs
+    squares: Floats  # for each of n documents the sum of its squared weights, added in the order of ids
 
 
 def _add_weights(features: FeatureSets, left: Ints, right: Ints, backend: str | None = None) -> _WeightedSums:
-    """Compute the sums of pairs of documents, given as int64 rows into `features`, each an array of `FEATURE`."""
+    """Compute the sums of m pairs of documents. `left` and `right` are indexes into `features`, arrays of `FEATURE`."""
     sizes = np.array([len(document) for document in features], np.int64)
     offsets = offsets_of(sizes)
     flat = np.concatenate([np.zeros(0, FEATURE), *features])
@@ -205,7 +207,7 @@ def _add_weights(features: FeatureSets, left: Ints, right: Ints, backend: str | 
 
 
 def _rounded(values: Floats) -> Floats:
-    """Round to 12 decimals, so that sums of rounded numbers can reach 1, 0.9 or 0 exactly."""
+    """Round to 12 decimals, so that rounding errors of sums do not keep a similarity from being exactly 1, 0.9 or 0."""
     return np.round(values, DECIMALS)
 
 
@@ -216,10 +218,10 @@ def _reach_rounded(similarity: Floats, threshold: float) -> Mask:
 
 
 class WeightedJaccard(Metric):
-    """The sum of min(x, y) over the sum of max(x, y), for positive weights (Ruzicka 1958; Ioffe 2010).
+    """The sum of min(x, y) divided by the sum of max(x, y), for positive weights (Ruzicka 1958; Ioffe 2010).
 
-    In [0, 1]; equal to the Jaccard similarity if all weights are 1. A document with a negative weight has no
-    features under this metric. With integer weights both sums are exact: 7 of 10 reaches 0.7.
+    The similarity is in [0, 1]. It equals the Jaccard similarity if all weights are 1. With integer weights both sums
+    are exact, so 7 of 10 reaches 0.7. A document with a negative weight has no features.
     """
 
     name = "weighted_jaccard"
@@ -231,7 +233,7 @@ class WeightedJaccard(Metric):
 
 
 class Cosine(Metric):
-    """x.y / (|x| |y|), in [-1, 1]: 1 for vectors of one direction, 0 for vectors that share no feature."""
+    """x.y / (|x| |y|), in [-1, 1]: 1 for vectors of the same direction, 0 for vectors without a common feature."""
 
     name = "cosine"
     signed = True
@@ -243,9 +245,12 @@ class Cosine(Metric):
 
 
 def _ratio(products: Floats, left: Floats, right: Floats) -> Floats:
-    """Divide dot products by the root of the product of squared lengths: exactly 1 for a vector and itself."""
-    # One square root rounds only once. The product of two is kept where the product of squares may leave the range of
-    # float64.
+    """Divide dot products by the root of the product of both squared lengths.
+
+    The result is exactly 1 for two equal vectors.
+    """
+    # A single square root rounds only once. Use the product of two square roots only if the product of the squares may
+    # be out of the range of float64.
     lengths = np.sqrt(left) * np.sqrt(right)
     product = left * right
     is_in_range = (product > 1e-280) & (product < 1e280)
@@ -255,22 +260,22 @@ def _ratio(products: Floats, left: Floats, right: Floats) -> Floats:
 
 
 class Euclidean(Metric):
-    """The root of the summed squared differences, 0 or more; the similarity is 1 / (1 + distance).
+    """The root of the sum of the squared differences, 0 or more. The similarity is 1 / (1 + distance).
 
-    A recipe's threshold is the largest distance of a pair.
+    The threshold of a recipe is the largest distance of a pair.
     """
 
     name = "euclidean"
     signed = True
 
     def compare(self, features: FeatureSets, left: Ints, right: Ints, backend: str | None) -> Scores:
-        """Compute the distances to 12 decimals, and the similarities, in (0, 1]; see `Metric.compare`."""
+        """Compute the distances to 12 decimals, and from these the similarities in (0, 1]; see `Metric.compare`."""
         squares = _add_weights(features, left, right, backend).sums.squares
         distance = _rounded(np.sqrt(squares))
         return Scores(1 / (1 + distance), distance=distance)
 
     def reaches(self, scores: Scores, threshold: float) -> Mask:
-        """Compare distances to 12 decimals, or similarities where only these are known, as in an estimate."""
+        """Decide by the distances to 12 decimals, or by the similarities if these are estimates without distances."""
         if scores.distance is None:
             return _reach_rounded(scores.similarity, self.similarity_at_threshold(threshold))
         reached: Mask = scores.distance <= round(threshold, DECIMALS)

@@ -1,4 +1,4 @@
-"""Mixing of 64-bit values, and the pseudo-random words from which all sketch parameters are drawn."""
+"""Mixing of 64-bit values, and the pseudo-random words from which the parameters of all sketches are drawn."""
 
 import hashlib
 
@@ -7,18 +7,18 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.arrays import Hashes
 
-# MurmurHash3's finalisers (Appleby 2011).
+# The constants of MurmurHash3's finaliser (Appleby 2011).
 FMIX64_FIRST = 0xFF51AFD7ED558CCD
 FMIX64_SECOND = 0xC4CEB9FE1A85EC53
 
-# SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+# The constants of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
 GOLDEN = 0x9E3779B97F4A7C15
 _SPLIT_FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SPLIT_SECOND = np.uint64(0x94D049BB133111EB)
 
 
 def fmix64(values: Hashes) -> Hashes:
-    """Mix values into a new array: a bijection of uint64 in which every bit depends on every other."""
+    """Return mixed values in a new array. Mixing is a bijection of uint64 in which every bit depends on every bit."""
     mixed = values ^ (values >> np.uint64(33))
     mixed *= np.uint64(FMIX64_FIRST)
     mixed ^= mixed >> np.uint64(33)
@@ -28,7 +28,7 @@ def fmix64(values: Hashes) -> Hashes:
 
 
 def fmix32(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Mix uint32 values; see `fmix64`."""
+    """Return mixed uint32 values; see `fmix64`."""
     mixed = values ^ (values >> np.uint32(16))
     mixed *= np.uint32(0x85EBCA6B)
     mixed ^= mixed >> np.uint32(13)
@@ -38,10 +38,10 @@ def fmix32(values: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def random_words(seed: int, purpose: str, count: int) -> Hashes:
-    """Return the first `count` uint64 of the SplitMix64 stream seeded by seed and purpose.
+    """Return the first `count` uint64 of the SplitMix64 stream for a seed and a purpose.
 
-    The state is the first 8 bytes, little-endian, of SHA-256 of "purpose:seed" in UTF-8. A longer stream begins
-    with the shorter ones. NumPy's own generators are not used because their streams may change between
+    The initial state is the first 8 bytes, little-endian, of the SHA-256 of "purpose:seed" in UTF-8. A longer stream
+    begins with the words of a shorter one. NumPy's generators are not used, because their streams may change between
     versions.
     """
     digest = hashlib.sha256(f"{purpose}:{seed}".encode()).digest()

@@ -1,4 +1,4 @@
-"""Runs of consecutive shingles that two texts have in common."""
+"""Runs: the longest sequences of consecutive shingles that two texts have in common."""
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from nearsim_db.similarity.passages import matching_runs
 def share_runs(
     sequences: FeatureSets, left: Ints, right: Ints, length: int, backend: str | None = None
 ) -> Mask:
-    """Return which of m pairs have a run of `length` consecutive ids in common, given as int64 rows into sequences.
+    """Return which of m pairs of sequences have a run of `length` consecutive ids in common: bool of m.
 
-    In time about linear in the lengths of the sequences, whatever they repeat.
+    `left` and `right` are int64 indexes into `sequences`. The time is about linear in the lengths of the sequences,
+    even if ids repeat.
     """
     used, places = np.unique(np.concatenate((left, right)), return_inverse=True)
     runs = [np.unique(run_ids(sequences[row], length)) for row in used.tolist()]
@@ -23,7 +24,10 @@ def share_runs(
 
 
 def longest_runs(sequences: FeatureSets, left: Ints, right: Ints, backend: str | None = None) -> Ints:
-    """Return the length of the longest run of consecutive ids of each of m pairs, given as rows into sequences."""
+    """Return the length of the longest run of consecutive ids that each of m pairs has in common: int64 of m.
+
+    `left` and `right` are int64 indexes into `sequences`.
+    """
     order = [np.argsort(sequence, kind="stable") for sequence in sequences]
     ragged = Ragged.of(sequences)
     begins = np.repeat(ragged.offsets[:-1], np.diff(ragged.offsets))
@@ -32,7 +36,7 @@ def longest_runs(sequences: FeatureSets, left: Ints, right: Ints, backend: str |
         ragged.values, places, ragged.offsets, left, right
     )
 
-    # The kernel leaves pairs to the slower function if it would take too long.
+    # The kernel gives up on pairs for which it would take too long. `longest_run` is slower, but its time is bounded.
     for pair in np.flatnonzero(longest < 0).tolist():
         longest[pair] = longest_run(sequences[left[pair]], sequences[right[pair]])
     return longest
@@ -40,10 +44,10 @@ def longest_runs(sequences: FeatureSets, left: Ints, right: Ints, backend: str |
 
 def longest_run(left: Hashes, right: Hashes) -> int:
     """Return the length of the longest run of consecutive ids that two sequences have in common."""
-    # This is exact unless ids repeat so often that not all of their places are paired.
+    # This is exact unless ids repeat so often that `matching_runs` does not pair all of their places.
     longest = int(matching_runs(left, right)[:, 2].max(initial=0))
 
-    # Search for a longer one, in growing steps up and then by halves.
+    # Search for a longer run: first upwards in growing steps, then by bisection.
     too_long = min(len(left), len(right)) + 1
     step = 1
     while longest + 1 < too_long:
@@ -56,9 +60,9 @@ def longest_run(left: Hashes, right: Hashes) -> int:
 
 
 def run_ids(ids: Hashes, length: int) -> Hashes:
-    """Return the id of each run of `length` consecutive ids: uint64 of n - length + 1, none if there are fewer.
+    """Return the id of each run of `length` consecutive ids: uint64 of n - length + 1, or empty if n is too small.
 
-    A run is made of two halves, and of one id more if its length is odd.
+    The id of a run is hashed from the ids of its two halves, and from its last id if the length is odd.
     """
     if len(ids) < length:
         return ids[:0]
