@@ -1,16 +1,15 @@
 """Amplification: hash functions combined by "all agree", "any agrees" and "at least m agree".
 
-Constructions are read from the outside in: or_(4, and_(4)) accepts a pair if any of 4 groups of 4 functions
-agrees throughout. The slides of Stanford's CS246 name the steps in the order of application and call this one
-AND-OR.
+A construction is read from the outside in: or_(4, and_(4)) accepts a pair if all functions agree in any of 4 groups of
+4 functions. The slides of Stanford's CS246 name the steps in the order of their application, which is the reverse: they
+call or_(4, and_(4)) AND-OR, and and_(4, or_(4)) OR-AND.
 
-In an index the functions are the values of a sketch, and the innermost "and" is a band, whose rows are hashed
-together. Every construction is monotone and rejects a pair that shares no band, so its candidates are always
-documents that share a bucket.
+In an index the functions are the values of a sketch, and the innermost "and" is a band, whose rows are hashed together.
+Every construction is monotone and rejects a pair that shares no band, so the documents of a candidate always share a
+bucket.
 
-In the notation of recipes "or(40, and(3))" is 40 bands of 3 rows, and "at_least(3, 40, and(3))" needs 3 of them. Being
-read from the outside in, it reverses the names in the slides: their AND-OR of 4 and 4 is "or(4, and(4))", their OR-AND
-"and(4, or(4))".
+Recipes write the same constructions as "or(4, and(4))" and "and(4, or(4))". "or(40, and(3))" means any of 40 bands of 3
+rows, and "at_least(3, 40, and(3))" means at least 3 of these bands.
 """
 
 import math
@@ -29,10 +28,10 @@ _NEGLIGIBLE = 1e-18
 
 
 def upper_tail(least: int, trials: int, chance: float) -> float:
-    """Return the probability of at least `least` successes in `trials` trials of probability `chance`.
+    """Return the probability of at least `least` successes in `trials` trials with the probability `chance` each.
 
-    The sum over i of C(n, i) p^i (1 - p)^(n - i), computed from the end of the smaller tail: nothing overflows,
-    and results close to 0 or 1 keep their digits.
+    It is the sum over i >= m of C(n, i) p^i (1 - p)^(n - i) for m of n trials. Only the smaller tail of the
+    distribution is summed, so nothing overflows, and results close to 0 or 1 keep their precision.
     """
     if least <= 0 or chance >= 1:
         return float(least <= trials)
@@ -48,7 +47,7 @@ def upper_tail(least: int, trials: int, chance: float) -> float:
 
 
 def _sum_up(least: int, trials: int, chance: float) -> float:
-    """Sum the tail, starting with its largest term."""
+    """Sum the terms of the tail, beginning with the largest term."""
     odds = chance / (1 - chance)
     term = math.exp(
         _log_choose(trials, least) + least * math.log(chance) + (trials - least) * math.log1p(-chance)
@@ -78,28 +77,28 @@ class Sensitivity:
 
     near_distance: float  # the largest distance of a near pair
     far_distance: float  # the smallest distance of a far pair
-    near_probability: float  # with which near pairs agree at least
-    far_probability: float  # with which far pairs agree at most
+    near_probability: float  # the least probability that a near pair agrees
+    far_probability: float  # the largest probability that a far pair agrees
 
     @classmethod
     def of(
         cls, near_distance: float, far_distance: float, agreement: Callable[[float], float]
     ) -> "Sensitivity":
-        """Return the sensitivity of a family whose probability of agreement falls with the distance.
+        """Return the sensitivity of a family whose probability of agreement decreases with the distance.
 
-        `agreement` maps a distance to that probability.
+        `agreement` maps a distance to the probability that two documents at this distance agree.
         """
         return cls(near_distance, far_distance, agreement(near_distance), agreement(far_distance))
 
 
 @dataclass(frozen=True, slots=True)
 class Amplification:
-    """A number of copies of a construction, of which some must agree."""
+    """A step of a construction: several copies of an inner construction, some of which must agree."""
 
     kind: Kind
-    count: int  # copies
-    inner: "Amplification | None" = None  # the construction that is copied, None for one base function
-    least: int = 0  # copies that must agree: all for "and", 1 for "or"
+    count: int  # number of copies
+    inner: "Amplification | None" = None  # the construction that is copied, or None for a base function
+    least: int = 0  # number of copies that must agree: all for "and", 1 for "or"
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MAX_COUNT:
@@ -114,7 +113,7 @@ class Amplification:
             )
 
     def __str__(self) -> str:
-        """Return the notation used in recipes, from the outside in; `parse` reads it."""
+        """Return the notation of recipes, from the outside in, which `parse` reads."""
         arguments = f"{self.least}, {self.count}" if self.kind == "at_least" else str(self.count)
         return f"{self.kind}({arguments}, {self.inner})" if self.inner else f"{self.kind}({arguments})"
 
@@ -130,7 +129,9 @@ class Amplification:
 
     @property
     def rows(self) -> int:
-        """The number of functions in a band: the count of the innermost "and", else 1."""
+        """The number of functions in a band: the count of the innermost "and", or 1 if the innermost step is
+        another.
+        """
         innermost = self.levels[-1]
         return innermost.count if innermost.kind == "and" else 1
 
@@ -146,7 +147,9 @@ class Amplification:
 
     @property
     def min_shared_bands(self) -> int | None:
-        """The number of shared bands that satisfies the construction, or None where their positions matter."""
+        """The number of shared bands that satisfies the construction, or None if it also matters which bands
+        they are.
+        """
         match self.groupings:
             case ():
                 return 1
@@ -156,14 +159,14 @@ class Amplification:
                 return None
 
     def probability(self, base: float) -> float:
-        """Return the probability that a pair agrees, if one base function agrees with probability `base`."""
+        """Return the probability that a pair agrees, if each base function agrees with probability `base`."""
         each = self.inner.probability(base) if self.inner else base
         return upper_tail(self.least, self.count, each)
 
     def evaluate(self, matched: NDArray[Any]) -> Mask:
-        """Return which pairs agree, given which bands they share: (m, bands) of bool to bool of m.
+        """Return which pairs agree, from the bands that they share: (m, bands) of bool to bool of m.
 
-        The groups of a step are consecutive: the first of b copies has the first bands.
+        The copies of a step have consecutive bands: the first copy has the first bands.
         """
         agreeing = matched
         for step in reversed(self.groupings):
@@ -174,22 +177,22 @@ class Amplification:
 
 
 def and_(count: int, inner: Amplification | None = None) -> Amplification:
-    """All of `count` must agree: p becomes p^count."""
+    """Return the step in which all of `count` copies must agree: p becomes p^count."""
     return Amplification("and", count, inner)
 
 
 def or_(count: int, inner: Amplification | None = None) -> Amplification:
-    """Any of `count` must agree: p becomes 1 - (1 - p)^count."""
+    """Return the step in which any of `count` copies must agree: p becomes 1 - (1 - p)^count."""
     return Amplification("or", count, inner)
 
 
 def at_least(least: int, count: int, inner: Amplification | None = None) -> Amplification:
-    """At least `least` of `count` must agree: p becomes the upper tail of the binomial distribution."""
+    """Return the step in which at least `least` of `count` copies must agree: p becomes `upper_tail` of p."""
     return Amplification("at_least", count, inner, least)
 
 
 def banding(bands: int, rows: int, min_shared_bands: int = 1) -> Amplification:
-    """At least `min_shared_bands` of `bands` bands of `rows` rows: an AND of rows below an OR, or m of b."""
+    """Return the construction in which at least `min_shared_bands` of `bands` bands of `rows` rows agree."""
     band = and_(rows) if rows > 1 else None
     return or_(bands, band) if min_shared_bands == 1 else at_least(min_shared_bands, bands, band)
 
@@ -208,7 +211,7 @@ def parse(text: str) -> Amplification:
 
 
 class _Parser:
-    """A recursive-descent parser of one text."""
+    """A recursive-descent parser for one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text

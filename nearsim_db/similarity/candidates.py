@@ -1,8 +1,8 @@
-"""The candidate relation over band keys in memory: what the self-join of band rows finds in the database.
+"""Linked pairs, found in memory from band keys. In the database, a self-join of band rows finds the same pairs.
 
-The first `bucket_limit` heads of a bucket are its anchors (0: all). Two heads are linked if they share a bucket in
-which one of them is an anchor. A linked pair is a candidate if its shared bands, counted from the two sketches, satisfy
-the recipe, which `screening.screen` decides.
+The first `bucket_limit` heads of a bucket are its anchors; a limit of 0 makes all heads anchors. Two heads are linked
+if they share a bucket in which one of them is an anchor. Whether a linked pair is a candidate depends on the bands that
+their sketches share, and `screening.screen` decides it.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,17 +19,20 @@ from nearsim_db.similarity.backend import Backend, sketch_kernels
 from nearsim_db.similarity.mixing import GOLDEN
 from nearsim_db.similarity.sketch.kernels import FullRows
 
-# The top byte of a key is the number of its band.
+# The shift to the top byte of a key, which is the number of its band.
 _BAND_SHIFT = np.uint64(56)
 _LINKS_AT_ONCE = 1 << 17
-# Sorting a group of buckets takes 26 bytes for each head.
+# Sorting a group of buckets takes 26 bytes of memory for each head, so few groups are sorted at the same time.
 _GROUPS_SORTED_AT_ONCE = 2
-# Returns the keys and rows of buckets with several rows, sorted.
+# A function that returns the keys and the rows of all buckets with several rows, sorted by key and row.
 _Group = Callable[[], tuple[Hashes, Ints]]
 
 
 def are_by_band(keys: Keys) -> TypeGuard[Hashes]:
-    """Whether each column of (n, bands) has the keys of its own band; not so for bottom_k, rare and winnow."""
+    """Whether keys are an array (n, bands) in which each column has the keys of one band.
+
+    This is not so for bottom_k, rare and winnow, whose keys all have the band number 0.
+    """
     if isinstance(keys, Ragged):
         return False
     return bool(((keys[:1] >> _BAND_SHIFT) == np.arange(keys.shape[1], dtype=np.uint64)).all())
@@ -37,16 +40,18 @@ def are_by_band(keys: Keys) -> TypeGuard[Hashes]:
 
 @dataclass(frozen=True, slots=True)
 class FullBuckets:
-    """The buckets over the limit."""
+    """The buckets with more members than the bucket limit."""
 
     rows: FullRows
-    links_left_out: int  # pairs that the limit leaves out, each once for every such bucket
+    links_left_out: (
+        int  # pairs that the limit leaves out; a pair counts once for each bucket that leaves it out
+    )
 
 
 def find_full_buckets(keys: Keys, bucket_limit: int, pool: Executor | None = None) -> FullBuckets:
-    """Find the buckets of heads with these keys, (n, bands), that have more than `bucket_limit` members (0: none).
+    """Find the buckets that have more than `bucket_limit` members. `keys` are the band keys of n heads.
 
-    With `pool` two of its threads sort buckets.
+    With a `bucket_limit` of 0 there are none. With `pool`, two of its threads sort buckets.
     """
 
     def find(group: _Group) -> tuple[Hashes, Ints, int]:
@@ -70,10 +75,10 @@ def find_full_buckets(keys: Keys, bucket_limit: int, pool: Executor | None = Non
 def linked_pairs(
     keys: Keys, bucket_limit: int, full: FullBuckets, backend: Backend
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the linked pairs of n heads, each once, in blocks: int64 rows left < right of `keys`.
+    """Yield the linked pairs of n heads in blocks, each pair once, as int64 rows left < right of `keys`.
 
-    The keys of a head are distinct. A pair is yielded for the first of the buckets that link it, in the order of
-    `plain.first_links`, so that earlier pairs need not be remembered; one group of buckets is sorted at a time.
+    The keys of a head are distinct. A pair that several buckets link is yielded for the first of these buckets, in the
+    order of `plain.first_links`, so yielded pairs need not be remembered. Groups of buckets are sorted one at a time.
     """
     are_first = _first_links(keys, full.rows, backend)
     for group in _groups(keys):
@@ -84,7 +89,10 @@ def linked_pairs(
 
 
 def _first_links(keys: Keys, full: FullRows, backend: Backend) -> Callable[[Ints, Ints, Ints], Mask]:
-    """Return a function of buckets, left and right rows: which links are the first of their pair."""
+    """Return the function that decides which links are the first of their pair.
+
+    It takes the buckets, the left rows and the right rows of m links, and returns bool of m.
+    """
     kernels = sketch_kernels(backend)
     if isinstance(keys, Ragged):
         return lambda buckets, left, right: kernels.first_ragged_links(
@@ -96,7 +104,7 @@ def _first_links(keys: Keys, full: FullRows, backend: Backend) -> Callable[[Ints
 
 
 def _groups(keys: Keys) -> Iterator[_Group]:
-    """Yield functions that return a group of buckets each, as many as there are bands; a bucket is in one group."""
+    """Cut the buckets into about as many groups as a head has bands, and yield a function that returns each group."""
     if are_by_band(keys):
         for band in range(keys.shape[1]):
             yield partial(_of_band, keys, band)
@@ -118,7 +126,7 @@ def _of_group(values: Hashes, owners: Ints, groups: int, group: int) -> tuple[Ha
 
 
 def _shared(hashes: Hashes) -> tuple[Hashes, Ints]:
-    """Return the hashes that occur several times, sorted, and their places."""
+    """Return the hashes that occur more than once, sorted, and their places."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     fresh = np.append(are_fresh(ordered), True)
@@ -127,14 +135,17 @@ def _shared(hashes: Hashes) -> tuple[Hashes, Ints]:
 
 
 def begins(hashes: Hashes) -> Ints:
-    """Return the place at which the bucket of each place begins."""
+    """Return for each place of sorted hashes the place at which its bucket begins."""
     return np.maximum.accumulate(np.where(are_fresh(hashes), np.arange(len(hashes)), 0))
 
 
 def links(
     hashes: Hashes, rows: Ints, bucket_limit: int, at_once: int = _LINKS_AT_ONCE
 ) -> Iterator[tuple[Hashes, Ints, Ints]]:
-    """Yield the links of sorted buckets in blocks of about `at_once`: each member with every earlier anchor."""
+    """Yield the links of sorted buckets in blocks of about `at_once`. Each member is linked with every earlier anchor.
+
+    A block has the bucket, the left row (the anchor) and the right row of each link.
+    """
     starts = begins(hashes)
     anchor_counts = np.arange(len(hashes)) - starts
     if bucket_limit:

@@ -1,7 +1,7 @@
-"""The rule for the length of shingles: c^k much above l - k + 1, so that few are shared by chance.
+"""The rule for the length of shingles: c^k must be much larger than l - k + 1, so that few are shared by chance.
 
-c is the number of distinct units in use, l the length of a typical document in units (Rajaraman, Ullman: Mining of
-Massive Datasets, section 3.2.2).
+c is the number of distinct units (characters or words) in use, and l is the number of units in a typical document
+(Rajaraman, Ullman: Mining of Massive Datasets, section 3.2.2).
 """
 
 import math
@@ -20,15 +20,16 @@ from nearsim_db.similarity.text import Shingler
 
 Verdict = Literal["ok", "warning", "problem"]
 
-# The ratio that "much above" means, and the ratio below which the rule is clearly violated.
+# The ratio that counts as "much larger", and the ratio below which the rule is clearly violated.
 MUCH_GREATER = 100.0
 _HARDLY_GREATER = 10.0
 SAMPLE_SIZE = 500
 _NO_DIGEST = bytes(16)
-# In fewer units, most words occur once.
+# A sample with fewer units says little, because most of its words occur only once.
 _MIN_UNITS = 1_000
 _FIRST_TEXTS = 24
-# The median length varies between samples, and part of the texts has fewer words.
+# The ratio at which a few texts are enough for a decision. It has a margin, because the median length varies between
+# samples, and a few texts have fewer distinct words than all texts.
 _CLEARLY_GREATER = 100 * MUCH_GREATER
 _MAX_CHARACTERS = 1_000_000
 _MAX_K = 1_000
@@ -40,22 +41,22 @@ class Units:
     """Statistics of the characters or words of a corpus."""
 
     alphabet: float  # effective number of distinct units: 2 to the power of their entropy in bits
-    lengths: Ints  # units of each document sampled
-    distinct: float  # mean share of the units of a document that are distinct
+    lengths: Ints  # number of units in each document of the sample
+    distinct: float  # number of distinct units divided by the number of units, averaged over documents
 
     @property
     def typical_length(self) -> int:
-        """The median length."""
+        """The median number of units in a document."""
         return int(np.median(self.lengths)) if len(self.lengths) else 0
 
     def short(self, k: int) -> float:
-        """Return the share of non-empty documents that have at most k units, one shingle."""
+        """Return the fraction of non-empty documents that have at most k units, and therefore a single shingle."""
         lengths = self.lengths[self.lengths > 0]
         return float((lengths <= k).mean()) if len(lengths) and k > 1 else 0.0
 
 
 def units_of(ids: Hashes, offsets: Ints) -> Units:
-    """Compute the statistics from unit ids; document i has `ids[offsets[i]:offsets[i + 1]]`."""
+    """Compute statistics from the ids of units. Document i has `ids[offsets[i]:offsets[i + 1]]`."""
     _, counts = np.unique(ids, return_counts=True)
     shares = counts / max(len(ids), 1)
     entropy = float(-(shares * np.log(shares)).sum())
@@ -69,7 +70,7 @@ def units_of(ids: Hashes, offsets: Ints) -> Units:
 
 
 def count_units(recipe: Recipe, unit: str, texts: Sequence[str], backend: str | None = None) -> Units:
-    """Count the units ("char", "word" or "sentence") of texts normalised by the recipe."""
+    """Compute statistics of the units of texts. `unit` is "char", "word" or "sentence"; the recipe normalises texts."""
     scheme = "bag" if unit == "word" else unit
     rules = [f"shingle.scheme={scheme}", "shingle.k=1", "shingle.order=kept"]
     if unit == "char":
@@ -83,11 +84,11 @@ def count_units(recipe: Recipe, unit: str, texts: Sequence[str], backend: str | 
 
 @dataclass(frozen=True, slots=True)
 class KRule:
-    """The rule c^k >> l - k + 1: a given shingle should rarely occur in a given document by chance."""
+    """The rule c^k >> l - k + 1: it should be improbable that a document contains a certain shingle by chance."""
 
-    alphabet: float
+    alphabet: float  # c
     k: int
-    length: int
+    length: int  # l
 
     @property
     def ratio(self) -> float:
@@ -98,31 +99,34 @@ class KRule:
 
     @property
     def verdict(self) -> Verdict:
-        """ok from a ratio of 100, problem below 10."""
+        """ok for a ratio of at least 100, warning for at least 10, otherwise problem."""
         if self.ratio >= MUCH_GREATER:
             return "ok"
         return "warning" if self.ratio >= _HARDLY_GREATER else "problem"
 
     def smallest_k(self) -> int | None:
-        """Return the smallest k that satisfies the rule, None if none is in reach."""
+        """Return the smallest k that satisfies the rule, or None if no k up to the length of a document does."""
         sizes = range(self.k, min(self.length, _MAX_K) + 1)
         return next((k for k in sizes if KRule(self.alphabet, k, self.length).verdict == "ok"), None)
 
 
 def applies(profile: Profile) -> bool:
-    """Whether documents are compared by runs of characters or words, all of which count the same."""
+    """Whether the rule applies: documents are compared by runs of characters or words, all of the same weight."""
     sketch = profile.recipe.sketch
     return sketch.input != "vector" and sketch.family != "rare" and profile.recipe.shingle.scheme in _NAMES
 
 
 def warning(profile: Profile, texts: Sequence[str], backend: str | None = None) -> str | None:
-    """Return a warning if shingles are too short for a sample of the texts; None also if there are too few texts."""
+    """Return a warning if shingles are too short for a sample of texts.
+
+    Returns None if they are long enough, if the rule does not apply, or if the sample is too small.
+    """
     scheme, k = profile.recipe.shingle.scheme, profile.recipe.shingle.k
     if not applies(profile):
         return None
     texts = _bounded(texts)
 
-    # A sample uses at most the units that all texts use: one that satisfies the rule by far settles it.
+    # A few texts have at most as many distinct units as all texts. If they satisfy the rule by far, all texts do.
     first_texts = texts[:: max(1, len(texts) // _FIRST_TEXTS)]
     units = count_units(profile.recipe, scheme, first_texts, backend)
     if KRule(units.alphabet, k, units.typical_length).ratio >= _CLEARLY_GREATER:
@@ -147,15 +151,19 @@ def _bounded(texts: Sequence[str]) -> list[str]:
 
 
 class HeadSample:
-    """The texts with the smallest digests, each the first of its digest: the texts that `sample_heads` selects."""
+    """Collects the texts with the smallest digests while documents are encoded.
+
+    Of documents with the same digest, the text of the smallest doc_id is kept. These are the texts that the query
+    `sample_heads` selects from an index.
+    """
 
     def __init__(self) -> None:
-        # doc_id and text by digest.
+        # The doc_id and the text of each digest.
         self._texts: dict[bytes, tuple[int, str]] = {}
         self._highest = np.uint64(2**64 - 1)
 
     def add(self, rows: SignatureRows, text_of: Callable[[int], str]) -> None:
-        """Add documents, with their texts by row."""
+        """Add documents. `text_of` returns the text of a row."""
         beginnings = rows.digests.view(">u8").reshape(-1, 2)[:, 0]
         for place in np.flatnonzero(beginnings <= self._highest).tolist():
             digest, doc_id = rows.digests[place].tobytes(), int(rows.doc_ids[place])
@@ -170,7 +178,7 @@ class HeadSample:
             self._highest = np.uint64(int.from_bytes(kept[-1][:8]))
 
     def warning(self, profile: Profile, backend: str | None) -> str | None:
-        """Return a warning for a profile and these texts, None if there is none."""
+        """Return a warning if shingles are too short for these texts, otherwise None; see the function `warning`."""
         return warning(profile, self.texts(), backend) if applies(profile) else None
 
     def texts(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Profiles: resolved recipes, which are validated as a whole, have bands, and have a fingerprint."""
+"""Profiles: recipes that are resolved. Their bands are chosen, they are checked as a whole, and have a fingerprint."""
 
 import dataclasses
 import hashlib
@@ -28,32 +28,32 @@ from nearsim_db.similarity.text import confusables, masks
 from nearsim_db.similarity.text.code import Lexer
 from nearsim_db.similarity.text.words import word_filter
 
-# Measured on PostgreSQL 18 with 100,000 documents: a band row with its index entry, a signature row without its
-# sketch.
+# Sizes measured on PostgreSQL 18 with 100,000 documents: a band row includes its index entry, and a signature row
+# excludes its sketch.
 _BAND_ROW_BYTES = 84
 _SIGNATURE_ROW_BYTES = 150
 _FINGERPRINT_BYTES = 8
 _STORY_SHINGLES = 400
 
-# The default bucket width of projection, in multiples of the threshold. Of 3 to 6, the value with the fewest candidates
-# at a recall of 0.99: 10 % more than with the best width of each case, over the distances of three corpora, thresholds
-# from near to medium and k from 128 to 4096; 67 % more at worst. With 4 it is 37 %.
+# The default bucket width of projection, in multiples of the threshold. Among widths from 3 to 6, this one had the
+# fewest candidates at a recall of 0.99, measured over the distances of three corpora, thresholds from near to medium,
+# and k from 128 to 4096. It had 10 % more candidates than the best width of each case on average, and 67 % more at
+# worst. A width of 4 had 37 % more at worst.
 WIDTH_PER_THRESHOLD = 4.25
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A resolved recipe; `bands` x `rows` values of the sketch are used."""
+    """A resolved recipe. Its bands use `bands` x `rows` values of a sketch."""
 
     recipe: Recipe
     bands: int
     rows: int
-    unused_rows: int  # values of the sketch that are not used
+    unused_rows: int  # number of sketch values that are in no band
     expected_recall: float  # probability that a pair at the threshold becomes a candidate
     fingerprint: str
-    amplification: (
-        Amplification  # which shared bands make a candidate; from the recipe, or its minimum of shared bands
-    )
+    # Which shared bands make a candidate, from match.amplification or from match.min_shared_bands.
+    amplification: Amplification
 
     @property
     def banding(self) -> sketch.Banding:
@@ -62,19 +62,23 @@ class Profile:
 
     @property
     def similarity_at_threshold(self) -> float:
-        """The similarity of a pair exactly at the threshold, which may be a distance."""
+        """The similarity of a pair exactly at the threshold. The threshold of projection is a distance."""
         metric = METRICS[make_family(self.recipe, "numpy").metric]
         return metric.similarity_at_threshold(self.recipe.match.threshold)
 
     def match_probability(self, similarity: float) -> float:
-        """Return the probability that a pair of this similarity, by the family's metric, becomes a candidate."""
+        """Return the probability that a pair of this similarity becomes a candidate.
+
+        The similarity is measured by the metric of the sketch family.
+        """
         base = make_family(self.recipe, "numpy").collision_probability(similarity)
         return self.amplification.probability(base)
 
     def curve(self) -> list[tuple[float, float]]:
-        """Return (similarity, probability of becoming a candidate) around the threshold.
+        """Return points (similarity, probability of becoming a candidate) around the threshold.
 
-        Under winnow, (length of the longest run of equal words, probability), up to the length that is never missed.
+        For winnow, return points (length of the longest run of equal words, probability), up to the length that is
+        never missed.
         """
         window, around = self.recipe.window, self.recipe.words_around
         if window is not None:
@@ -84,7 +88,7 @@ class Profile:
         return [(similarity, self.match_probability(similarity)) for similarity in similarities]
 
     def bytes_per_document(self) -> int:
-        """Estimate the disk space of one document's index rows."""
+        """Estimate the disk space that the index rows of a document take."""
         family = make_family(self.recipe)
         sketch_bytes = family.k * family.dtype.itemsize
         if self.recipe.window is not None:
@@ -93,7 +97,7 @@ class Profile:
 
     @property
     def band_rows(self) -> int:
-        """The band rows of a document; under winnow the expected number for a text of 400 shingles."""
+        """The number of band rows of a document. For winnow it is the expected number for a text of 400 shingles."""
         window, min_fingerprints = self.recipe.window, self.recipe.match.min_fingerprints
         if window is None or min_fingerprints is None:
             return self.bands
@@ -102,10 +106,10 @@ class Profile:
 
 
 def resolve(recipe: Recipe) -> Profile:
-    """Choose bands if the recipe has a recall or a rule, check languages, and compute the fingerprint.
+    """Return the profile of a recipe: choose its bands, check its languages, and compute its fingerprint.
 
-    Raises RecipeError if no banding reaches the recall, for an unknown language, and for an amplification that
-    is invalid or does not fit the sketch.
+    Raises RecipeError if no bands reach the recall, if a language is unknown, or if the amplification is invalid or
+    does not fit the sketch.
     """
     bands, match = recipe.bands, recipe.match
     family = make_family(recipe, "numpy")
@@ -128,12 +132,12 @@ def resolve(recipe: Recipe) -> Profile:
         return _resolve_with(recipe, chosen)
     if bands.rule is not None:
         return _resolve_with(recipe, _picked_bands(base, recipe))
-    assert bands.count is not None and bands.rows is not None, "a recipe has both where it has no recall"
+    assert bands.count is not None and bands.rows is not None, "a recipe without a recall has both"
     return _resolve_with(recipe, banding(bands.count, bands.rows, match.min_shared_bands))
 
 
 def _resolve_with(recipe: Recipe, amplification: Amplification) -> Profile:
-    """Return the profile of a recipe whose bands are known. Raises RecipeError for an unknown language."""
+    """Return the profile of a recipe with these bands. Raises RecipeError for an unknown language."""
     word_filter(recipe.shingle, str)
     if recipe.shingle.language:
         Lexer(recipe.shingle.language)
@@ -151,13 +155,13 @@ def _with_fingerprint(recipe: Recipe, amplification: Amplification, fingerprint:
 
 
 def _agreement_at_threshold(recipe: Recipe, family: sketch.Family) -> float:
-    """Return the probability that two documents at the threshold agree in one value of their sketches."""
+    """Return the probability that two documents at the threshold agree in a value of their sketches."""
     similarity = METRICS[family.metric].similarity_at_threshold(recipe.match.threshold)
     return family.collision_probability(similarity)
 
 
 def _picked_bands(base: float, recipe: Recipe) -> Amplification:
-    """Choose bands by bands.rule for the probability `base` that two documents at the threshold agree in one value."""
+    """Choose bands by bands.rule. `base` is the probability that two documents at the threshold agree in a value."""
     k, minimum = recipe.sketch.k, recipe.match.min_shared_bands
     rule = f"bands.rule = {recipe.bands.rule}"
     try:
@@ -178,7 +182,10 @@ def _picked_bands(base: float, recipe: Recipe) -> Amplification:
 
 
 def _fitting(text: str, family: sketch.Family) -> Amplification:
-    """Parse a recipe's amplification. Raises RecipeError if it is invalid or does not fit sketches of this family."""
+    """Parse the amplification of a recipe.
+
+    Raises RecipeError if it is invalid, or does not fit the sketches of the family.
+    """
     try:
         amplification = parse(text)
     except RecipeError as error:
@@ -207,9 +214,10 @@ def _fitting(text: str, family: sketch.Family) -> Amplification:
 def restore(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
     """Return the profile of a generation from its stored recipe and bands.
 
-    The bands stay as they were built, even if this version would choose others for the recall. Keys that the recipe
-    lacks have the values that act as their absence did. A recipe from when stopwords = "en" meant the long list keeps
-    this list, under its present name. Raises FingerprintError if this code would not make the same sketches.
+    The bands are those of the generation, even if this version of nearsim would choose others for the recall. Keys that
+    the stored recipe lacks get the values that behave as if they did not exist. In the recipes of the oldest indexes,
+    stopwords = "en" means the long list, so they get the name of the long list. Raises FingerprintError if this version
+    would not make the same sketches.
     """
     recipe = from_mapping(with_earlier_values(stored))
     profile = _resolve_with(recipe, _stored_amplification(recipe, bands, rows))
@@ -241,7 +249,7 @@ def _with_earlier_stop_words(profile: Profile, fingerprint: str) -> Profile | No
 
 
 def restore_for_reading(stored: dict[str, Any], fingerprint: str, bands: int, rows: int) -> Profile:
-    """Return the profile of a generation for reading, even if this code would make other sketches."""
+    """Return the profile of a generation for reading, even if this version would make other sketches."""
     try:
         return restore(stored, fingerprint, bands, rows)
     except (FingerprintError, RecipeError):
@@ -270,9 +278,9 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
 
 
 def _fingerprint(recipe: Recipe, bands: int, rows: int, versions_of: Recipe | None = None) -> str:
-    """Return the SHA-256 of everything that determines a sketch, its bands and its pairs, and of the scheme versions.
+    """Return the SHA-256 of everything that determines sketches, bands and pairs, including the scheme versions.
 
-    `versions_of` is the recipe whose libraries count, by default this one.
+    `versions_of` is the recipe that determines which versions of libraries are included; by default it is `recipe`.
     """
     deciding = {
         "recipe": without_later_keys(to_mapping(recipe)),
@@ -283,9 +291,10 @@ def _fingerprint(recipe: Recipe, bands: int, rows: int, versions_of: Recipe | No
         "libraries": text.library_versions(versions_of or recipe),
     }
 
-    # Versions of parts that only some recipes use, so that the fingerprints of others stay the same.
+    # Versions of parts that only some recipes use. They are left out of the other recipes, whose fingerprints must not
+    # change.
     if recipe.shingle.scheme == "sentence":
-        # Since version 2 the end of a field ends a sentence.
+        # In version 2 the end of a field ends a sentence.
         deciding["sentences"] = 2
     if recipe.normalise.mask:
         deciding["masks"] = masks.SCHEME_VERSION

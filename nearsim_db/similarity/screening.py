@@ -1,4 +1,4 @@
-"""Screen candidates, dropping those whose sketches rule out a pair, and verify the others exactly."""
+"""Screening and verification: drop candidates whose sketches rule out a pair, and compare the others exactly."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.recipe.sections import MatchRules
 
-# On each side: 32,768 pairs of 128 positions of 4 bytes.
+# The size of the sketches on each side of the pairs of a step: 32,768 pairs of 128 positions of 4 bytes.
 _SKETCH_BYTES_AT_ONCE = 1 << 24
-# With k = 128 this loses one pair in a million at the threshold 0.7, 3 in 10,000 at 0.99.
+# With k = 128, five standard errors lose one pair in a million at the threshold 0.7, and 3 in 10,000 at 0.99.
 _MAX_STANDARD_ERRORS = 5
 _NOTHING: tuple[None, None] = (None, None)
 
@@ -27,11 +27,11 @@ _NOTHING: tuple[None, None] = (None, None)
 class Screened(ColumnBatch):
     """m candidates that passed screening."""
 
-    left: Ints  # rows into the signatures
-    right: Ints
+    left: Ints  # rows of the signatures
+    right: Ints  # rows of the signatures
     shared_bands: Ints
-    sketch_scores: Scores  # agreeing and compared positions of sketches
-    candidates: int  # number of candidates that were screened
+    sketch_scores: Scores  # agreeing and compared positions of the sketches
+    candidates: int  # number of candidates before screening
 
     @property
     def estimate(self) -> Floats:
@@ -41,15 +41,15 @@ class Screened(ColumnBatch):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPairs(Screened):
-    """Pairs of heads by doc_id, left < right."""
+    """Pairs of heads. `left` and `right` are doc_ids, and left < right."""
 
     scores: Scores
-    in_review: Mask  # pairs below the threshold, for a person to look at
-    left_digests: Sequence[UUID]  # of the features that were compared
+    in_review: Mask  # which pairs are below the threshold, and stored for a person to look at
+    left_digests: Sequence[UUID]  # the digests of the features that were compared
     right_digests: Sequence[UUID]
 
     def evidence(self, *, is_exact: bool) -> Iterator[Evidence]:
-        """Yield the evidence of each; without `is_exact` only documents of one digest are verified."""
+        """Yield the evidence of each pair. Unless `is_exact`, only pairs with equal digests count as verified."""
         both = zip(self.left_digests, self.right_digests, strict=True)
         verified = [is_exact or left == right for left, right in both]
         return (Evidence(*values) for values in evidence_values(self, self.scores, verified))
@@ -81,14 +81,18 @@ def screen(
     review: bool = False,
     count_late: bool = False,
 ) -> Screened:
-    """Keep the linked pairs that are candidates, as their shared bands meet the amplification, and could be pairs.
+    """Return the linked pairs that are candidates, and that the sketches do not rule out.
 
-    `left` and `right` are int64 rows into `signatures`. Documents that share no bucket never meet an
-    amplification, so all candidates share one. Under `verify = "exact"` a candidate is dropped if its positions
-    agree five standard errors less often than at the threshold (see `Family.may_reach`), under "estimate" if its
-    estimate is below the threshold; not if it shares `certain_shared_bands`, or if a passage makes a pair. With
-    `review` the threshold is the recipe's review, if it has one. With `count_late` bands may be left to `verify` to
-    count, which needs the signatures then.
+    `left` and `right` are int64 rows of `signatures`. A linked pair is a candidate if its shared bands satisfy the
+    amplification. Documents that share no bucket never satisfy it, so linked pairs include all candidates.
+
+    With `verify = "exact"` a candidate is dropped if its positions agree less often than those of a pair at the
+    threshold, by more than five standard errors (see `Family.may_reach`). With "estimate" it is dropped if its estimate
+    is below the threshold. It is kept in any case if it shares `certain_shared_bands`, or if the recipe has
+    match.passage_words.
+
+    With `review`, match.review replaces the threshold if the recipe has it. With `count_late`, `verify` may have to
+    count the shared bands, and then needs the signatures.
     """
     if count_late and _counts_late(encoder):
         none = np.zeros(len(left), np.int64)
@@ -102,7 +106,10 @@ def screen(
 
 
 def _counts_late(encoder: Encoder) -> bool:
-    """Whether a bucket in common is enough, and sketches rule no pair out, so that only bands of pairs are counted."""
+    """Whether shared bands need to be counted only for pairs.
+
+    This is so if one shared bucket makes a candidate, and if sketches cannot rule out a pair.
+    """
     match = encoder.profile.recipe.match
     is_enough = encoder.profile.amplification.min_shared_bands == 1 and not match.certain_shared_bands
     return is_enough and encoder.is_exact and match.passage_words is not None
@@ -125,9 +132,9 @@ def _screen(encoder: Encoder, signatures: Signatures, left: Ints, right: Ints, r
 
 
 def are_pairs(encoder: Encoder, scores: Scores, shared_bands: Ints, *, review: bool = False) -> Mask:
-    """Return which candidates are pairs, by the scores that the recipe verifies: a mask of m.
+    """Return which candidates are pairs, from the scores that the recipe decides by: bool of m.
 
-    With `review` also those that are only to be reviewed.
+    With `review`, pairs to be reviewed count, too.
     """
     match = encoder.profile.recipe.match
     pairs = encoder.metric.reaches(scores, _threshold(match, review)) | are_certain(match, shared_bands)
@@ -135,12 +142,12 @@ def are_pairs(encoder: Encoder, scores: Scores, shared_bands: Ints, *, review: b
 
 
 def _threshold(match: MatchRules, review: bool) -> float:
-    """Return the threshold, or with `review` where pairs to be reviewed begin, if the recipe has them."""
+    """Return the threshold. With `review`, return match.review instead, if the recipe has it."""
     return (review and match.review) or match.threshold
 
 
 def are_certain(match: MatchRules, shared_bands: Ints) -> Mask:
-    """Return which candidates are pairs at any similarity, by the bands that they share: a mask of m."""
+    """Return which candidates are pairs at any similarity, because of the number of shared bands: bool of m."""
     if match.verify == "bands":
         return np.ones(len(shared_bands), bool)
     certain: Mask = shared_bands >= (match.certain_shared_bands or np.iinfo(np.int64).max)
@@ -156,11 +163,11 @@ def verify(
     review: bool = False,
     passages: bool = False,
 ) -> tuple[Screened, Scores]:
-    """Return the pairs among screened candidates by the recipe's `verify`: on their features, or on the estimate.
+    """Return the pairs among screened candidates, decided by the recipe's `verify`, with their scores.
 
-    `read` returns the features of rows; candidates for which it has none are left out. With `review` also the pairs to
-    be reviewed are returned; `screen` must have kept them. With `passages` the scores have the longest
-    passage of each pair. With `signatures` the bands are counted that `screen` has left to be counted late.
+    `read` returns the features of rows by row; candidates without features are left out. With `review`, pairs to be
+    reviewed are returned, too, if `screen` has kept them. With `passages` the scores include the longest passage of
+    each pair. `signatures` are required if `screen` was called with `count_late`.
     """
     if not encoder.is_exact:
         return screened, screened.sketch_scores
@@ -200,34 +207,36 @@ def verify(
 def _rows_of(
     screened: Screened, features_by_row: Mapping[int, NDArray[Any]]
 ) -> tuple[list[NDArray[Any]], Ints, Ints]:
-    """Return the features of the documents of candidates, and the rows of both ends of each among them."""
+    """Return the features of the documents of candidates, and the indexes of both documents of each candidate
+    in them.
+    """
     used = np.union1d(screened.left, screened.right)
     features = [features_by_row[row] for row in used.tolist()]
     return features, used.searchsorted(screened.left), used.searchsorted(screened.right)
 
 
-# Memory of an entry besides the content of its array, measured with tracemalloc.
+# The memory that an entry takes besides the content of its array, measured with tracemalloc.
 ENTRY_BYTES = 375
 
 
 class FeatureCache:
-    """Recently used features of documents, in at most `capacity_bytes` of memory.
+    """A cache of recently used features of documents, which takes at most `capacity_bytes`.
 
-    An entry is only valid for the digest it was stored with. Threads may share it.
+    An entry is valid only for the digest with which it was stored. Threads may share the cache.
     """
 
     def __init__(self, capacity_bytes: int = 64 << 20) -> None:
         self._entries = BoundedCache[int, tuple[UUID, NDArray[Any]]](capacity_bytes)
 
     def get_all(self, doc_ids: Sequence[int], digests: Sequence[UUID]) -> list[NDArray[Any] | None]:
-        """Return the features of several documents, None for those not cached under their digest."""
+        """Return the features of documents, with None for documents that are not cached with this digest."""
         entries = [entry or _NOTHING for entry in self._entries.get_many(doc_ids)]
-        # Mostly both are the same object; comparing two objects takes longer than the rest.
+        # Most of these digests are the same object, and comparing UUIDs takes longer than everything else here.
         return [
             features if stored is digest or stored == digest else None
             for (stored, features), digest in zip(entries, digests, strict=True)
         ]
 
     def put(self, doc_id: int, digest: UUID, features: NDArray[Any]) -> None:
-        """Cache a document's features, evicting the least recently used."""
+        """Cache the features of a document. The least recently used entries are dropped if memory runs out."""
         self._entries.put(doc_id, (digest, features), features.nbytes + ENTRY_BYTES)
