@@ -1,7 +1,8 @@
-"""The most similar documents of each document, whatever the similarity: a join by rare features, verified exactly.
+"""Nearest neighbours: the most similar documents of each document, without a threshold.
 
-A k-nearest-neighbour join of records finds matches that no threshold finds (Papadakis, Fisichella, Schoger, Mandilaras,
-Augsten, Nejdl: Benchmarking Filtering Techniques for Entity Resolution, ICDE 2023).
+Candidates are found by a join on rare features, and are compared exactly. A k-nearest-neighbour join of records finds
+matches that no threshold finds (Papadakis, Fisichella, Schoger, Mandilaras, Augsten, Nejdl: Benchmarking Filtering
+Techniques for Entity Resolution, ICDE 2023).
 """
 
 from collections.abc import Iterator
@@ -16,9 +17,10 @@ from nearsim_db.similarity.batches import ColumnBatch
 
 Weights = Literal["idf", "none"]
 
-# Rare features by which a document looks for others, and documents that it finds by them; of the documents with its
-# rarest feature only so many are compared.
+# The largest number of rare features by which a document searches for others.
 MAX_KEYS = 24
+# The largest number of documents that these features may find together. If the rarest feature alone finds more, only
+# the first so many of these are compared.
 MAX_LINKS = 400
 _LINKS_AT_ONCE = 1 << 20
 _VERIFIED_PER_MATCH = 10
@@ -27,22 +29,29 @@ _MIN_VERIFIED = 50
 
 @dataclass(frozen=True, slots=True)
 class NearestPairs(ColumnBatch):
-    """m pairs of a document and a near one, sorted by query, then the most similar first, then by target."""
+    """m pairs of a query and one of its nearest targets.
 
-    query: Ints  # row
-    target: Ints  # row
+    They are sorted by query, then by similarity with the highest first, then by target.
+    """
+
+    query: Ints  # row of the query
+    target: Ints  # row of the target
     similarity: Floats  # in 0..1
 
-    def mutual(self, others: "NearestPairs") -> "NearestPairs":
-        """Keep pairs whose target has the query among its nearest too: `others` are the pairs of the targets."""
-        span = np.int64(1 + max(self.query.max(initial=0), others.target.max(initial=0)))
-        kept = np.isin(self.target * span + self.query, others.query * span + others.target)
+    def mutual(self, reverse: "NearestPairs") -> "NearestPairs":
+        """Keep the pairs in which the query is also among the nearest documents of the target.
+
+        `reverse` are the pairs that were found by a search for the targets.
+        """
+        span = np.int64(1 + max(self.query.max(initial=0), reverse.target.max(initial=0)))
+        kept = np.isin(self.target * span + self.query, reverse.query * span + reverse.target)
         return self.take(kept)
 
     def clear(self, max_matches: int, margin: float) -> "NearestPairs":
-        """Keep up to `max_matches` of each query; drop those whose similarity is within `margin` of the next best.
+        """Keep up to `max_matches` pairs of each query that are clearly better than the next best pair.
 
-        `margin` is a share of their similarity; the next best is the first pair that is left out.
+        The next best pair is the first after `max_matches` pairs. A pair is dropped if its similarity, reduced by the
+        fraction `margin`, is below the similarity of the next best pair.
         """
         rank = np.arange(len(self.query)) - np.searchsorted(self.query, self.query)
         after = np.zeros(1 + self.query.max(initial=0))
@@ -51,15 +60,17 @@ class NearestPairs(ColumnBatch):
 
 
 class NearestJoin:
-    """Finds the nearest of `targets` for each of `queries`, or without targets of one another.
+    """Finds the nearest targets of each query. Without `targets`, finds the nearest other queries of each query.
 
-    Documents are rows of sorted distinct feature ids. With the weights idf the similarity is the cosine of the angle
-    between the vectors of ln(1 + n / df), if df of the n documents have a feature; else it is the Jaccard similarity.
+    Documents are rows of sorted distinct feature ids. With the weights idf, the similarity is the cosine of vectors of
+    weights ln(1 + n / df), where df of all n documents have the feature. Without weights it is the Jaccard similarity.
 
-    A query is compared with documents that share one of its `MAX_KEYS` rarest keys, with at most `MAX_LINKS` in all;
-    `left_out` counts queries whose rarest key alone has more. `keys` are rows of ids of queries and targets, by default
-    the features. `differing` and `agreeing` are numbers, int64 of queries and of
-    targets, that must differ or be equal in a pair.
+    A query is compared with the documents that share one of its `MAX_KEYS` rarest keys, at most `MAX_LINKS` in all.
+    `left_out` is the number of queries whose rarest key alone has more documents. `keys` are the ids by which documents
+    are found, as rows of the queries and rows of the targets; by default they are the features.
+
+    `differing` and `agreeing` are numbers of the queries and of the targets, int64, that must differ in a pair, or must
+    be equal.
     """
 
     def __init__(
@@ -94,13 +105,16 @@ class NearestJoin:
         self._choose_keys(numbers[: query_keys.offsets[-1]], np.diff(query_keys.offsets))
 
     def _postings(self, terms: Ints, sizes: Ints, count: int) -> None:
-        """List the targets of each key."""
+        """List the targets that have each key."""
         owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         self._targets = owners[np.argsort(terms, kind="stable")]
         self._begins = offsets_of(np.bincount(terms, minlength=count))
 
     def _choose_keys(self, terms: Ints, sizes: Ints) -> None:
-        """Choose the keys of each query that the fewest targets have, among the keys that another document has."""
+        """Choose the rarest keys of each query, by the number of targets that have them.
+
+        Keys that no other document has are left out.
+        """
         owners = np.repeat(np.arange(len(sizes)), sizes)
         counts = np.diff(self._begins)[terms]
         is_shared = counts > self._is_self_join
@@ -117,13 +131,16 @@ class NearestJoin:
         self._counts = np.minimum(counts[chosen], MAX_LINKS)
 
     def search(self, max_matches: int, min_similarity: float) -> Iterator[NearestPairs]:
-        """Yield the nearest `max_matches` of all queries that have the minimum similarity, in blocks of queries."""
+        """Yield up to `max_matches` nearest targets of each query, in blocks of queries.
+
+        Only pairs with a similarity of at least `min_similarity` are returned.
+        """
         ends = np.cumsum(self._counts)
         begin = 0
         while begin < len(self._keys):
             before = int(ends[begin - 1]) if begin else 0
             end = int(np.searchsorted(ends, before + _LINKS_AT_ONCE, side="right"))
-            # A query is not divided.
+            # A query must not be divided between blocks.
             end = int(np.searchsorted(self._owners, self._owners[max(end - 1, begin)], side="right"))
             yield self._nearest(slice(begin, end), max_matches, min_similarity)
             begin = end
@@ -142,7 +159,10 @@ class NearestJoin:
         return NearestPairs(query[best], target[best] - self._first, similarity[best])
 
     def _linked(self, part: slice) -> tuple[Ints, Ints, Floats]:
-        """Return the queries and targets that share keys, each pair once, and the sum of the keys' squared weights."""
+        """Return the queries and the targets that share keys, each pair once, with a gain.
+
+        The gain of a pair is the sum of the squared weights of its shared keys.
+        """
         counts, keys = self._counts[part], self._keys[part]
         starts = np.repeat(self._begins[keys] - np.cumsum(counts) + counts, counts)
         target = self._targets[starts + np.arange(len(starts))].astype(np.int64)
@@ -167,7 +187,7 @@ class NearestJoin:
 
 
 def _best(query: Ints, target: Ints, value: Floats, count: int) -> Ints:
-    """Return the places of the `count` largest values of each query, in the order of `NearestPairs`."""
+    """Return the places of the `count` pairs with the largest values of each query, in the order of `NearestPairs`."""
     order = np.lexsort((target, -value, query))
     ordered = query[order]
     rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)

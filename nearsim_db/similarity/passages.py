@@ -1,15 +1,17 @@
-"""Passages: the parts of two texts that are copies, with their places in both.
+"""Passages: the parts of two texts that are copies of each other, with their places in both texts.
 
-A seed is a run of k tokens that both texts have, at a place in each. Two seeds are chained if one follows the other in
-both texts, at most `gap` tokens after its end in either, and a passage is what chains connect. A paragraph that was
-moved is therefore a passage of its own. A passage is kept if it is long and dense enough; if it is not dense enough,
-its runs of seeds that are long enough by themselves are kept instead. Passages that overlap in both texts are united.
-If the order of words does not count, seeds are pairs of words, passages near each other in both texts are united too,
-and a passage that half overlaps a longer one is left out.
+A seed is a place in each text at which both texts have the same run of k tokens. Two seeds are chained if, in both
+texts, the second begins after the first, and at most `gap` tokens after the first one's end. The seeds that chains
+connect form a passage. A paragraph that was moved is therefore a separate passage.
 
-A run that occurs a times in one text and b times in the other has a x b seeds, up to MAX_SEEDS_PER_RUN; beyond that the
-n-th occurrence is paired with the n-th only. So the time is about linear in the lengths of the texts, whatever
-they repeat.
+A passage is kept if it is long enough and dense enough. If it is not dense enough, it is replaced by those of its runs
+of seeds that are long enough. Passages that overlap in both texts are united. If the order of words does not count,
+seeds are pairs of words, passages that are near each other in both texts are united, too, and a passage that overlaps a
+longer passage by half is left out.
+
+A run of tokens that occurs a times in one text and b times in the other has a x b seeds. If these are more than
+MAX_SEEDS_PER_RUN, the n-th occurrence is paired only with the n-th occurrence. The time is therefore about linear in
+the lengths of the texts, even if they repeat themselves.
 """
 
 import dataclasses
@@ -33,34 +35,34 @@ from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
 
 MAX_SEEDS_PER_RUN = 100
 MIN_SHARE = 0.5
-# For words in any order: a reworded text has more words between equal runs, and more such runs are by chance. Chosen on
-# the training part of the corpus of PAN 2013.
+# Limits for words in any order. A reworded text has more words between equal runs, and more equal runs by chance. The
+# values were chosen on the training part of the PAN 2013 corpus.
 _FREE_SEED_TOKENS, _MIN_FREE_LENGTH, _MIN_FREE_SHARE = 2, 18, 0.28
-# All passages of two texts are compared with each other, unless there are more.
+# Passages of two texts are compared with each other only if there are at most so many of them.
 _MAX_UNITED_PASSAGES = 1_000
-# For bags of words and for sentences, whose shingles are no runs of words.
+# The length of a seed for bags of words and for sentences, whose shingles are not runs of words.
 _DEFAULT_K = 5
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
 class PassageRules:
-    """What a passage is made of."""
+    """The conditions that make a passage."""
 
-    k: int  # tokens of an equal run
-    gap: int = DEFAULT_GAP_WORDS  # tokens between equal runs, at most
-    length: int = DEFAULT_PASSAGE  # tokens of a passage, at least
-    share: float = MIN_SHARE  # of its tokens that are in equal runs, at least, from 0 to 1
-    is_free: bool = False  # whether runs are equal whatever the order of their tokens
+    k: int  # number of tokens in an equal run
+    gap: int = DEFAULT_GAP_WORDS  # largest number of tokens between equal runs
+    length: int = DEFAULT_PASSAGE  # least number of tokens in a passage
+    share: float = MIN_SHARE  # least fraction of the tokens of a passage that are in equal runs
+    is_free: bool = False  # whether the order of the tokens in a run does not count
 
     @property
     def seed(self) -> int:
-        """The tokens of a seed."""
+        """The number of tokens in a seed."""
         return min(self.k, _FREE_SEED_TOKENS) if self.is_free else self.k
 
     @property
     def min_length(self) -> int:
-        """The fewest tokens of a passage."""
+        """The least number of tokens in a passage."""
         return max(self.length, _MIN_FREE_LENGTH) if self.is_free else self.length
 
     @classmethod
@@ -80,12 +82,12 @@ class PassageRules:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Part of one text."""
+    """A part of a text."""
 
-    start: int  # in characters
-    end: int  # in characters, excluded
+    start: int  # the first character
+    end: int  # the last character + 1
     first_word: int
-    end_word: int  # excluded
+    end_word: int  # the last word + 1
     text: str
 
 
@@ -95,18 +97,20 @@ class Passage:
 
     left: Span
     right: Span
-    equal: int  # tokens in runs that both texts have
-    share: float  # `equal` as a share of the tokens of the longer side
-    documents: int | None = (
-        None  # half of its fingerprints are each in at most so many texts; None if not counted
-    )
+    equal: int  # number of tokens in runs that both texts have
+    share: float  # `equal` divided by the number of tokens of the longer side
+    # The median number of texts that contain a fingerprint of the passage, or None if they were not counted.
+    documents: int | None = None
 
 
 class PassageFinder:
-    """Finds the passages of texts under a recipe; threads may share it."""
+    """Finds the passages that two texts share under a recipe. Threads may share it."""
 
     def __init__(self, recipe: Recipe, backend: Backend, common: Hashes | None = None) -> None:
-        """`common` are shingles that are left out. Raises InputError if the recipe compares vectors."""
+        """Leave out the shingles `common`, and the shingles of texts that the recipe ignores.
+
+        Raises InputError if the recipe compares vectors.
+        """
         self.rules: PassageRules = PassageRules.of(recipe)
         self._tokeniser = Tokeniser(recipe, backend)
         without_tags = replace(recipe.normalise, html=False)
@@ -116,12 +120,12 @@ class PassageFinder:
             self._ignored = np.union1d(self._ignored, common)
 
     def tokens(self, text: str) -> Tokens:
-        """Return the tokens of a cleaned text without markup."""
+        """Return the tokens of a cleaned text without markup, with the ignored ones marked."""
         tokens = self._tokeniser.tokens(text)
         if not len(self._ignored) or len(tokens) < self.rules.k:
             return tokens
 
-        # A seed may be shorter than a shingle; it is ignored if any shingle that contains it is.
+        # A seed may be shorter than a shingle. It is ignored if any shingle that contains it is ignored.
         ignored = are_in(self._ignored, self._shingler.shingles([text]).ids)
         shorter = self.rules.k - self.rules.seed
         seeds = np.zeros(len(ignored) + shorter, np.bool_)
@@ -130,12 +134,12 @@ class PassageFinder:
         return dataclasses.replace(tokens, ignored=seeds)
 
     def find(self, left: str, right: str) -> list[Passage]:
-        """Return the passages of two cleaned texts without markup, as `find_passages` does."""
+        """Return the passages of two cleaned texts without markup; see `find_passages`."""
         return find_passages(self.tokens(left), self.tokens(right), self.rules)
 
 
 def find_passages(left: Tokens, right: Tokens, rules: PassageRules) -> list[Passage]:
-    """Return the passages of two texts, ordered as by `rare_first`; texts of fewer than k tokens have none."""
+    """Return the passages of two texts in the order of `rare_first`. Texts of fewer than k tokens have none."""
     return rare_first(
         Passage(_span(left, i, i_end), _span(right, j, j_end), equal, share)
         for i, i_end, j, j_end, equal, share in _boxes(left, right, rules)
@@ -143,7 +147,7 @@ def find_passages(left: Tokens, right: Tokens, rules: PassageRules) -> list[Pass
 
 
 def rare_first(passages: Iterable[Passage]) -> list[Passage]:
-    """Return passages in order: in the fewest documents first, then the longest, then by their places."""
+    """Sort passages: those in the fewest documents first, then the longest first, then by their places."""
 
     def rank(passage: Passage) -> tuple[int, int, int, int]:
         return passage.documents or 0, -passage.equal, passage.left.start, passage.right.start
@@ -160,7 +164,7 @@ def _span(tokens: Tokens, begin: int, end: int) -> Span:
 def _boxes(
     left: Tokens, right: Tokens, rules: PassageRules
 ) -> Iterator[tuple[int, int, int, int, int, float]]:
-    """Yield the passages as begin and end in either text, equal tokens and their share."""
+    """Yield each passage as (begin and end in the left text, begin and end in the right text, equal tokens, share)."""
     runs = matching_runs(_grams(left, rules, 0), _grams(right, rules, 1))
     if not len(runs):
         return
@@ -169,17 +173,17 @@ def _boxes(
     groups = _chained(runs, rules.seed + rules.gap)
     low, high, equal, shares = _hulls(groups, begins, ends)
 
-    # Each run of a passage that is not dense enough is a group of its own.
+    # If a passage is not dense enough, make a separate group of each of its runs.
     if (is_thin := shares < rules.share).any():
-        of_thin = is_thin[np.unique(groups, return_inverse=True)[1]]
-        groups = np.where(of_thin, len(runs) + np.arange(len(runs)), groups)
+        are_in_thin = is_thin[np.unique(groups, return_inverse=True)[1]]
+        groups = np.where(are_in_thin, len(runs) + np.arange(len(runs)), groups)
         low, high, equal, shares = _hulls(groups, begins, ends)
 
     kept = ((high - low).min(axis=1) >= rules.min_length) & (shares >= rules.share)
     if not kept.any():
         return
-    of_kept = kept[np.unique(groups, return_inverse=True)[1]]
-    low, high, equal, shares = _united(groups[of_kept], begins[of_kept], ends[of_kept], rules)
+    are_in_kept = kept[np.unique(groups, return_inverse=True)[1]]
+    low, high, equal, shares = _united(groups[are_in_kept], begins[are_in_kept], ends[are_in_kept], rules)
     kept = _longest(low, high) if rules.is_free else np.ones(len(low), np.bool_)
     for (i, j), (i_end, j_end), count, share in zip(
         low[kept].tolist(), high[kept].tolist(), equal[kept].tolist(), shares[kept].tolist(), strict=True
@@ -188,14 +192,17 @@ def _boxes(
 
 
 def _united(groups: Ints, begins: Ints, ends: Ints, rules: PassageRules) -> tuple[Ints, Ints, Ints, Floats]:
-    """Unite groups that overlap in both texts, or are near each other if the order of words is free; see `_hulls`."""
+    """Unite groups that overlap in both texts, and with free order also groups that are near each other.
+
+    Returns the united groups as `_hulls` does.
+    """
     reach = 2 * rules.gap if rules.is_free else 0
     while True:
         low, high, equal, shares = _hulls(groups, begins, ends)
         if len(low) > _MAX_UNITED_PASSAGES:
             return low, high, equal, shares
         lengths = np.minimum(high[:, None], high) - np.maximum(low[:, None], low)
-        # Each is connected with itself, too.
+        # Every group is also connected with itself, so all groups have a label.
         edges = np.argwhere((lengths > -reach).all(axis=2))
         label = connected_components(edges + 1)[1]
         if len(np.unique(label)) == len(low):
@@ -204,7 +211,7 @@ def _united(groups: Ints, begins: Ints, ends: Ints, rules: PassageRules) -> tupl
 
 
 def _longest(low: Ints, high: Ints) -> Mask:
-    """Return which passages are not half covered by a longer one in either text."""
+    """Return which passages are not overlapped by half or more, in either text, by a longer passage."""
     kept, lengths = np.zeros(len(low), np.bool_), high - low
     for at in np.argsort(-lengths.sum(axis=1), kind="stable")[:_MAX_UNITED_PASSAGES].tolist():
         shared = np.minimum(high[kept], high[at]) - np.maximum(low[kept], low[at])
@@ -213,7 +220,7 @@ def _longest(low: Ints, high: Ints) -> Mask:
 
 
 def _hulls(groups: Ints, begins: Ints, ends: Ints) -> tuple[Ints, Ints, Ints, Floats]:
-    """Return begin and end of each group in both texts, its equal tokens and their share, by group."""
+    """Return for each group its begin and its end in both texts, its number of equal tokens, and their share."""
     order = np.argsort(groups, kind="stable")
     firsts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     low, high = np.minimum.reduceat(begins[order], firsts), np.maximum.reduceat(ends[order], firsts)
@@ -222,7 +229,7 @@ def _hulls(groups: Ints, begins: Ints, ends: Ints) -> tuple[Ints, Ints, Ints, Fl
 
 
 def _grams(tokens: Tokens, rules: PassageRules, side: int) -> Hashes:
-    """Return the id of each run of k tokens; an ignored run has an id that the other side does not have."""
+    """Return the id of each run of k tokens. The id of an ignored run is changed to one that the other text lacks."""
     ids = grams(tokens.ids, rules.seed, is_free=rules.is_free)
     if tokens.ignored is None:
         return ids
@@ -231,7 +238,10 @@ def _grams(tokens: Tokens, rules: PassageRules, side: int) -> Hashes:
 
 
 def matching_runs(left: Hashes, right: Hashes) -> Ints:
-    """Return the maximal runs of equal ids as (place in left, place in right, ids), int64 of (m, 3), by left place."""
+    """Return the maximal runs of equal ids, (m, 3): place in `left`, place in `right`, number of ids.
+
+    The runs are sorted by their place in `left`.
+    """
     lefts, rights = _seeds(left, right)
     order = np.lexsort((lefts, rights - lefts))
     lefts, rights = lefts[order], rights[order]
@@ -244,7 +254,7 @@ def matching_runs(left: Hashes, right: Hashes) -> Ints:
 
 
 def grams(ids: Hashes, k: int, *, is_free: bool = False) -> Hashes:
-    """Return the id of each run of k tokens: uint64 of n - k + 1, none if there are fewer than k."""
+    """Return the id of each run of k tokens: uint64 of n - k + 1, or empty if there are fewer than k tokens."""
     count = max(len(ids) - k + 1, 0)
     if is_free and count:
         return free_ids(ids, np.array([0, len(ids)]), k)[0]
@@ -255,14 +265,15 @@ def grams(ids: Hashes, k: int, *, is_free: bool = False) -> Hashes:
 
 
 def _seeds(left: Hashes, right: Hashes) -> tuple[Ints, Ints]:
-    """Return the places of equal ids in both arrays, in no order."""
+    """Return pairs of places at which the two arrays have equal ids, in no particular order."""
     lefts, left_begins, left_counts = _grouped(left)
     rights, right_begins, right_counts = _grouped(right)
     _, left_groups, right_groups = np.intersect1d(
         left[lefts[left_begins]], right[rights[right_begins]], assume_unique=True, return_indices=True
     )
 
-    # Of a and b places of an id, all pairs are taken, or only the n-th with the n-th if there are too many.
+    # For an id with a places in one array and b in the other, take all a x b pairs. If these are too many, pair only
+    # the n-th place with the n-th place.
     a, b = left_counts[left_groups], right_counts[right_groups]
     is_limited = a * b > MAX_SEEDS_PER_RUN
     pairs = np.where(is_limited, np.minimum(a, b), a * b)
@@ -276,26 +287,28 @@ def _seeds(left: Hashes, right: Hashes) -> tuple[Ints, Ints]:
 
 
 def _grouped(ids: Hashes) -> tuple[Ints, Ints, Ints]:
-    """Return the places of ids by id, then ascending, and the begin and the size of the group of each distinct id."""
+    """Return the places of ids, sorted by id and then by place, and the begin and the size of each id's group."""
     order = np.argsort(ids, kind="stable")
     begins = np.flatnonzero(are_fresh(ids[order]))
     return order, begins, np.diff(begins, append=len(ids))
 
 
 def _chained(runs: Ints, reach: int) -> Ints:
-    """Return for each run of seeds the smallest run that chains connect it with.
+    """Return for each run of seeds the smallest run with which chains connect it.
 
-    `reach` is k + gap. Chained runs lie on diagonals less than `reach` apart, so each is compared with those after it
-    in its own strip of diagonals and in both beside it.
+    `reach` is k + gap. A diagonal is the difference of the places in the two texts. The diagonals of two chained runs
+    differ by less than `reach`, so a run is compared only with later runs in its own strip of diagonals, which is
+    `reach` wide, and in the two strips beside it.
     """
     strips = (runs[:, 1] - runs[:, 0]) // reach
     edges = [np.zeros((0, 2), np.int64)]
     for beside in (0, 1):
-        # Strips are joined in pairs, (0, 1), (2, 3) and (1, 2), (3, 4), so that neighbours meet once at least.
+        # Join strips in pairs: first (0, 1), (2, 3) and so on, then (1, 2), (3, 4). Every two neighbours are then
+        # together at least once.
         order = np.lexsort((runs[:, 0], (strips + beside) // 2))
         ordered, group = runs[order], (strips[order] + beside) // 2
 
-        # Compare each run with the next one, then with the one after it, until all later ones are too far away.
+        # Compare each run with the next run, then with the second next, until all later runs are too far away.
         open_rows = np.arange(len(ordered))
         for step in range(1, len(ordered)):
             open_rows = open_rows[open_rows + step < len(ordered)]
@@ -310,14 +323,14 @@ def _chained(runs: Ints, reach: int) -> Ints:
             are_chained = _follow(earlier, later, reach) | _follow(later, earlier, reach)
             edges.append(np.stack((order[open_rows[are_chained]], order[after[are_chained]]), axis=1))
 
-    # An edge of each run with itself, so that runs without a chain are components too.
+    # Add an edge from each run to itself, so that a run without a chain is a component, too.
     loops = np.arange(len(runs))
     all_edges = np.concatenate([*edges, np.stack((loops, loops), axis=1)]) + 1
     return connected_components(all_edges)[1] - 1
 
 
 def _follow(earlier: Ints, later: Ints, reach: int) -> Mask:
-    """Return whether a seed of the later run follows a seed of the earlier one in both texts, by at most `reach`."""
+    """Return whether, in both texts, any seed of the later run follows a seed of the earlier run within `reach`."""
     apart = later[:, :2] - earlier[:, :2]
     min_shift = np.maximum(1 - earlier[:, 2], 1 - apart.min(axis=1))
     max_shift = np.minimum(later[:, 2] - 1, reach - apart.max(axis=1))
@@ -326,11 +339,11 @@ def _follow(earlier: Ints, later: Ints, reach: int) -> Mask:
 
 
 def _covered(groups: Ints, begins: Ints, ends: Ints) -> Ints:
-    """Return the number of places that the intervals of each group cover, by group."""
+    """Return for each group the number of places that its intervals cover."""
     order = np.lexsort((begins, groups))
     group, begin, end = groups[order], begins[order], ends[order]
 
-    # Each group has a range of numbers of its own, so that the running maximum starts over.
+    # Shift each group to a separate range of numbers, so that the running maximum begins again at each group.
     base = group * (int(ends.max()) + 1)
     reached = np.maximum.accumulate(base + end)
     before = np.concatenate(([0], reached[:-1]))
