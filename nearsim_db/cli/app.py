@@ -41,7 +41,11 @@ _MARKUP: Literal["markdown"] = "markdown"
 # declare their own examples.
 _PANELS = {
     "Everyday commands": {
-        "dedupe": ("dedupe", "stories.jsonl --threshold 0.8 --output unique.jsonl"),
+        "dedupe": (
+            "dedupe",
+            "stories.jsonl --threshold 0.8 --output unique.jsonl, or: nearsim dedupe old.jsonl new.jsonl --only-from "
+            "new.jsonl --output new/",
+        ),
         "ingest": ("ingest", "stories.jsonl.gz --collection news --rejects rejects.jsonl"),
         "pairs": ("queries", "--min-similarity 0.9 --output pairs.jsonl"),
         "clusters": ("queries", "--format csv"),

@@ -42,6 +42,12 @@ class Duplicates:
         """The number of pairs of records, twins included."""
         return self.nodes.count(self.pairs.edges()) + self.nodes.count_within()
 
+    @property
+    def untouched_clusters(self) -> int:
+        """The number of clusters of which no record is removed."""
+        is_touched = self.is_removed[self.clusters.numbers]
+        return len(self.clusters) - len(np.unique(self.clusters.cluster_ids[is_touched]))
+
     def ordered(self, left: int, right: int) -> tuple[int, int]:
         """Return two records in order: with --against the better record first, otherwise the record read first."""
         is_in_order = self.rank[left] < self.rank[right] if len(self.rank) else left < right
@@ -88,9 +94,14 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
     nodes, ties = alike(records, twins, heads, pairs)
     nothing = np.zeros(0, np.int64)
     if not labels.comparison.against:
+        if labels.removable is not None:
+            records.ranks.put_first(~labels.removable)
         clusters = cluster(records, nodes, ties)
         match, is_removed = clusters.survivors(len(records)), np.zeros(len(records), bool)
         is_removed[clusters.numbers[~clusters.survives]] = True
+        if labels.removable is not None:
+            is_removed &= labels.removable
+            match[~is_removed] = -1
         return Duplicates(twins, heads, pairs, in_review, full, clusters, match, is_removed, 0, nothing)
 
     # Rank the records of --against first, so that none of them is removed.

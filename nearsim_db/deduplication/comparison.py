@@ -31,9 +31,18 @@ class Comparison:
     against: bool = False  # there are old records
     only_against: bool = False  # new records are compared with old records only
     field_rules: FieldRules | None = None  # further rules about fields, for pairs of all records
+    only_from: str | None = None  # records are removed from this file, input or source only
 
     @classmethod
-    def of(cls, recipe: Recipe, across: str | None, *, against: bool, only_against: bool) -> Self:
+    def of(
+        cls,
+        recipe: Recipe,
+        across: str | None,
+        *,
+        against: bool,
+        only_against: bool,
+        only_from: str | None = None,
+    ) -> Self:
         """Return what a recipe compares; `across` overrides the recipe's `match.across`.
 
         Raises RecipeError if no document of a cluster is kept, but another corpus is compared with, which has no
@@ -45,7 +54,7 @@ class Comparison:
                 "choose another rule, or leave the other corpus out"
             )
         field = across or (None if recipe.match.across == NOWHERE else recipe.match.across)
-        return cls(field, against, only_against, FieldRules.of_records(recipe))
+        return cls(field, against, only_against, FieldRules.of_records(recipe), only_from)
 
 
 _ByValue = dict[int, dict[int, tuple[int, int]]]  # the numbers of new and of old records, by node and value
@@ -60,10 +69,12 @@ class Labels:
 
     is_against: Mask
     values: Ints | None  # digests of the values of `across`; None without that field
+    removable: Mask | None  # whether a record may be removed; None if all records may be
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
         self._values = array("q")
+        self._removable = array("b")
         self.count: int = 0  # of all records
         self.against: int = 0  # number of old records
 
@@ -72,17 +83,31 @@ class Labels:
         """Whether any record has a value of the field `across`."""
         return any(self._values)
 
-    def add(self, count: int, values: Sequence[object], *, is_against: bool) -> None:
-        """Add `count` records of one corpus; `values` are their values of the field `across`, if there is one."""
+    @property
+    def has_removable(self) -> bool:
+        """Whether any record is from the input or source from which records are removed."""
+        return any(self._removable)
+
+    def add(
+        self, count: int, values: Sequence[object], removable: Sequence[bool] = (), *, is_against: bool
+    ) -> None:
+        """Add `count` records of one corpus.
+
+        values: their values of the field `across`, if there is one.
+        removable: whether they are from the input from which records are removed, if only one is.
+        """
         self.count += count
         self.against += count if is_against else 0
         self._values.extend(_MISSING if value is None else _code(value) for value in values)
+        self._removable.extend(removable)
 
     def finish(self) -> None:
         """Complete the arrays."""
         self.is_against = np.arange(self.count) < self.against
         has_field = self.comparison.across is not None
         self.values = np.frombuffer(self._values, np.int64) if has_field else None
+        is_limited = self.comparison.only_from is not None
+        self.removable = np.frombuffer(self._removable, np.int8) > 0 if is_limited else None
 
     def counts(self, left: int, right: int) -> bool:
         """Whether a pair of records counts."""

@@ -62,6 +62,7 @@ class DedupeSummary:
     rejected: str | None  # how many records were rejected, and why; None if no record was
     cut: CutCounts | None = None  # None for `dedupe`
     marked: int | None = None  # records written with marks; None if only the remaining records were written
+    untouched_clusters: int | None = None  # clusters of which nothing was removed; None without `only_from`
 
 
 def dedupe(
@@ -73,6 +74,7 @@ def dedupe(
     *,
     against: Sequence[Source] = (),
     only_against: bool = False,
+    only_from: str | None = None,
     across: str | None = None,
     earlier_later: bool = False,
     exact: bool = False,
@@ -129,7 +131,9 @@ def dedupe(
         # Read and encode.
         beside.check(source)
         by_line = [(part.path, part.is_by_line) for part in parts]
-        comparison = Comparison.of(recipe, across, against=bool(against), only_against=only_against)
+        comparison = Comparison.of(
+            recipe, across, against=bool(against), only_against=only_against, only_from=only_from
+        )
         reader = RecordReader(source, by_line, beside, against, comparison)
         with RejectWriter(outputs.rejects) as rejects:
             reader.read(records, places, rejects, progress, strict=strict)
@@ -184,6 +188,7 @@ def _summary(
         warnings=warnings,
         rejected=reader.reasons.rejected(),
         marked=marked,
+        untouched_clusters=None if reader.labels.removable is None else duplicates.untouched_clusters,
     )
 
 

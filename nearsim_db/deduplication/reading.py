@@ -29,6 +29,7 @@ from nearsim_db.similarity.recipe import KeepRule, refuse_unusable_keep
 
 REPORT_EVERY = 1_000
 _BATCH_RECORDS = 500
+_MAX_SEEN_NAMES, _SHOWN_NAMES = 1_000, 10
 # Characters of texts plus numbers of vectors.
 _BATCH_CHARACTERS = 2_000_000
 
@@ -74,6 +75,7 @@ class _Part:
 
     fields: Fields
     by_line: bool = False  # positions are lines; if not, they are numbers of records from 0
+    name: str = ""  # the path of an input
     positions: "array[int]" = field(default_factory=lambda: array("q"))  # of the documents that were read
 
 
@@ -99,12 +101,13 @@ class RecordReader:
         self.against_rejected: int = 0
         self.empty_others: list[int] = []  # numbers, from 0, of the sources of --against without any record
         self._source, self._against, self._beside = source, against, beside
-        self._parts = [(path, _Part(source.fields, by_line)) for path, by_line in parts]
+        self._parts = [(path, _Part(source.fields, by_line, str(path))) for path, by_line in parts]
         self._others = _Part(source.fields)
         self._origins: list[_Origin] = []  # of the records of the batch that is being read
         self._vectors = VectorLengths()
         self._has_field_value = False
         self._absent = AbsentKeys()
+        self._seen_names: dict[str, None] = {}  # of files and sources, for the message about an unknown one
 
     def read(
         self,
@@ -205,12 +208,15 @@ class RecordReader:
             if places is not None:
                 places.add(record, origin.ordinal)
         across, fields = self.labels.comparison.across, records.ranks.fields
-        rules = self.labels.comparison.field_rules
+        rules, only_from = self.labels.comparison.field_rules, self.labels.comparison.only_from
         self.labels.add(
             len(kept),
             []
             if across is None
             else [column_of(record, across, origin.part.fields) for record, origin in kept],
+            []
+            if only_from is None
+            else [self._is_from(only_from, record, origin) for record, origin in kept],
             is_against=is_against,
         )
         records.add(
@@ -226,6 +232,14 @@ class RecordReader:
         self._has_field_value |= any(value is not None for value in values)
         return label_of(rules, values, record.document.published_at)
 
+    def _is_from(self, name: str, record: ReadDocument, origin: _Origin) -> bool:
+        """Whether a record is from the file, the input or the source of a name."""
+        source = (record.document.source or "").strip()
+        names = [record.file, origin.part.name, *([source] if source else [])]
+        if len(self._seen_names) < _MAX_SEEN_NAMES:
+            self._seen_names |= dict.fromkeys(names)
+        return name in names or str(Path(name)) in names[:2]
+
     def _refuse_unused(self, records: Added) -> None:
         """Raise InputError if no document has a field that the comparison or the keep policy relies on."""
         across = self.labels.comparison.across
@@ -233,6 +247,15 @@ class RecordReader:
             raise InputError(
                 f"no record has '{across}', across which pairs count; name another field with "
                 f"{self._source.fields.arguments.across}"
+            )
+
+        only_from = self.labels.comparison.only_from
+        if only_from is not None and self.labels.count and not self.labels.has_removable:
+            shown = list(self._seen_names)[:_SHOWN_NAMES]
+            more = ", ..." if len(self._seen_names) > len(shown) else ""
+            raise InputError(
+                f"no record is from {only_from!r}, which {self._source.fields.arguments.only_from} names; name an "
+                f"input or a source of records ({', '.join(shown)}{more})"
             )
 
         rules = self.labels.comparison.field_rules

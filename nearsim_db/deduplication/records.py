@@ -24,7 +24,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.indexing.feature_file import FeatureFile
 from nearsim_db.readers.output import full_disk
 from nearsim_db.records import Document
-from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Sketches
+from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches
 from nearsim_db.similarity.batches import SignatureRows
 from nearsim_db.similarity.common_shingles import SAMPLE_SIZE, CommonShingles
 from nearsim_db.similarity.encoder import Content, Encoded, Encoder
@@ -92,6 +92,7 @@ class Ranks:
         self._now = _microseconds(datetime.now(UTC))
         self._dates = array("q")
         self._keys = [array("d") for _ in policy.deciding]  # for each rule; the smallest key is the best
+        self._is_second: Mask | None = None
 
     def __len__(self) -> int:
         return len(self._dates)
@@ -131,6 +132,10 @@ class Ranks:
         at = [rule.kind for rule in self.policy.deciding].index("central")
         self._keys[at] = array("d", (-totals).tobytes())
 
+    def put_first(self, is_first: Mask) -> None:
+        """Rank some documents before all others, whatever the rules."""
+        self._is_second = ~is_first
+
     def are_older(self, first: int, age_seconds: int) -> list[bool]:
         """Return for each document from number `first` on whether it is older than an age."""
         earliest = self._now - age_seconds * 1_000_000
@@ -145,6 +150,8 @@ class Ranks:
         # The rule central has keys once the pairs are known.
         keys = [np.frombuffer(key, np.float64)[numbers] for key in self._keys if key]
         places = -numbers if self.policy.prefers_last else numbers
+        if self._is_second is not None:
+            keys.insert(0, self._is_second[numbers].astype(np.float64))
         return numbers[np.lexsort((places, dates, *reversed(keys)))]
 
     def earlier_first(self, left: int, right: int) -> tuple[int, int]:

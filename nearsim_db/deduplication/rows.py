@@ -21,7 +21,16 @@ from nearsim_db.similarity.recipe import Recipe, keeping, override, within_field
 
 _ROWS = Path("rows")
 _PARAMETERS = ArgumentNames(
-    "id=", "title=", "text=", "across=", "within=", "source=", "published_at=", dates="", records=""
+    "id=",
+    "title=",
+    "text=",
+    "across=",
+    "within=",
+    "source=",
+    "published_at=",
+    dates="",
+    records="",
+    only_from="only_from=",
 )
 
 
@@ -95,6 +104,7 @@ def dedupe(
     *,
     against: Rows | None = None,
     only_against: bool = False,
+    only_from: str | None = None,
     across: str | None = None,
     within: str | Sequence[str] | None = None,
     threshold: float | None = None,
@@ -115,6 +125,7 @@ def dedupe(
     pyarrow). A row needs no id.
     against: other rows; a row with a near-duplicate among them is removed, too.
     only_against: compare rows with `against` only, not with each other.
+    only_from: a source; only rows of this source are removed, all others stay. Not with `against`.
     across: a field whose values must differ in a pair.
     within: a field, or several, whose values must be equal in a pair.
     threshold: the minimum similarity of near-duplicates, by default that of the recipe.
@@ -129,6 +140,8 @@ def dedupe(
     """
     if only_against and against is None:
         raise InputError("only_against requires against")
+    if only_from is not None and against is not None:
+        raise InputError("give either only_from or against, whose rows always stay, not both")
     if exact and threshold is not None:
         raise InputError("give either exact or threshold, not both")
     fields = Fields(
@@ -137,7 +150,9 @@ def dedupe(
     held = _held(rows)
     chosen = _recipe(recipe or Recipe(), 1.0 if exact else threshold, keep, within)
     against_sources = [] if against is None else [_RowSource(against, fields, "against")]
-    comparison = Comparison.of(chosen, across, against=against is not None, only_against=only_against)
+    comparison = Comparison.of(
+        chosen, across, against=against is not None, only_against=only_against, only_from=only_from
+    )
 
     with (
         EncodedRecords.under(chosen, threads, exact=exact) as records,

@@ -27,6 +27,7 @@ class ArgumentNames:
     published_at: str = "--published-field"
     dates: str = "--date-format"
     records: str = "--records"  # of a file; empty where there is none
+    only_from: str = "--only-from"
 
 
 @dataclass(frozen=True, slots=True)

@@ -461,6 +461,63 @@ def test_a_joined_key_that_no_record_has_is_refused(
     nearsim.succeed("dedupe", source, old, "-o", output, "--body-field", "lead,rest")
 
 
+def test_records_are_removed_from_one_input_only(nearsim: CommandLine, tmp_path: Path) -> None:
+    curated, new, output = tmp_path / "curated.jsonl", tmp_path / "new.jsonl", tmp_path / "out.jsonl"
+    write_jsonl(
+        curated,
+        [
+            {"id": "a", "text": STORM, "source": "wire", "published_at": "2024-02-01"},
+            {"id": "a-twin", "text": STORM, "source": "wire", "published_at": "2024-02-01"},
+            {"id": "a-other", "text": BRIDGE, "source": "wire", "published_at": "2024-02-01"},
+            {"id": "a-other-twin", "text": BRIDGE, "source": "wire", "published_at": "2024-02-01"},
+        ],
+    )
+    write_jsonl(
+        new,
+        [
+            {"id": "b", "text": STORM_AGAIN, "source": "blog", "published_at": "2024-01-01"},
+            {"id": "b-own", "text": HARVEST, "source": "blog", "published_at": "2024-01-02"},
+            {"id": "b-earlier", "text": HARVEST, "source": "blog", "published_at": "2024-01-01"},
+        ],
+    )
+
+    for name in (new, "blog"):
+        summary = nearsim.succeed(
+            "dedupe", curated, new, "--only-from", name, "-o", output, "--mark", "--json"
+        ).document()
+        assert [summary[key] for key in ("unique", "duplicates", "clusters", "untouched_clusters")] == [
+            5,
+            2,
+            3,
+            1,
+        ]
+        marks = {row["id"]: row["duplicate_of"] for row in map(json.loads, output.read_text().splitlines())}
+        assert marks == {
+            **dict.fromkeys(("a", "a-twin", "a-other", "a-other-twin", "b-earlier")),
+            **{"b": "a", "b-own": "b-earlier"},
+        }
+    nearsim.succeed("dedupe", curated, new, "--only-from", new, "-o", f"{tmp_path}/out/", "-q")
+    assert (tmp_path / "out/curated.jsonl").read_bytes() == curated.read_bytes()
+
+    # No record of a cluster stays, but only in the named input.
+    rule = ("--set", "cluster.keep=none")
+    nearsim.succeed("dedupe", curated, new, "--only-from", "wire", "-o", output, *rule)
+    assert [json.loads(line)["id"] for line in output.read_text().splitlines()] == ["b", "b-own", "b-earlier"]
+
+
+def test_an_unknown_input_is_refused_before_anything_is_written(nearsim: CommandLine, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    write_jsonl(source, [{"id": "a", "text": STORM, "source": "wire"}])
+    message = nearsim.fail("dedupe", source, "--only-from", "blog", "-o", output)
+    assert (
+        f"no record is from 'blog', which --only-from names; name an input or a source of records ({source}"
+        in message
+    )
+    assert "wire)" in message and not output.exists()
+    for other in (["--against", source], ["--cut"]):
+        nearsim.fail("dedupe", source, "--only-from", "wire", "--dry-run", *other, exit_code=2)
+
+
 def test_cuts_go_to_a_folder_and_are_not_combined_with_pairs(nearsim: CommandLine, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()

@@ -109,6 +109,12 @@ def test_a_row_is_compared_with_other_rows_and_across_values() -> None:
     nothing = dedupe(rows, keep="none")
     assert nothing.kept == ()
     assert {(row.of, row.similarity, row.against) for row in nothing.removed} == {(None, None, False)}
+    mine = [{"text": STORM, "source": source} for source in ("mine", "theirs", "mine", "theirs")]
+    assert dedupe(mine, only_from="theirs").kept == (0, 2)
+    with pytest.raises(InputError, match="which only_from= names"):
+        dedupe(mine, only_from="rest")
+    with pytest.raises(InputError, match="either only_from or against"):
+        dedupe(mine, only_from="mine", against=mine)
     with pytest.raises(InputError, match="has 'other'"):
         dedupe(rows, across="other")
     with pytest.raises(RecipeError, match=r"cluster\.keep"):

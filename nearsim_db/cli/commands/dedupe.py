@@ -48,6 +48,14 @@ class _ComparisonOptions:
             rich_help_panel=options.AGAINST,
         ),
     ] = False
+    only_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Only remove records of this FILE, or of this source; all others stay.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None
     across: Annotated[
         str | None,
         typer.Option(
@@ -107,6 +115,8 @@ class _ComparisonOptions:
             raise UsageError("give either --exact or --threshold, not both")
         if self.only_against and not self.against:
             raise UsageError("--only-against requires --against")
+        if self.only_from is not None and self.against:
+            raise UsageError("give either --only-from or --against, whose records always stay, not both")
         if self.missing_ok and not self.against:
             raise UsageError("--missing-ok requires --against")
         if self.cuts is not None and not self.cut:
@@ -118,7 +128,16 @@ class _ComparisonOptions:
 
     def refuse_with_cut(self, **other_options: object) -> None:
         """Raise UsageError for options about pairs of records, because --cut compares no records."""
-        names = ("against", "only_against", "across", "within", "earlier_later", "min_words", "exact")
+        names = (
+            "against",
+            "only_against",
+            "only_from",
+            "across",
+            "within",
+            "earlier_later",
+            "min_words",
+            "exact",
+        )
         for name, value in {**other_options, **{name: getattr(self, name) for name in names}}.items():
             if value:
                 raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --cut")
@@ -304,6 +323,7 @@ def dedupe(
                 vectors,
                 against=against,
                 only_against=comparison.only_against,
+                only_from=comparison.only_from,
                 across=comparison.across,
                 earlier_later=comparison.earlier_later,
                 exact=comparison.exact,

@@ -262,6 +262,7 @@ def dedupe_document(summary: "DedupeSummary", output: Path | None) -> dict[str, 
             else {"cut": values_of(summary.cut, "changed", "passages", "characters")}
         ),
         **({} if summary.marked is None else {"marked": summary.marked}),
+        **({} if summary.untouched_clusters is None else {"untouched_clusters": summary.untouched_clusters}),
         "output": None if output is None else str(output),
         "dry_run": output is None,
     }
@@ -312,7 +313,9 @@ def _of_cuts(cut: "CutCounts") -> dict[str, object]:
 def _of_against(summary: "DedupeSummary") -> dict[str, object]:
     against = summary.against
     if not against.read:
-        return {"clusters": summary.clusters}
+        untouched = summary.untouched_clusters
+        of_others = "" if untouched is None else f", {untouched:,} of them with nothing to remove"
+        return {"clusters": f"{summary.clusters:,}{of_others}"}
     rejected = f", {against.rejected:,} of them rejected" if against.rejected else ""
     return {"against": f"{against.read:,} read{rejected}", "found in these": against.duplicates}
 
