@@ -1,6 +1,6 @@
-"""Access to the database: who is a reader, writer or admin, and which collections each user sees.
+"""Access to the database: which users are readers, writers or admins, and which collections each user sees.
 
-If collections are isolated, readers and writers see only the collections that they were granted.
+If collections are isolated, readers and writers see only the collections that were granted to them.
 """
 
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ class Isolation:
 
     isolated: bool
     access: tuple[Access, ...]
-    ungranted: tuple[str, ...]  # readers and writers without a grant, who see nothing
+    ungranted: tuple[str, ...]  # readers and writers without a grant; under isolation they see nothing
 
 
 def grant(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
-    """Grant a user a role, and access to collections; return False if the user had both already.
+    """Grant a role and access to collections to a user; return False if the user had both already.
 
-    The access to a collection is replaced: a grant as a reader takes from a writer the right to write. Roles that the
-    server lacks are created. Raises NotFoundError for an unknown user or collection, DatabaseError if the connected
-    user may not grant.
+    The new access to a collection replaces the former one: if a writer is granted access as a reader, the right to
+    write is lost. Roles that the server lacks are created. Raises NotFoundError for an unknown user or collection, and
+    DatabaseError if the connected user may not grant roles.
     """
     with database.transaction() as connection:
         collection_ids = _collection_ids(connection, collections)
@@ -43,9 +43,10 @@ def grant(database: Database, user: str, role: Role, collections: Sequence[str] 
 
 
 def revoke(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> bool:
-    """Revoke a role from a user, and with its last role all its collections; or only some collections.
+    """Revoke a role from a user or, if `collections` are named, only the access to these.
 
-    A former writer keeps its collections as a reader. Returns False if there was nothing to revoke.
+    A user without any role left loses the access to all collections. A former writer who is still a reader keeps the
+    access to collections, but may no longer write. Returns False if there was nothing to revoke.
     """
     with database.transaction() as connection:
         if collections:
@@ -59,7 +60,7 @@ def revoke(database: Database, user: str, role: Role, collections: Sequence[str]
 
 
 def rights_beyond(database: Database, user: str, role: Role, collections: Sequence[str] = ()) -> list[str]:
-    """Return what a user may still do beyond a role, on some collections or in general, as phrases."""
+    """Return phrases about what a user may still do beyond a role, in some collections or in general."""
     with database.transaction() as connection:
         collection_ids = _collection_ids(connection, collections)
         rights = access.list_rights_beyond(connection, user, role, collection_ids)
@@ -74,7 +75,7 @@ def _collection_ids(connection: Connection, names: Sequence[str]) -> list[Collec
 def set_isolation(database: Database, *, wanted: bool) -> None:
     """Turn the isolation of collections for readers and writers on or off.
 
-    Raises DatabaseError where band rows are on the nodes of a Citus cluster, whose tables cannot have the policies.
+    Raises DatabaseError if band rows are on the nodes of a Citus cluster, whose tables cannot have these policies.
     """
     with database.transaction() as connection:
         if wanted and placement.is_distributed(connection):
@@ -86,7 +87,7 @@ def set_isolation(database: Database, *, wanted: bool) -> None:
 
 
 def missing_roles(database: Database) -> list[str]:
-    """Return the roles that the server lacks."""
+    """Return nearsim's roles that the server does not have."""
     with database.transaction() as connection:
         roles = access.read_roles(connection)
     return [] if roles is None else roles.missing
@@ -104,6 +105,6 @@ def read_isolation(database: Database) -> Isolation:
 
 
 def list_members(database: Database) -> list[RoleMember]:
-    """Return the members of nearsim's roles, by name; superusers need no role and are left out."""
+    """Return the members of nearsim's roles, by name; superusers are left out, because they need no role."""
     with database.transaction() as connection:
         return access.list_members(connection)

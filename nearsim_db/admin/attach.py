@@ -1,6 +1,6 @@
-"""Attach a collection to a table of an application, whose texts stay in that table; detach it, or undo that.
+"""Attach a collection to an application's table, which keeps the texts; detach it, or undo a failed attachment.
 
-If a field names the collection of each row, the table has a collection for each value of the field as well.
+If a field of the table names the collection of each row, each value of the field gets a collection too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,22 +28,23 @@ from nearsim_db.store.generations import generation_rows
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A collection that was attached to a table, whose rows are still to be ingested."""
+    """A collection that was attached to a table; the rows of the table are not ingested yet."""
 
     collection: str
     table: str
     columns: Columns
     warnings: tuple[str, ...]
     had_collection: bool  # whether the collection existed before
-    was_attached: bool  # whether it was attached before
-    profiles_before: frozenset[str]  # names of the profiles that it had before
+    was_attached: bool  # whether the collection was attached before
+    profiles_before: frozenset[str]  # names of the profiles that the collection had before
 
 
 def attach_table(database: Database, table: str, columns: Columns, collection: str | None = None) -> Attached:
-    """Attach a collection, named like the table by default, to a table; later changes of its rows are captured.
+    """Attach a collection to a table, so that later changes of its rows are captured.
 
-    Attaching again may change the columns. Raises NotFoundError for a missing table or column, InputError for a table
-    that cannot be attached, ConflictError if the collection has documents of its own or another table.
+    By default the collection has the name of the table. Attaching again may change the columns. Raises NotFoundError
+    for a missing table or column, InputError for a table that cannot be attached, and ConflictError if the collection
+    already has documents or another table.
     """
     with database.transaction() as connection:
         relation = tables.find_relation(connection, table)
@@ -71,9 +72,9 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
 def _attach(
     connection: Connection, relation: Relation, columns: Columns, name: str
 ) -> tuple[bool, bool, frozenset[str]]:
-    """Store the attachment and create its triggers in one transaction; from its commit on, changes are captured.
+    """Store the attachment and create its triggers in one transaction; changes are captured from the commit on.
 
-    Returns whether the collection existed, whether it was attached, and which profiles it had.
+    Returns whether the collection existed before, whether it was attached, and which profiles it had.
     """
     existed = collection_rows.find_collection(connection, name) is not None
     collection = collection_rows.ensure_collection(connection, name)
@@ -97,7 +98,7 @@ def _attach(
 def _store_of_values(
     connection: Connection, parent: CollectionId, relation: Relation, columns: Columns
 ) -> None:
-    """Change the columns that are read for the collections of values."""
+    """Store the new columns for the existing collections of values, too."""
     if columns.collection_field is not None:
         field = tables.read_columns(connection, relation)[columns.collection_field]
         for of_value in attachments.list_of_values(connection, parent):
@@ -110,9 +111,9 @@ def _store_of_values(
 def _refuse_attached(
     attachment: Attachment, name: str, relation: Relation, columns: Columns, available: Mapping[str, Column]
 ) -> None:
-    """Raise ConflictError if a collection is being detached, or is attached to another table or by another key.
+    """Raise ConflictError if a collection is being detached, or is attached to another table or by another key column.
 
-    The key may change if its column was renamed or dropped.
+    Another key column is allowed if the present one was renamed or dropped.
     """
     table, detach = attachment.table or "a table that was dropped", attachments.detach_command(name)
 
@@ -138,7 +139,7 @@ def _refuse_attached(
 
 
 def _warnings(connection: Connection, relation: Relation, columns: Columns) -> tuple[str, ...]:
-    """Return a warning with the grants that are missing, if any, for texts to be read in SQL."""
+    """Return a warning with the missing grants if the schema's owner lacks the rights to read the texts in SQL."""
     existing = tables.read_columns(connection, relation)
     owner = existing[columns.id].our_owner
     grants = []
@@ -155,7 +156,7 @@ def _warnings(connection: Connection, relation: Relation, columns: Columns) -> t
 
 
 def refuse_vectors(recipe: Recipe) -> None:
-    """Raise InputError for a recipe that compares vectors: attached tables provide texts only."""
+    """Raise InputError for a recipe that compares vectors, because attached tables provide only texts."""
     if recipe.sketch.input == "vector":
         raise InputError(
             "an attached table provides texts, and this recipe compares vectors: put documents with vectors into a "
@@ -164,9 +165,9 @@ def refuse_vectors(recipe: Recipe) -> None:
 
 
 def ingest_table(index: Index, profile: str, recipe: Recipe | None) -> SweepResult:
-    """Ingest the attached table and build the profile, created if missing; after an interruption, run it again.
+    """Ingest the attached table and build the profile, which is created if it is missing.
 
-    Raises RecipeConflictError if the profile exists with another recipe than the one given.
+    Safe to rerun if interrupted. Raises RecipeConflictError if `recipe` is passed and the profile has another recipe.
     """
     if not index.has_profile(profile, recipe):
         index.create_profile(profile, recipe or Recipe())
@@ -178,15 +179,15 @@ class Detached:
     """Collections that were detached."""
 
     collections: tuple[str, ...]  # the collection of the table first, then the collections of its values
-    documents: int  # of all of them
+    documents: int  # the number of documents in all of them
 
 
 def detach(database: Database, name: str, *, keep: bool, progress: Progress = silent) -> Detached:
-    """Detach a collection from its table, with the collections of the table's values.
+    """Detach a collection, and the collections of the table's values, from the table.
 
-    They are deleted with their indexes, or with `keep` get copies of the texts. Raises NotFoundError if the collection
-    is not attached, ConflictError if it belongs to a value, InputError if the texts to keep were dropped with their
-    table.
+    The collections are deleted with their indexes or, with `keep`, get copies of the texts. Raises NotFoundError if the
+    collection is not attached, ConflictError if it is the collection of a value, and InputError if the texts to keep
+    were dropped with their table.
     """
     with database.transaction() as connection:
         collection = collection_rows.get_collection(connection, name)
@@ -211,7 +212,7 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
     with translate_errors(), database.builder(collection.collection_id):
         with database.engine.connect() as connection:
             source_rows.get_source(connection, collection.collection_id)
-        # Changes captured so far are applied before the triggers go.
+        # Apply the changes captured so far before the triggers are dropped.
         attached_table.catch_up(database.engine)
         of_values = attached_table.drop_triggers(database.engine, collection.collection_id)
         for of_value in of_values:
@@ -227,7 +228,7 @@ def detach(database: Database, name: str, *, keep: bool, progress: Progress = si
 
 
 def list_attachments(database: Database) -> list[Attachment]:
-    """Return the tables that collections are attached to, each with the reason if it is not followed now."""
+    """Return the attachments of all collections, each with the reason if changes of its table are not followed now."""
     with database.transaction() as connection:
         problems = obstacles.list_problems(connection)
         return [
@@ -240,8 +241,8 @@ def list_attachments(database: Database) -> list[Attachment]:
 def undo_if_failed(database: Database, attached: Attached) -> Iterator[None]:
     """Undo a new attachment if the block fails.
 
-    The attachment stays after an interruption, a lost connection, a full disk or a paused build: attaching again
-    continues.
+    After an interruption, a lost connection, a full disk or a paused build, the attachment stays, so that attaching
+    again continues.
     """
     try:
         yield
@@ -261,7 +262,7 @@ def undo_if_failed(database: Database, attached: Attached) -> Iterator[None]:
 
 
 def _undo(database: Database, attached: Attached) -> None:
-    """Drop the triggers, and delete what the attachment created: documents, profiles, the collection."""
+    """Drop the triggers, and delete the documents, the profiles and the collection that the attachment created."""
     if not attached.had_collection:
         drop_generation.delete_collection(database, attached.collection)
         return

@@ -52,7 +52,7 @@ def _check_connected(connection: Connection, embedded: bool) -> Iterator[Finding
     yield from server.check_standby(connection)
     yield from server.check_settings(connection, embedded=embedded)
 
-    # Later checks read tables, which takes rights and a schema of a known revision.
+    # Later checks read tables, which requires rights and a schema that this version supports.
     rights = server.check_rights(connection)
     yield rights
     if rights.verdict == "problem":

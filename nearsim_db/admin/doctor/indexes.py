@@ -1,4 +1,4 @@
-"""Checks of the indexes and of the workers that maintain them: builds, queue, reindexes, heartbeats."""
+"""The doctor's checks of indexes and of the workers that maintain them: builds, queue, reindexes, heartbeats."""
 
 from collections.abc import Iterator, Sequence
 
@@ -35,7 +35,7 @@ def check(connection: Connection) -> Iterator[Finding]:
 
 
 def _check_builds(connection: Connection) -> Iterator[Finding]:
-    """Report collections with a build or documents that still have to be indexed."""
+    """Report collections with an unfinished build, or with documents that are not indexed yet."""
     by_worker = (
         "a running worker does it unless it serves another collection"
         if leases.count_responsive(connection)
@@ -46,7 +46,7 @@ def _check_builds(connection: Connection) -> Iterator[Finding]:
     findings = []
     for collection in collections[:_MAX_COLLECTIONS_PER_CHECK]:
         unfinished = _list_unfinished(connection, collection)
-        # A session that builds or writes holds this lock.
+        # A session that builds the collection or writes to it has taken this lock.
         if unfinished and is_lock_taken(connection, Lock.BUILD, collection.collection_id):
             busy = f"collection {collection.name} is being built or written to"
             findings.append(Finding("builds", "ok", busy))
@@ -55,17 +55,17 @@ def _check_builds(connection: Connection) -> Iterator[Finding]:
             finding = f"collection {collection.name}: {', '.join(unfinished)}"
             findings.append(Finding("builds", "warning", finding, remedy))
     yield from findings or [Finding("builds", "ok", "none unfinished")]
-    yield from _count_others("builds", collections, by_worker)
+    yield from _count_unexamined("builds", collections, by_worker)
 
 
-def _count_others(check: str, collections: Sequence[Collection], advice: str) -> Iterator[Finding]:
-    """Report the number of collections beyond those that a check examines one by one."""
-    if (others := len(collections) - _MAX_COLLECTIONS_PER_CHECK) > 0:
-        yield Finding(check, "warning", f"{count_of(others, 'more collection')} like these", advice)
+def _count_unexamined(check: str, collections: Sequence[Collection], advice: str) -> Iterator[Finding]:
+    """Report the number of further collections, which a check does not examine one by one."""
+    if (unexamined := len(collections) - _MAX_COLLECTIONS_PER_CHECK) > 0:
+        yield Finding(check, "warning", f"{count_of(unexamined, 'more collection')} like these", advice)
 
 
 def _list_unfinished(connection: Connection, collection: Collection) -> list[str]:
-    """Return what a collection still has to have indexed, as phrases."""
+    """Return phrases about what is still to be indexed in a collection."""
     generations = generation_rows.list_generations(connection, collection.collection_id)
     live = [
         generation
@@ -87,12 +87,15 @@ def _check_profiles(connection: Connection) -> Iterator[Finding]:
         finding = f"collection {collection.name} has documents but no profile"
         advice = f"create one: {suggested_command('build', collection.name)}"
         yield Finding("profiles", "warning", finding, advice)
-    yield from _count_others("profiles", unindexed, "create one for each: nearsim build --collection NAME")
+    yield from _count_unexamined(
+        "profiles", unindexed, "create one for each: nearsim build --collection NAME"
+    )
 
 
 def _check_shingles(connection: Connection) -> Iterator[Finding]:
-    """Check the length of shingles in the newest indexes, except for attached tables, whose rows this user might not
-    read.
+    """Check the length of shingles in the newest indexes.
+
+    Indexes of attached tables are skipped, because this user might not have the right to read the rows.
     """
     findings = []
     for generation_id in generation_rows.find_newest_live(connection, _MAX_SAMPLED_INDEXES):
@@ -104,7 +107,7 @@ def _check_shingles(connection: Connection) -> Iterator[Finding]:
         profile = restore_for_reading(
             generation.recipe, generation.fingerprint, generation.bands, generation.rows
         )
-        # A few hundred texts take NumPy less time than numba takes to start.
+        # NumPy encodes a few hundred texts in less time than numba takes to start.
         if (short := profiles.warn_of_index(connection, generation, profile, "numpy")) is not None:
             finding = f"profile {generation.profile} of collection {generation.collection}: {short}"
             longer = generation.advice("reindex start", "--set", "shingle.k=K")
@@ -190,7 +193,7 @@ def _describe(generation: Generation) -> str:
 
 
 def _check_workers(connection: Connection) -> Iterator[Finding]:
-    """Report workers without a heartbeat, and whether the responsive ones keep up."""
+    """Report workers without a heartbeat, and whether the responsive workers keep up with the queue."""
     refused = [generation.generation_id for generation in profiles.list_refused(connection)]
     queued = backlog.read_backlog(connection, None, refused)
     is_late = queued.oldest_seconds >= _MAX_WAITING_SECONDS

@@ -1,4 +1,4 @@
-"""Findings of the doctor, and checks of this machine: versions, back end, embedded server, disk."""
+"""The doctor's findings, and its checks of this machine: versions, back end, embedded server, disk."""
 
 import importlib.metadata
 import platform
@@ -64,7 +64,7 @@ def check_embedded_server(settings: Settings) -> Iterator[Finding]:
 
     data_major = _data_major(state.data_directory)
     program_major = state.version.partition(".")[0]
-    # PostgreSQL opens data of its own major version only.
+    # PostgreSQL opens only data of its own major version.
     if data_major is not None and data_major != program_major:
         yield Finding(
             "embedded server",
@@ -85,7 +85,7 @@ def check_embedded_server(settings: Settings) -> Iterator[Finding]:
 
 
 def _data_major(data_directory: Path) -> str | None:
-    """Return the major version of the data, None if there are none yet or they cannot be read."""
+    """Return the major version of the data; None if there are no data yet or they cannot be read."""
     try:
         return (data_directory / "PG_VERSION").read_text(encoding="ascii").strip()
     except (FileNotFoundError, PermissionError):

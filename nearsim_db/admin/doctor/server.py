@@ -1,4 +1,4 @@
-"""Checks of the server and of the schema: version, settings, standby, Citus nodes, rights, revision, roles."""
+"""The doctor's checks of the server and the schema: version, settings, standby, Citus nodes, rights and roles."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ def check_version(connection: Connection) -> Iterator[Finding]:
 
 
 def check_standby(connection: Connection) -> Iterator[Finding]:
-    """Report that the server is a standby, and what does not work or is not checked there."""
+    """Report if the server is a standby, with what does not work there and what is not checked."""
     if server_settings.is_standby(connection):
         finding = (
             "this server is a standby: commands that write, workers, nearsim reindex diff and ingest --dry-run need "
@@ -44,9 +44,10 @@ def check_standby(connection: Connection) -> Iterator[Finding]:
 
 
 def check_settings(connection: Connection, *, embedded: bool) -> Iterator[Finding]:
-    """Check settings that make builds faster.
+    """Check the settings that make builds faster.
 
-    On a standby, which has no builds, and on the embedded server, which nearsim configures, they are only reported.
+    They are only reported, without advice, on a standby, where nothing is built, and on the embedded server, which
+    nearsim configures itself.
     """
     are_used = not (embedded or server_settings.is_standby(connection))
     for setting in server_settings.read_settings(connection, ["jit", *_MIN_SIZES]):
@@ -99,7 +100,7 @@ def _check_node(name: str, node: NodeState) -> Finding:
         f"about {count_of(node.rows, 'band row')}"
     )
 
-    # A transaction on several nodes is prepared on each: two-phase commit needs a slot for every connection.
+    # A transaction on several nodes is prepared on each of them. Two-phase commit needs a slot for every connection.
     if node.prepared_transactions < node.connections:
         advice = "set max_prepared_transactions to at least max_connections, and restart it"
         allowed = count_of(node.prepared_transactions, "prepared transaction")
@@ -138,8 +139,8 @@ def check_revision(connection: Connection, *, embedded: bool) -> Finding:
     except SchemaError as error:
         return Finding("schema", "problem", str(error))
     newest, oldest = revisions.newest_revision(), revisions.oldest_revision(connection)
-    known = "" if revision == newest else f", newer than this version of nearsim supports ({newest})"
-    return Finding("schema", "ok", f"revision {revision}{known}; for versions that know {oldest} or later")
+    is_newer = "" if revision == newest else f", newer than this version of nearsim supports ({newest})"
+    return Finding("schema", "ok", f"revision {revision}{is_newer}; for versions that know {oldest} or later")
 
 
 def is_installed(connection: Connection) -> bool:
@@ -182,13 +183,13 @@ def check_roles(connection: Connection) -> Iterator[Finding]:
 
 
 def sees_all_collections(connection: Connection) -> bool:
-    """Whether the connected user sees all collections, so that checks of the indexes mean something."""
+    """Whether the connected user sees all collections; if not, checks of the indexes would be incomplete."""
     roles = access.read_roles(connection)
     return roles is None or not (roles.isolated and _is_limited(roles))
 
 
 def _is_limited(roles: Roles) -> bool:
-    """Whether the user is a reader or writer only."""
+    """Whether the user is only a reader or writer."""
     return not roles.owns and bool(roles.mine) and "nearsim_admin" not in roles.mine
 
 

@@ -1,4 +1,4 @@
-"""Reindex without downtime: build a generation beside the live one, compare, promote, roll back."""
+"""Reindex without downtime: build a generation beside the live one, compare the two, promote it, roll back."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import on first access: the status of generations needs nothing that builds them."""
+    """Import on first access, because showing the status of generations does not need the modules that build them."""
     if name in _MODULES:
         from importlib import import_module
 

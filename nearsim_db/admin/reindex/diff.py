@@ -1,4 +1,4 @@
-"""Differences between a generation and the live one, read in one snapshot."""
+"""The differences between a generation and the live one, read in one snapshot."""
 
 import time
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _PROGRESS_STEPS = 4
 
 @dataclass(frozen=True, slots=True)
 class ComparedGeneration:
-    """One of the two generations that are compared."""
+    """One of the two generations of a comparison."""
 
     generation: int
     state: str
@@ -34,7 +34,7 @@ class ComparedGeneration:
 
 @dataclass(frozen=True, slots=True)
 class ComparedDocuments:
-    """The documents of both generations."""
+    """The numbers of documents of both generations."""
 
     live: DocumentTotals
     new: DocumentTotals
@@ -42,17 +42,17 @@ class ComparedDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Work that the generations still wait for."""
+    """Work that is not done yet and may explain differences."""
 
     live: int  # work queued for the live generation
-    new: int  # work queued for the new one
+    new: int  # work queued for the new generation
     live_set_aside: int
     new_set_aside: int
-    changes: int  # not dispatched yet
+    changes: int  # changes that are not dispatched yet
 
     @property
     def anything(self) -> bool:
-        """Whether any work can account for some of the differences."""
+        """Whether any such work exists."""
         return any((self.live, self.new, self.live_set_aside, self.new_set_aside, self.changes))
 
 
@@ -64,7 +64,7 @@ class Difference:
     profile: str
     live: ComparedGeneration
     new: ComparedGeneration
-    recipe: dict[str, tuple[Any, Any]]  # the keys that differ, with the values of the live and of the new one
+    recipe: dict[str, tuple[Any, Any]]  # for each key that differs, the live and the new value
     documents: ComparedDocuments
     pairs: PairCounts
     clusters: ClusterCounts
@@ -78,9 +78,9 @@ class Difference:
 def choose(
     connection: Connection, generations: Sequence[Generation], generation_id: int | None
 ) -> tuple[Generation, Generation]:
-    """Return the live generation and the one to compare with it, the pending one by default.
+    """Return the live generation, and the generation to compare with it, which is the pending one by default.
 
-    Raises ConflictError if they cannot be compared.
+    Raises ConflictError if the two cannot be compared.
     """
     live = select.live(generations)
     new = (
@@ -106,7 +106,7 @@ def compare(
     backend: str | None = None,
     progress: Progress = silent,
 ) -> Difference:
-    """Count the differences and draw samples of each kind; `connection` is in a snapshot."""
+    """Count the differences and draw samples of each kind; `connection` must be in a snapshot."""
     began = time.monotonic()
     both = ComparedTables(live.tables(connection), new.tables(connection))
 
@@ -120,7 +120,7 @@ def compare(
     drawn = samples.read_samples(connection, live, new, samples_per_kind, backend)
     progress("diff", 4, _PROGRESS_STEPS)
 
-    # Limits are shares of the live generation's pairs or clusters.
+    # Limits refer to the numbers of pairs or clusters of the live generation.
     live_counts = dict.fromkeys(("lost", "gained", "rescored"), pairs.live)
     live_counts |= dict.fromkeys(("merged", "split"), clusters.live)
     checked = check_limits(limits, asdict(clusters) | asdict(pairs), live_counts)

@@ -1,4 +1,4 @@
-"""Builds of generations in the calling process, until they are ready to be promoted."""
+"""Build generations in the calling process, until they are ready to be promoted."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,31 +19,31 @@ from nearsim_db.store.generations import generation_rows, generation_states
 from nearsim_db.store.generations.generation_rows import Generation, State
 from nearsim_db.store.generations.generation_states import MAINTAINED
 
-# A process whose build was paused finishes its batch first.
+# A process whose build was paused finishes its current batch before it releases the lock.
 _PAUSED_PATIENCE_SECONDS = 10.0
 
 
 class ForegroundBuild:
-    """Builds generations and lets them catch up with changes."""
+    """Builds generations, and lets them catch up with changes."""
 
     def __init__(self, database: Database, progress: Progress, warn: Callable[[str], None]) -> None:
-        # The generation that is being built; after an exception, the one that was left behind.
+        # The generation that is being built or, after an exception, the generation that was left behind.
         self.unfinished: Generation | None = None
         self._database = database
         self._progress = progress
         self._warn = warn
 
     def create(self, create: Callable[[Connection], Generation]) -> Generation:
-        """Create a generation and build it until it is ready; from its creation on it counts as attended."""
+        """Create a generation and build it until it is ready; it counts as attended as soon as it exists."""
         with translate_errors(), self._database.engine.connect() as connection:
             generation = create(connection)
             with self._build_lock(connection, generation, wait=False):
                 return self._build_until_ready(generation)
 
     def resume(self, generation: Generation, prepare: Callable[[Connection], Generation]) -> Generation:
-        """Build an existing generation until it is ready, after `prepare` in a transaction of its own.
+        """Build an existing generation until it is ready; `prepare` is called first, in a separate transaction.
 
-        Raises ConflictError if another process builds it.
+        Raises ConflictError if another process builds the generation.
         """
         with (
             translate_errors(),
@@ -55,7 +55,7 @@ class ForegroundBuild:
             return self._build_until_ready(prepared)
 
     def catch_up(self, generation: Generation) -> None:
-        """Do the work queued for a generation so far. Raises BuildStoppedError if it is paused or abandoned."""
+        """Do the work that is queued for a generation now. Raises BuildStoppedError if it is paused or abandoned."""
         with translate_errors():
             dispatch_changes(self._database.engine)
             with self._catch_up(self._checking_state(generation)) as catch_up:
@@ -68,7 +68,7 @@ class ForegroundBuild:
                 catch_up.build(generation)
         self.catch_up(generation)
 
-        # Another process may have paused or abandoned it meanwhile.
+        # Another process may have paused or abandoned the generation in the meantime.
         with self._database.transaction() as connection:
             generation_states.lock_profile(connection, generation.profile_id)
             state = generation_states.read_state(connection, generation)
@@ -81,7 +81,7 @@ class ForegroundBuild:
         return ready
 
     def _checking_state(self, generation: Generation) -> Progress:
-        """Return a progress callback that also stops when the generation is paused or abandoned."""
+        """Return a progress callback that raises BuildStoppedError if the generation is paused or abandoned."""
         rate = WorkRate()
 
         def report(step: str, done: int, total: int | None) -> None:
@@ -97,7 +97,7 @@ class ForegroundBuild:
 
     @contextmanager
     def _build_lock(self, connection: Connection, generation: Generation, *, wait: bool) -> Iterator[None]:
-        """Hold a generation's build lock during the block. Raises ConflictError if another process has it."""
+        """Keep a generation's build lock during the block. Raises ConflictError if another process has it."""
         id = generation.generation_id
 
         attempts = Retrying(

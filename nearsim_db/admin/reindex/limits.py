@@ -7,21 +7,21 @@ from fractions import Fraction
 from nearsim_db.errors import LimitsExceededError, RecipeError
 
 _EXAMPLES = "give a share as 0.1% or 0.001, or a count such as 25"
-# These are parts of the live generation, at most 100 % of it; gained and merged may exceed it.
+# These differences are parts of the live generation, so at most 100 % of it; gained and merged may exceed it.
 _PARTS_OF_LIVE = ("lost", "rescored", "split")
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A maximum: a share of what the live generation has, or a count."""
+    """A maximum number of differences: a count, or a fraction of the live generation's pairs or clusters."""
 
     text: str  # as the user wrote it
-    share: Fraction | None
-    count: int | None
+    share: Fraction | None  # None if it is a count
+    count: int | None  # None if it is a fraction
 
     @classmethod
     def parse(cls, value: "str | float | Limit") -> "Limit":
-        """Parse a limit: 0.1% and 0.001 are shares; 25, a whole number without a point, is a count.
+        """Parse a limit: 0.1% and 0.001 are fractions; 25, a whole number without a decimal point, is a count.
 
         Raises RecipeError for anything else.
         """
@@ -32,7 +32,7 @@ class Limit:
         is_percent = text.endswith("%")
         number = text.removesuffix("%").strip()
         try:
-            # Fraction would also read 1/3 and 1_000.
+            # Fraction would also parse 1/3 and 1_000.
             if not number.isascii() or "/" in number or "_" in number:
                 raise ValueError
             parsed = Fraction(number)
@@ -46,7 +46,10 @@ class Limit:
         return cls(text, parsed / 100 if is_percent else parsed, None)
 
     def is_exceeded(self, changed: int, live: int) -> bool:
-        """Whether more changed than allowed, computed exactly; `live` counts the live pairs or clusters."""
+        """Whether `changed`, a number of differences, exceeds the limit, computed without rounding.
+
+        `live` is the number of pairs or clusters of the live generation.
+        """
         maximum = self.count if self.share is None else self.share * live
         assert maximum is not None
         return changed > maximum
@@ -54,7 +57,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on pairs lost, gained and re-scored, and on clusters merged and split; None is no limit."""
+    """Limits on pairs lost, gained and re-scored, and on clusters merged and split; None means no limit."""
 
     lost: Limit | None = None
     gained: Limit | None = None
@@ -70,7 +73,7 @@ class Limits:
 
     @classmethod
     def parse(cls, **values: "str | float | Limit | None") -> "Limits":
-        """Parse limits by name, as Limits.parse(lost="0.1%", split=25). Raises RecipeError as `Limit.parse` does."""
+        """Parse limits by name, such as Limits.parse(lost="0.1%", split=25). Raises the errors of `Limit.parse`."""
         return cls(**{name: None if limit is None else Limit.parse(limit) for name, limit in values.items()})
 
     @property
@@ -82,13 +85,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CheckedLimit:
-    """A limit, compared with the differences of two generations."""
+    """A limit, compared with the differences between two generations."""
 
-    limit: str  # its name
+    limit: str  # name of the limit
     allowed: str  # the limit as the user wrote it
     found: int  # number of differences
     live: int  # number of pairs or clusters of the live generation
-    found_share: float | None  # of the live generation, None if it has no pairs or clusters
+    found_share: float | None  # `found` as a fraction of `live`, None if `live` is 0
     exceeded: bool
 
 
@@ -98,7 +101,10 @@ NO_LIMITS = Limits()
 def check_limits(
     limits: Limits, changed: Mapping[str, int], live: Mapping[str, int]
 ) -> tuple[CheckedLimit, ...]:
-    """Compare limits with what changed; `live` has the pairs or clusters of the live generation, by the same names."""
+    """Compare limits with the numbers of differences, `changed`; both mappings have the names of the limits.
+
+    `live` has the number of pairs or clusters of the live generation to which each limit applies.
+    """
     return tuple(
         CheckedLimit(
             name,
@@ -115,7 +121,7 @@ def check_limits(
 def raise_if_exceeded(
     generation_id: int, profile: str, checked: tuple[CheckedLimit, ...], diff_command: str
 ) -> None:
-    """Raise LimitsExceededError if any limit is exceeded, naming the command that shows the differences."""
+    """Raise LimitsExceededError, which names the command that shows the differences, if any limit is exceeded."""
     exceeded = []
     for limit in checked:
         if limit.exceeded:

@@ -1,4 +1,4 @@
-"""The reindex of one profile: start, build, compare, promote in one short transaction, roll back, drop."""
+"""The reindex of a profile: start it, build, compare, promote in one short transaction, roll back, drop."""
 
 from collections.abc import Callable, Sequence
 
@@ -25,9 +25,9 @@ from nearsim_db.store.generations.generation_rows import Generation, State
 
 
 class Reindex:
-    """Operations on the generations of one profile, whose live generation keeps serving queries throughout.
+    """Operations on the generations of a profile, whose live generation serves queries all the time.
 
-    `profile` is optional if the collection has only one, or one named default. `warn` receives warnings.
+    `profile` may be None if the collection has only one profile, or one named default. `warn` receives warnings.
     """
 
     def __init__(
@@ -58,11 +58,14 @@ class Reindex:
         detached: bool = False,
         tables: partitions.Tables | None = None,
     ) -> Generation:
-        """Create a generation beside the live one; unless `detached`, build it until it is ready.
+        """Create a generation beside the live one, and build it until it is ready.
 
-        Its recipe is `recipe`, by default the live one, with `settings` ("match.threshold=0.7") applied; its tables are
-        `tables`, by default those that suit the collection. Raises ConflictError if another generation is pending or
-        none is live, BuildStoppedError if it is paused or abandoned meanwhile.
+        recipe: the recipe of the generation, by default that of the live one. settings: changes of this recipe, such as
+        "match.threshold=0.7". detached: leave the build to a worker. tables: the kind of tables, by default the kind
+        that suits the size of the collection.
+
+        Raises ConflictError if another generation is pending or none is live, and BuildStoppedError if the new
+        generation is paused or abandoned in the meantime.
         """
 
         def create(connection: Connection) -> Generation:
@@ -82,9 +85,9 @@ class Reindex:
         detached: bool,
         tables: partitions.Tables | None,
     ) -> Generation:
-        """Create and commit a generation before its first document is read, so that later changes are queued for it."""
+        """Create a generation, to be committed before its documents are read, so that changes are queued for it."""
         generation_states.lock_profile(connection, self._generations(connection)[0].profile_id)
-        # Read again under the lock: another session may have created a generation meanwhile.
+        # Read again under the lock, because another session may have created a generation in the meantime.
         existing = self._generations(connection)
         live = select.live(existing)
         select.refuse_second_pending(connection, existing)
@@ -112,7 +115,8 @@ class Reindex:
     def resume(self, *, detached: bool = False) -> Generation:
         """Continue a build that was paused or left behind, from its current stage.
 
-        Raises ConflictError if another process builds it, BuildStoppedError if it is paused or abandoned meanwhile.
+        Raises ConflictError if another process builds it, and BuildStoppedError if it is paused or abandoned in the
+        meantime.
         """
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
@@ -132,14 +136,14 @@ class Reindex:
         return self._foreground.resume(chosen, prepare)
 
     def pause(self) -> Generation:
-        """Stop a build or its catching up at the next step; changes meanwhile are queued."""
+        """Pause the pending generation: its build or catching up stops at the next step. Changes stay queued for it."""
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
             generation_states.change_state(connection, chosen, "paused", ["building", "catching_up", "ready"])
             return generation_rows.reread(connection, chosen)
 
     def abandon(self) -> Generation:
-        """Abandon the pending generation; its tables exist until it is dropped."""
+        """Abandon the pending generation; its tables remain until it is dropped."""
         with self.database.transaction() as connection:
             chosen = select.pending(self._generations(connection))
             generation_states.abandon(connection, chosen, generation_states.PENDING, drop=False)
@@ -148,9 +152,10 @@ class Reindex:
     def diff(
         self, generation_id: int | None = None, *, samples: int = 20, limits: Limits = NO_LIMITS
     ) -> Difference:
-        """Compare the pending generation, or another, with the live one in one snapshot.
+        """Compare the pending generation, or another one, with the live generation in one snapshot.
 
-        Draws at most `samples` of each kind of difference. Raises ConflictError if they cannot be compared.
+        Draws at most `samples` examples of each kind of difference. Raises ConflictError if the two generations cannot
+        be compared.
         """
         with diffs.comparing(self.database.engine) as connection:
             live, new = diff.choose(connection, self._generations(connection), generation_id)
@@ -167,10 +172,11 @@ class Reindex:
     def promote(
         self, generation_id: int | None = None, limits: Limits = NO_LIMITS
     ) -> tuple[Generation, GenerationId | None]:
-        """Make the ready generation, or a retired one, live; return it and the previous live generation.
+        """Make the pending generation, or a retired one, live; return it and the id of the previous live generation.
 
-        One short transaction: a reader sees one or the other. Raises ConflictError if it is not ready. With `limits` it
-        is compared with the live one first; raises LimitsExceededError if it differs by more.
+        This is one short transaction, so a reader always sees exactly one live generation. Raises ConflictError if the
+        generation is not ready. With `limits`, the two generations are compared first, and LimitsExceededError is
+        raised if they differ by more.
         """
         with self.database.transaction() as connection:
             existing = self._generations(connection)
@@ -186,13 +192,13 @@ class Reindex:
         return chosen, self._switch_to(chosen, ["ready", "retired"])
 
     def rollback(self) -> tuple[Generation, GenerationId | None]:
-        """Make the generation that was live before live again, brought up to date as far as this version can."""
+        """Make the generation that was retired last live again, after bringing it up to date if this version can."""
         with self.database.transaction() as connection:
             chosen = select.last_retired(self._generations(connection))
         return chosen, self._switch_to(chosen, ["retired"])
 
     def _switch_to(self, chosen: Generation, states: Sequence[State]) -> GenerationId | None:
-        # Changes queued for it are applied before it serves queries.
+        # Apply the changes queued for a retired generation before it serves queries.
         if chosen.state == "retired":
             try:
                 self._foreground.catch_up(chosen)
@@ -203,9 +209,10 @@ class Reindex:
         return promote(self.database, chosen, states)
 
     def find_droppable(self, generation_id: int | None = None, *, every: bool = False) -> list[Generation]:
-        """Return one generation, or all that are retired or abandoned; with `every` of all profiles of the collection.
+        """Return the generation with an id, or all retired and abandoned generations of the profile.
 
-        Raises ConflictError if it is live, or the first one of its profile.
+        With `every`, those of all profiles of the collection are returned. Raises ConflictError if the generation is
+        live, or is the first build of its profile.
         """
         id = None if generation_id is None else GenerationId(generation_id)
         with self.database.transaction() as connection:
@@ -216,9 +223,10 @@ class Reindex:
     def drop(
         self, chosen: Sequence[Generation] | None = None, patience_seconds: float = 10.0
     ) -> list[Dropped]:
-        """Drop some generations, or all that are retired or abandoned, without blocking sessions that use others.
+        """Drop these generations, or all retired and abandoned ones, without blocking sessions that use others.
 
-        A generation that is still read after `patience_seconds` is dropped later, by a worker or the next call.
+        A generation that is still being read after `patience_seconds` is dropped later, by a worker or by the next
+        call.
         """
         chosen = self.find_droppable() if chosen is None else chosen
         return [
@@ -226,12 +234,15 @@ class Reindex:
         ]
 
     def pending(self) -> Generation:
-        """Return the generation that is built beside the live one or waits to be promoted. Raises NotFoundError."""
+        """Return the generation that is being built beside the live one, or that waits to be promoted.
+
+        Raises NotFoundError if there is none.
+        """
         with self.database.transaction() as connection:
             return select.pending(self._generations(connection))
 
     def status(self) -> list[Status]:
-        """Return the progress of all generations of the profile, or of all profiles if none was named."""
+        """Return the progress of all generations of the profile, or of all profiles if no profile was named."""
         with self.database.transaction() as connection:
             return read_status(connection, self.collection, self.profile)
 
@@ -239,14 +250,14 @@ class Reindex:
         return select.of_profile(connection, self.collection, self.profile)
 
 
-# Each attempt waits for locks only briefly, so that nobody queues behind it.
+# Each attempt waits for locks only briefly, so that other sessions do not queue behind it.
 _MAX_PROMOTION_ATTEMPTS = 200
 
 
 def promote(database: Database, generation: Generation, states: Sequence[State]) -> GenerationId | None:
-    """Make a generation live; return the previous live one, which is retired.
+    """Make a generation live; return the id of the previous live generation, which is retired.
 
-    Raises ConflictError if its state is not in `states`, or if its profile's generations stay locked.
+    Raises ConflictError if the generation's state is not in `states`, or if the generations of its profile stay locked.
     """
     attempts = Retrying(
         retry=retry_if_exception(is_lock_timeout),
@@ -255,7 +266,7 @@ def promote(database: Database, generation: Generation, states: Sequence[State])
     )
 
     def attempt() -> GenerationId | None:
-        # Short lock waits end with the transaction, here the statement.
+        # The short lock timeout is in force until the transaction ends, which is here the end of the statement.
         with database.engine.connect(autocommit=True) as connection:
             return generation_states.promote(connection, generation, states)
 

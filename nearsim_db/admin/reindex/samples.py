@@ -1,4 +1,4 @@
-"""A sample of the differences between two generations, with texts, and why one of them lacks a pair."""
+"""A sample of the differences between two generations, with texts, and the reason why one of them lacks a pair."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -36,14 +36,14 @@ _NO_EVIDENCE = PairInGeneration(False, False, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class SampledDocument:
-    """A document of a pair."""
+    """A document of a sampled pair."""
 
     id: str  # the external id, or #doc_id if the document was deleted
     doc_id: int
     title: str | None
     text: str | None  # the fields that either recipe compares, None if they cannot be read
-    is_cut: bool  # whether the text is only its beginning
-    stale: bool  # whether it has changed since it was compared
+    is_cut: bool  # whether `text` is only the beginning of the text
+    stale: bool  # whether the text has changed since it was compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +52,15 @@ class SampledPair:
 
     left: SampledDocument
     right: SampledDocument
-    pairs: int  # pairs of documents with the same features as these two, which this one represents
+    pairs: int  # how many pairs this one represents: pairs of documents with the same features as these two
     live: PairInGeneration
     new: PairInGeneration
-    why: str  # why the generations differ
+    why: str  # the reason why the generations differ
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """A random sample of the differences, the same each time for the same generations."""
+    """A random sample of the differences; for the same two generations it is always the same."""
 
     lost: tuple[SampledPair, ...]
     gained: tuple[SampledPair, ...]
@@ -72,7 +72,7 @@ class Samples:
 def read_samples(
     connection: Connection, live: Generation, new: Generation, count: int, backend: str | None
 ) -> Samples:
-    """Draw at most `count` of each kind, after pairs and clusters were counted in the same transaction."""
+    """Draw at most `count` differences of each kind, after they were counted in the same transaction."""
     if not count:
         return Samples((), (), (), (), ())
     both = ComparedTables(live.tables(connection), new.tables(connection))
@@ -92,8 +92,8 @@ def read_samples(
 def _complete(
     connection: Connection, live: Generation, new: Generation, chosen: list[DiffPair], backend: str | None
 ) -> Iterator[SampledPair]:
-    """Complete pairs of one kind with their texts, and with figures and a reason of the generation that lacks them."""
-    # All are of one kind, so the first decides.
+    """Complete pairs of one kind with their texts, and with figures and a reason if a generation lacks them."""
+    # All pairs are of the same kind, so look at the first.
     are_lost, are_gained = chosen[0].new is None, chosen[0].live is None
     texts = _SampledTexts(connection, live if are_lost else new, (live, new), chosen)
     missing = None
@@ -116,9 +116,10 @@ def _complete(
 def _evidence(
     pair: PairInGeneration | None, generation: Generation, computed: PairInGeneration
 ) -> PairInGeneration:
-    """Return the evidence of a stored pair, or what was computed without one.
+    """Return the evidence of a stored pair, or the computed evidence if there is no stored pair.
 
-    The bands that twins share and whether the similarity is exact are not stored: they follow from the recipe.
+    Two things are not stored, because they follow from the recipe: the number of bands that twins share, and whether
+    the similarity is exact.
     """
     if pair is None:
         return computed
@@ -128,7 +129,7 @@ def _evidence(
 
 
 class _SampledTexts:
-    """The documents of pairs with their texts; texts of deleted documents are missing."""
+    """The documents of sampled pairs, with their texts; deleted documents have no text."""
 
     def __init__(
         self,
@@ -137,7 +138,10 @@ class _SampledTexts:
         both: Sequence[Generation],
         chosen: Sequence[DiffPair],
     ) -> None:
-        """`generation` is one of `both` that has the documents; texts have the fields of either recipe."""
+        """Read the documents of pairs from `generation`, which is the one of `both` that has the pairs.
+
+        Texts have the fields that either recipe compares.
+        """
         doc_ids, recipes = _doc_ids(chosen), [generation.recipe for generation in both]
         self._fields = [
             name for name in ("title", "body") if any(name in recipe["fields"] for recipe in recipes)
@@ -163,9 +167,9 @@ def _doc_ids(chosen: Sequence[DiffPair]) -> list[int]:
 
 
 class _MissingPairs:
-    """Explains pairs that a generation does not have.
+    """Explains why a generation does not have certain pairs.
 
-    Nothing is computed if this version would make different sketches.
+    If this version would make different sketches for the generation, nothing is computed.
     """
 
     def __init__(
@@ -184,7 +188,7 @@ class _MissingPairs:
         contents = read_contents(connection, generation.collection_id, self._encoder, doc_ids)
         features = self._encoder.features(list(contents.values()))
         for position, doc_id in enumerate(contents):
-            # Features of a text that changed since it was signed explain nothing.
+            # Skip texts that have changed since they were signed: their features would not explain anything.
             document_features = features.of(position)
             digest = self._documents[doc_id].digest
             if digest is not None and self._encoder.is_digest(digest, document_features, doc_id):
@@ -220,7 +224,7 @@ class _MissingPairs:
         return evidence, _reason(figures)
 
     def _why_in_no_pair(self, document: DiffDocument) -> str | None:
-        """Return why a document can be in no pair at all, None if it can."""
+        """Return why a document cannot be in any pair; None if it can be."""
         if not document.exists:
             return "was deleted"
         if document.waits:

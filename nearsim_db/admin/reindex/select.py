@@ -12,9 +12,10 @@ from nearsim_db.store.generations.generation_states import PENDING, is_attended,
 
 
 def of_profile(connection: Connection, collection: str, profile: str | None) -> list[Generation]:
-    """Return the generations of a profile, oldest first.
+    """Return the generations of a profile, the oldest first.
 
-    `profile` is optional if the collection has only one, or one named default. Raises NotFoundError.
+    `profile` may be None if the collection has only one profile, or one named default. Raises NotFoundError if there is
+    no such profile.
     """
     generations = list_of_collection(connection, collection)
     name = choose_newest(connection, collection, generations, profile).profile
@@ -33,7 +34,10 @@ def live(generations: Sequence[Generation]) -> Generation:
 
 
 def pending(generations: Sequence[Generation]) -> Generation:
-    """Return the generation that is built beside the live one or waits to be promoted. Raises NotFoundError."""
+    """Return the generation that is being built beside the live one, or that waits to be promoted.
+
+    Raises NotFoundError if there is none.
+    """
     for generation in generations:
         if generation.state in PENDING and generation.replaces is not None:
             return generation
@@ -44,7 +48,10 @@ def pending(generations: Sequence[Generation]) -> Generation:
 
 
 def comparable(generations: Sequence[Generation]) -> Generation:
-    """Return the pending generation. Raises NotFoundError, naming retired ones that can be compared instead."""
+    """Return the pending generation.
+
+    Raises NotFoundError, which names the retired generations that can be compared instead, if there is none.
+    """
     try:
         return pending(generations)
     except NotFoundError as error:
@@ -58,7 +65,7 @@ def comparable(generations: Sequence[Generation]) -> Generation:
 
 
 def refuse_second_pending(connection: Connection, generations: Sequence[Generation]) -> None:
-    """Raise ConflictError if a generation is pending, with what can be done about it."""
+    """Raise ConflictError, which says what to do, if a generation is pending."""
     for generation in generations:
         if generation.state in PENDING:
             attended = is_attended(connection, generation)
@@ -76,7 +83,7 @@ def _remedy(generation: Generation, *, attended: bool) -> str:
 
 
 def refuse_unbuilt(connection: Connection, generation: Generation) -> None:
-    """Raise ConflictError if pairs and clusters of a generation are still being built."""
+    """Raise ConflictError if the pairs and clusters of a generation are not complete yet."""
     if generation.stage != "done":
         attended = is_attended(connection, generation)
         raise ConflictError(
@@ -87,7 +94,7 @@ def refuse_unbuilt(connection: Connection, generation: Generation) -> None:
 
 
 def by_id(generations: Sequence[Generation], generation_id: int) -> Generation:
-    """Return one generation. Raises NotFoundError, naming those that exist."""
+    """Return the generation with an id. Raises NotFoundError, which lists the existing generations."""
     for generation in generations:
         if generation.generation_id == generation_id:
             return generation
@@ -98,7 +105,7 @@ def by_id(generations: Sequence[Generation], generation_id: int) -> Generation:
 
 
 def last_retired(generations: Sequence[Generation]) -> Generation:
-    """Return the generation that was live before. Raises ConflictError if it was dropped."""
+    """Return the generation that was retired last. Raises ConflictError if there is none."""
     retired = [
         generation
         for generation in generations
@@ -113,7 +120,10 @@ def last_retired(generations: Sequence[Generation]) -> Generation:
 
 
 def droppable(generations: Sequence[Generation], generation_id: GenerationId | None) -> list[Generation]:
-    """Return one generation, or all that are retired or abandoned. Raises ConflictError for a live or first one."""
+    """Return the generation with an id, or all retired and abandoned generations if the id is None.
+
+    Raises ConflictError if the generation is live, or is the first build of its profile.
+    """
     if generation_id is None:
         return [generation for generation in generations if generation.state in ("retired", "abandoned")]
     chosen = by_id(generations, generation_id)

@@ -1,4 +1,4 @@
-"""Progress of the generations of a collection, and the remaining time of a build by the speed of its stages so far."""
+"""The progress of a collection's generations, and the remaining time of a build, estimated from its stages so far."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,29 +24,32 @@ STAGES = ("sign", "bands", "pairs", "clusters")
 # Measured with the default recipe on 6,000 Reuters stories on a busy machine. Only their proportions matter: the speed
 # of the current build scales them.
 _SECONDS_PER_DOCUMENT = {"sign": 0.0007, "bands": 0.0011, "pairs": 0.0005, "clusters": 0.0001}
-# Assumed until it is measured.
+# This rate is assumed until a rate is measured.
 _WORK_PER_SECOND = 1_000.0
-# The seconds of a smaller build say little about its speed.
+# The duration of a smaller build says little about its speed.
 _MIN_TIMED_DOCUMENTS = 1_000
 _REPORT_SECONDS = 2.0
-# A stage of unknown progress is never complete.
+# If the progress of a stage is unknown, it is never shown as complete.
 _MAX_GUESSED_SHARE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """Progress of a build."""
+    """The progress of a build."""
 
     stage: str
-    documents: int  # of the whole build
-    share: float | None  # of the stage that is done, None if unknown
-    share_before: float  # share that was done when the stage was started or resumed
-    elapsed_seconds: float  # since the stage was started or resumed
-    queued: int  # work to be done after the build
+    documents: int  # number of documents of the whole build
+    share: float | None  # fraction of the stage that is done, None if unknown
+    share_before: float  # fraction that was done when the stage was started or resumed
+    elapsed_seconds: float  # time since the stage was started or resumed
+    queued: int  # amount of work to be done after the build
 
 
 def seconds_by_stage(live: Mapping[str, Any]) -> dict[str, float]:
-    """Return seconds per document of each stage from the figures of a built generation, or defaults without them."""
+    """Return the seconds per document that each stage took, from the figures of the live generation.
+
+    If there are no such figures, or too few documents, the defaults are returned.
+    """
     documents, seconds = live.get("documents", 0), live.get("seconds", {})
     if documents < _MIN_TIMED_DOCUMENTS or any(stage not in seconds for stage in STAGES):
         return _SECONDS_PER_DOCUMENT
@@ -59,9 +62,10 @@ def estimate(
     spent: Mapping[str, float],
     work_per_second: float | None,
 ) -> tuple[float, float]:
-    """Return (percent done, seconds left) of a build and of the work that is queued for it.
+    """Return the percentage done and the seconds left of a build, including the work that is queued for it.
 
-    `usual` has seconds per document of each stage, `spent` the seconds of the stages that this build has completed.
+    `usual` has the expected seconds per document of each stage, `spent` the seconds that this build's stages have
+    taken, and `work_per_second` the measured speed of queued work, None if it was not measured.
     """
     expected = {stage: max(usual[stage] * progress.documents, 1e-3) for stage in STAGES}
     queue_seconds = progress.queued / (work_per_second or _WORK_PER_SECOND)
@@ -84,7 +88,7 @@ def estimate(
 
 
 def _current_stage(progress: StageProgress, expected_seconds: float) -> tuple[float, float]:
-    """Return the share of the current stage that is done, and the seconds that the whole stage takes."""
+    """Return the fraction of the current stage that is done, and the estimated seconds of the whole stage."""
     share = progress.share
     if share is None:
         return min(progress.elapsed_seconds / expected_seconds, _MAX_GUESSED_SHARE), expected_seconds
@@ -103,7 +107,10 @@ class WorkRate:
         self._done: dict[str, int] = {}
 
     def measure(self, step: str, done: int) -> float | None:
-        """Record what is done of a step; return work per second since the start every two seconds, else None."""
+        """Record the amount of work done in a step. Every two seconds, return the work per second since the start.
+
+        Returns None in between.
+        """
         self._done[step] = done
         now = self._clock()
         if now - self._reported_at < _REPORT_SECONDS:
@@ -120,37 +127,38 @@ class Status:
     """
 
     generation: Generation
-    is_attended: bool  # whether a process builds it now
-    waits_for_worker: bool  # whether only a worker can continue it, and none runs
-    done: int | None  # documents that have completed its stage, None if unknown
-    total: int | None  # documents that have to complete its stage, None if unknown
-    percent: float | None  # of the whole build and the queue
+    is_attended: bool  # whether a process is building the generation now
+    waits_for_worker: bool  # whether only a worker can continue, and no worker is running
+    done: int | None  # number of documents that have completed the stage, None if unknown
+    total: int | None  # number of documents that have to complete the stage, None if unknown
+    percent: float | None  # percentage done of the whole build and the queue
     seconds_left: float | None  # None if no process will continue
-    waiting: int  # work queued for it
-    set_aside: int  # work that failed for good
-    bytes: int
-    differs: Mapping[
-        str, Any
-    ]  # its values of the recipe keys, such as shingle.k, that differ from the live generation
+    waiting: int  # amount of work queued for the generation
+    set_aside: int  # amount of work that failed for good
+    bytes: int  # size of the generation
+    differs: Mapping[str, Any]  # recipe keys whose values differ from the live generation, such as shingle.k
 
     @property
     def is_left_behind(self) -> bool:
-        """Whether the process that built it died, so that a person has to resume or abandon it."""
+        """Whether the building process died, so that a person has to resume or abandon the build."""
         return is_unattended(self.generation, attended=self.is_attended)
 
     @property
     def remedy_where_refused(self) -> str | None:
-        """What to do if this version cannot write to it because its sketches would differ, else None."""
+        """What to do if this version cannot write to the generation, because its sketches would differ; else None."""
         return profiles.remedy(self.generation) if profiles.is_refused(self.generation) else None
 
     @property
     def state_label(self) -> str:
-        """Its state in words."""
+        """The state of the generation in words."""
         return state_label(self.generation, attended=self.is_attended)
 
 
 def read_status(connection: Connection, collection: str, profile: str | None) -> list[Status]:
-    """Return the generations of a profile or of all profiles, oldest first. Raises NotFoundError."""
+    """Return the status of the generations of a profile, or of all profiles, the oldest first.
+
+    Raises NotFoundError if there is no such collection or profile.
+    """
     generations = list_of_collection(connection, collection)
     if profile is not None and all(generation.profile != profile for generation in generations):
         refuse_profile(collection, profile, generations)
@@ -167,7 +175,7 @@ def _status(connection: Connection, generation: Generation, live: Generation | N
     tables = generation.tables(connection)
     waiting, set_aside = tables.work.count()
     if generation.state == "abandoned":
-        # Work that was in progress when it was abandoned is never done.
+        # The work of an abandoned generation is never done.
         waiting = set_aside = 0
 
     attended = generation.state in PENDING and is_attended(connection, generation)
@@ -197,7 +205,7 @@ def _status(connection: Connection, generation: Generation, live: Generation | N
 
 
 def _count_done(connection: Connection, generation: Generation) -> tuple[int | None, int | None]:
-    """Count the documents that have completed the stage of a build, and all of them."""
+    """Return the number of documents that have completed the stage of a build, and of all that have to."""
     figures = generation.figures
     if generation.state not in ("building", "paused") or "began" not in figures:
         return None, None
@@ -226,7 +234,7 @@ def _estimate(
     if documents is None:
         documents = collection_rows.count_documents(connection, generation.collection_id)
 
-    # `began` has the moment, and the documents done, when a stage was last started or resumed.
+    # `began` records when a stage was last started or resumed, and how many documents were done by then.
     is_current = began.get("stage") == generation.stage
     elapsed = queue.server_time(connection).timestamp() - began["at"] if is_current else 0.0
     share = None if done is None or not total else min(done / total, 1.0)
@@ -238,7 +246,7 @@ def _estimate(
 
 
 def _differences(generation: Generation, live: Generation | None) -> dict[str, Any]:
-    """Return the generation's values of the keys in which its recipe differs from the live one's."""
+    """Return the recipe keys whose values differ from the live generation, with this generation's values."""
     if live is None or live.generation_id == generation.generation_id:
         return {}
     return {key: new for key, (_, new) in sorted(differing_keys(live.recipe, generation.recipe).items())}

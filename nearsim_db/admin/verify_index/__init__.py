@@ -1,4 +1,4 @@
-"""Verify one generation, and on request repair it: in place, or by building another generation beside it."""
+"""Verify a generation, and repair it on request: in place, or by building another generation beside it."""
 
 import random
 from collections.abc import Callable
@@ -48,18 +48,18 @@ class VerifyResult:
 
     collection: str
     profile: str
-    found: IndexCheck
+    found: IndexCheck  # the check before any repair
     after: IndexCheck | None = None  # the check after the repair, None if nothing was repaired
     rebuilt: GenerationId | None = None  # the generation that was built to replace the faulty one
 
     @property
     def is_repaired(self) -> bool:
-        """Whether faults were found and all are repaired."""
+        """Whether faults were found and all of them are repaired."""
         return bool(self.found.faults) and self.after is not None and not self.after.faults
 
     @property
     def is_sound(self) -> bool:
-        """Whether no faults were found, or all are repaired."""
+        """Whether no faults were found, or all of them are repaired."""
         return not self.found.faults or self.is_repaired
 
 
@@ -75,12 +75,13 @@ def verify_index(
     warn: Callable[[str], None] = lambda message: None,
     seed: int | None = None,
 ) -> VerifyResult:
-    """Compare the live index of a profile, or a built generation, with the documents, while others write.
+    """Compare the live index of a profile, or a built generation, with the documents; other sessions may write.
 
-    Checks `sample` documents, drawn by `seed`, with their signatures, bands, pairs and clusters; None checks all, and
-    that nothing else is stored. With `repair`, faults are repaired or the index is rebuilt, and checked again.
-    In a collection without documents there is nothing to check.
-    Raises NotFoundError if nothing is built, ConflictError if it cannot be verified or repaired.
+    `sample` is the number of documents whose signatures, band rows, pairs and clusters are checked; they are drawn by
+    `seed`. If it is None, all documents are checked, and also that nothing else is stored. With `repair`, faults are
+    repaired or the index is rebuilt, and it is checked again. A collection without documents has nothing to check.
+
+    Raises NotFoundError if nothing is built, and ConflictError if the index cannot be verified or repaired.
     """
     try:
         chosen = _choose(database, collection, profile, generation)
@@ -100,7 +101,7 @@ def verify_index(
 def _choose(
     database: Database, collection: str, profile: str | None, generation_id: int | None
 ) -> Generation:
-    """Return the live generation of a profile, or a built one by id."""
+    """Return the live generation of a profile, or the built generation with this id."""
     with database.transaction() as connection:
         if generation_id is None:
             return live_generation.find_live(connection, collection, profile)
@@ -128,12 +129,12 @@ class _Repair:
         after = self.before
         self._refuse_missing_shared_table()
 
-        # Tables that other generations need as well are repaired before this generation.
+        # Repair tables that other generations need as well before this generation.
         if shared := self._damaged_shared(findings):
             self._rebuild_indexes(shared)
             after, findings = self.checker.check(self.generation)
 
-        # Every index uses the tables of all pairs and all members, so that no other generation avoids them.
+        # All generations share the tables of pairs and cluster members, so a rebuilt generation would be damaged too.
         leaves = self.generation.leaves
         if damaged := [name for name in SHARED_BY_ALL if leaves.name(name) in findings.damaged_tables]:
             self._restore_shared(damaged)
@@ -149,7 +150,7 @@ class _Repair:
         return VerifyResult(self.collection, self.generation.profile, self.before, after)
 
     def _refuse_missing_shared_table(self) -> None:
-        """Refuse to repair if a table that all small collections share is missing."""
+        """Raise ConflictError if a table that this generation shares with others is missing."""
         leaves = self.generation.leaves
         shared = set(map(leaves.name, leaves.shared))
         for fault in self.before.faults:
@@ -161,7 +162,7 @@ class _Repair:
                 )
 
     def _damaged_shared(self, findings: FoundFaults) -> list[str]:
-        """Return the tables that other generations need as well and that are damaged, or have a damaged shard."""
+        """Return the damaged tables that other generations need as well, including tables with a damaged shard."""
         leaves, damaged = self.generation.leaves, findings.damaged_tables
         shared = map(leaves.name, leaves.shared)
         return [
@@ -171,7 +172,7 @@ class _Repair:
         ]
 
     def _rebuild_indexes(self, tables: list[str]) -> None:
-        """Build the indexes of shared tables again; of distributed band rows, on all shards."""
+        """Rebuild the indexes of shared tables; for distributed band rows, on all shards."""
         leaves = self.generation.leaves
         try:
             with translate_errors(), self.database.engine.connect(autocommit=True) as connection:
@@ -186,7 +187,7 @@ class _Repair:
             self.checker.contexts.warn(f"indexes of {', '.join(tables)} cannot be rebuilt: {error}")
 
     def _restore_shared(self, parents: list[str]) -> None:
-        """Build the tables of all pairs or members again from readable rows, and compute the rows that they lack."""
+        """Rebuild the shared tables of pairs or cluster members from their readable rows, and compute missing rows."""
         with translate_errors(), self.database.engine.connect() as connection:
             for parent in parents:
                 lacks_rows = retry_conflicts(connection, index_checks.restore_shared, connection, parent)
@@ -210,7 +211,10 @@ class _Repair:
         CatchUp(self.database, contexts, self.checker.progress).catch_up(generation)
 
     def _rebuild(self, tables: partitions.Tables | None) -> VerifyResult:
-        """Build a generation of the same recipe, in tables of a kind, and promote it if its check finds no faults."""
+        """Build a generation with the same recipe, and promote it if a check finds no faults in it.
+
+        `tables` is the kind of its tables, None for the kind that suits the collection.
+        """
         generation, warn = self.generation, self.checker.contexts.warn
         if generation.state != "live":
             drop = generation.advice("reindex drop", "--generation", str(generation.generation_id))
@@ -233,7 +237,7 @@ class _Repair:
         return VerifyResult(self.collection, generation.profile, self.before, after, rebuilt.generation_id)
 
     def _refuse_missing_shards(self) -> None:
-        """Refuse to build where a shard of the parent of all band tables is missing."""
+        """Raise ConflictError if a shard of the parent of all band tables is missing."""
         with translate_errors(), self.database.engine.connect() as connection:
             for shard in placement.read_shards(connection):
                 if not shard.is_there:
@@ -243,13 +247,14 @@ class _Repair:
                     )
 
 
-# So many differences are repaired in place whatever the size of the index; more only if at most a tenth differs.
+# Up to this number, differences are repaired in place, whatever the size of the index. A larger number is repaired in
+# place only if at most a tenth of what was checked differs.
 _MAX_DIFFERENCES_IN_PLACE = 100
 _MIN_CHECKED_PER_DIFFERENCE = 10
 
 
 def is_beyond_repair(findings: FoundFaults) -> bool:
-    """Whether tables are damaged, or so much differs that a rebuild is faster."""
+    """Whether tables are damaged, or there are so many differences that a rebuild is faster."""
     return findings.is_damaged or any(
         differences >= MAX_RECORDED
         or (
@@ -261,7 +266,7 @@ def is_beyond_repair(findings: FoundFaults) -> bool:
 
 
 def repair_in_place(database: Database, context: Context, findings: FoundFaults) -> None:
-    """Remove the faulty rows, and queue the work that makes them again."""
+    """Remove the faulty rows, and queue the work that creates them again."""
     with translate_errors(), database.engine.connect() as connection:
         for repair in (_repair_documents, _repair_pairs, _repair_clusters):
             retry_conflicts(connection, repair, connection, context, findings)
@@ -270,11 +275,11 @@ def repair_in_place(database: Database, context: Context, findings: FoundFaults)
 
 
 def _repair_documents(connection: Connection, context: Context, findings: FoundFaults) -> None:
-    """Sign faulty documents again, with all that share a head or a digest with them and might take over as head."""
+    """Sign faulty documents again, and all documents that share a head or a digest with them and may become heads."""
     if not findings.documents:
         return
 
-    # Heads are removed, so no batch may add any meanwhile.
+    # Heads are removed, so no other process may add heads at the same time.
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id)
     faulty = sorted(findings.documents)
     tables = context.tables(connection)
@@ -283,7 +288,7 @@ def _repair_documents(connection: Connection, context: Context, findings: FoundF
     tables.signatures.delete(removed)
     buckets = tables.checks.delete_all_bands(removed)
 
-    # A document that replaces a removed anchor has to search the whole bucket.
+    # A document that takes the place of a removed anchor has to search the whole bucket.
     anchors, full = tables.buckets.read_anchors(context.bucket_limit, buckets)
     full_buckets = set(full.view(np.int64).tolist())
     searching = sorted({doc_id for bucket, doc_id in anchors if bucket in full_buckets})
@@ -293,7 +298,7 @@ def _repair_documents(connection: Connection, context: Context, findings: FoundF
 
 
 def _repair_pairs(connection: Connection, context: Context, findings: FoundFaults) -> None:
-    """Delete false pairs, and search the documents of false and of missing pairs again."""
+    """Delete false pairs, and queue the documents of false and of missing pairs to be searched again."""
     if not findings.missing_pairs and not findings.false_pairs:
         return
 

@@ -1,4 +1,4 @@
-"""Check a generation: first its tables and indexes, then all documents or a sample, with bands, pairs and clusters."""
+"""Check a generation: first its tables and their indexes, then a sample or all of the documents with all their rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from nearsim_db.store.driver.statements import PARENTS
 from nearsim_db.store.generations import generation_rows, index_checks
 from nearsim_db.store.generations.generation_rows import Generation
 
-# The columns of the indexes of each table; a shared table has generation_id before them.
+# The columns of the indexes of each table; in a shared table generation_id precedes them.
 _INDEXES = {
     "signature": ("doc_id", "feature_digest, doc_id", "head_id, doc_id"),
     "band": ("bucket_hash, doc_id",),
@@ -30,7 +30,7 @@ _INDEXES = {
     "cluster_member": ("doc_id", "cluster_id, is_survivor, doc_id"),
     index_checks.COPIES: ("generation_id, doc_id", "generation_id, head_id, doc_id"),
 }
-# Number of enabled triggers of each table.
+# The number of enabled triggers of each table.
 _TRIGGERS = {"signature": 7, "similar_pair": 4, "cluster_member": 3}
 
 
@@ -58,7 +58,7 @@ def check_catalog(connection: Connection, findings: FoundFaults) -> None:
 
 
 def _check_shards(connection: Connection, findings: FoundFaults) -> None:
-    """Check that every shard of the band table exists, is logged, and has its index."""
+    """Check that every shard of the band table exists, is logged, and has its indexes."""
     for shard in placement.read_shards(connection, findings.generation.leaves.qualified("band")):
         findings.checked["shards"] += 1
         if shard.is_there:
@@ -86,7 +86,7 @@ def _check_storage(
 
 
 def check_content(connection: Connection, findings: FoundFaults, progress: Progress) -> None:
-    """Read each table in full, with and without its index, and compare the two."""
+    """Read each table completely, once by its index and once without, and compare the results."""
     leaves = findings.generation.leaves
     tables = findings.generation.tables(connection)
     for number, parent in enumerate(PARENTS):
@@ -101,19 +101,19 @@ def check_content(connection: Connection, findings: FoundFaults, progress: Progr
             description = f"its index has {entries:,} entries that differ from its {rows:,} rows"
             findings.add_table("wrong_index", leaves.name(parent), description)
 
-    # Views read a copy of signatures that are in tables of their own.
+    # Views read a copy of the signatures of large generations.
     if not leaves.are_shared and not findings.is_damaged:
         with _finding_unreadable(connection, findings, index_checks.COPIES):
             if differing := tables.checks.count_differing_copies():
                 description = f"{differing:,} of its rows differ from {leaves.name('signature')}"
                 findings.add_table("wrong_index", index_checks.COPIES, description)
-    # Ends the transaction, and with it the method of scanning.
+    # End the transaction, which also resets the method of scanning.
     connection.rollback()
 
 
 @contextmanager
 def _finding_unreadable(connection: Connection, findings: FoundFaults, table: str) -> Iterator[None]:
-    """Record a table that the server cannot read."""
+    """Record the table as unreadable if the server cannot read it in the block."""
     try:
         yield
     except Exception as error:
@@ -126,7 +126,7 @@ def _finding_unreadable(connection: Connection, findings: FoundFaults, table: st
 
 
 def check_shapes(connection: Connection, context: Context, findings: FoundFaults) -> bool:
-    """Check that all sketches have the right size; return whether any is malformed, so that nothing can be compared."""
+    """Check that all sketches have the right size; return whether any has not, so that nothing can be compared."""
     malformed = context.tables(connection).checks.find_malformed_sketches(context.encoder.family)
     for doc_id in malformed:
         findings.add("wrong_sketch", [doc_id])
@@ -139,12 +139,12 @@ _HEADS_AT_ONCE = 20_000
 def check_all_bands(
     connection: Connection, context: Context, findings: FoundFaults, progress: Progress
 ) -> None:
-    """Compare band rows with sketches, both read in order of doc_id in one snapshot."""
+    """Compare band rows with sketches; both are read in the order of doc_ids, in one snapshot."""
     tables = context.tables(connection)
     tables.checks.set_scan_method(by_index=False)
     done = 0
     for stored in tables.checks.stream_bands(context.encoder.family, _HEADS_AT_ONCE):
-        # Only heads have band rows.
+        # Only heads should have band rows.
         keys = context.encoder.band_keys(stored.sketches)
         expected_rows = np.where(stored.are_heads, lengths(keys), 0)
         expected_sums = np.where(stored.are_heads, checksums(keys), 0)
@@ -176,17 +176,17 @@ class IndexChecker:
     database: Database
     contexts: ContextFactory
     progress: Progress
-    sample: int | None  # number of documents to check, None for everything
-    seed: int  # of the sample
+    sample: int | None  # number of documents to check, None to check everything
+    seed: int  # seed of the sample
 
     def check(self, generation: Generation) -> tuple[IndexCheck, FoundFaults]:
-        """Check a generation once, in read-only snapshots that block no writer."""
+        """Check a generation once, in read-only snapshots that do not block writers."""
         findings = FoundFaults(generation)
         with translate_errors(), self.database.engine.snapshot() as connection:
             try:
                 self._check(connection, findings)
             except Exception as error:
-                # A generation that was dropped meanwhile is no damage: reading it again raises NotFoundError.
+                # If the generation was dropped in the meantime, it is not damaged: this raises NotFoundError.
                 connection.rollback()
                 generation_rows.reread(connection, generation)
                 connection.rollback()
@@ -195,7 +195,7 @@ class IndexChecker:
             return findings.summary(connection), findings
 
     def _check(self, connection: Connection, findings: FoundFaults) -> None:
-        # Without texts there is nothing to compare with.
+        # If the texts are lost, there is nothing to compare the index with.
         for lost in attachments.count_lost_texts(connection, findings.generation.collection_id):
             findings.add_table("lost_texts", "document", f"{lost}; {lost.remedy}")
             return
@@ -209,7 +209,7 @@ class IndexChecker:
         if findings.is_damaged:
             return
 
-        # The next part reads in a newer snapshot.
+        # Continue in a newer snapshot.
         connection.rollback()
         sampled = None
         if self.sample is not None:
@@ -221,7 +221,7 @@ class IndexChecker:
         check_clusters(connection, context, findings, sampled)
 
     def _check_all(self, connection: Connection, context: Context, findings: FoundFaults) -> bool:
-        """Check everything but clusters; return False if tables are damaged, so that nothing can be compared."""
+        """Check everything except clusters; return False if tables are damaged, so that nothing can be compared."""
         check_content(connection, findings, self.progress)
         if findings.is_damaged or check_shapes(connection, context, findings):
             return False
@@ -237,16 +237,16 @@ class IndexChecker:
     def _check_sample(
         self, connection: Connection, context: Context, findings: FoundFaults, count: int
     ) -> Ints:
-        """Check a sample of documents, and changed documents that are paired with them; return the sample."""
+        """Check a sample of documents, and changed documents that may be pairs with them; return the sample."""
         sampled = context.tables(connection).checks.sample_ids(context.collection_id, count, self.seed)
         checked = set(sampled)
         for at in range(0, len(sampled), _DOCUMENTS_AT_ONCE):
-            # Each batch is read in a snapshot of its own.
+            # Read each batch in a new snapshot.
             connection.rollback()
             doc_ids = sampled[at : at + _DOCUMENTS_AT_ONCE]
             check_documents(connection, context, findings, doc_ids)
             stale = check_pairs(connection, context, findings, doc_ids, either_end=True)
-            # The other ends of their pairs may have faults of their own.
+            # Changed documents outside the sample may have faults of their own.
             unchecked = [doc_id for doc_id in stale if doc_id not in checked]
             check_documents(connection, context, findings, unchecked)
             checked.update(stale)
@@ -254,7 +254,7 @@ class IndexChecker:
         return np.array(sampled, np.int64)
 
     def _find_damage(self, connection: Connection, generation: Generation, error: Exception) -> FoundFaults:
-        """Find the cause of an error: unreadable tables, or sketches of the wrong size. Raises any other error."""
+        """Find the cause of an error: unreadable tables, or sketches of the wrong size. Raises the error if neither."""
         findings = FoundFaults(generation)
         if isinstance(error, ValueError):
             check_shapes(connection, self.contexts.make(generation), findings)
@@ -266,7 +266,7 @@ class IndexChecker:
 
 
 def _batches(connection: Connection, context: Context) -> Iterator[list[int]]:
-    """Yield the doc_ids of all documents and signatures in order, each batch in a snapshot of its own."""
+    """Yield the doc_ids of all documents and signatures in order, each batch read in a new snapshot."""
     after = 0
     connection.rollback()
     while doc_ids := context.tables(connection).checks.ids_after(

@@ -1,4 +1,4 @@
-"""Check signatures and bands against the documents, pairs against a search, and clusters against pairs."""
+"""Check signatures and band rows by signing again, pairs by searching again, and clusters by clustering again."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ Bytes = np.ndarray[tuple[int], np.dtype[np.void]]
 def check_documents(
     connection: Connection, context: Context, findings: FoundFaults, doc_ids: Sequence[int]
 ) -> None:
-    """Sign some documents again and compare; deleted documents must not be signed."""
+    """Sign some documents again and compare with their stored rows; deleted documents must have no signature."""
     stored = context.tables(connection).checks.read_signed_documents(context.collection_id, doc_ids)
     rows = _sign(connection, context, [document.doc_id for document in stored if document.is_inside])
     findings.checked["documents"] += sum(document.is_there for document in stored)
@@ -46,7 +46,7 @@ def check_documents(
         if document.is_there and not document.is_inside:
             continue
         if document.is_there and position is None:
-            # Its text is in an attached table, and is being changed.
+            # Its text is in an attached table, and was changed just now.
             findings.changing += 1
             continue
 
@@ -59,7 +59,7 @@ def check_documents(
 
     suspects += _missing_bands(connection, context, findings, rows.take(is_sound_head))
     findings.add_unless_pending(connection, suspects)
-    # Searching or linking never deletes a signature.
+    # Only these stages delete signatures, so work of the others cannot resolve a stray one.
     findings.add_unless_pending(connection, stray, ("sign", "compare"))
 
 
@@ -67,7 +67,7 @@ def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> S
     streamed = documents.stream_documents(
         connection, context.collection_id, doc_ids, vectors=context.encoder.takes_vectors
     )
-    # The empty batch is for doc_ids without documents: something has to be joined.
+    # The empty batch ensures that there is something to join, even if none of the documents exists.
     with closing(streamed) as batches:
         rows = SignatureRows.joined([steps.sign_documents(context, batch) for batch in chain(batches, ([],))])
     return steps.labelled(connection, context, rows)
@@ -76,9 +76,9 @@ def _sign(connection: Connection, context: Context, doc_ids: Sequence[int]) -> S
 def _find_fault(
     document: SignedDocument, rows: SignatureRows, sketches: Bytes, position: int | None
 ) -> DocumentKind | None:
-    """Return the fault of a stored signature, None if it is sound.
+    """Return the fault of a stored signature, or None if it is sound.
 
-    `position` is the place of the document's new signature in `rows`, None if the document was deleted.
+    `position` is the row of the document's new signature in `rows`, None if the document was deleted.
     """
     if position is None:
         return "stray_signature" if document.is_signed else None
@@ -92,7 +92,7 @@ def _find_fault(
     if (document.feature_count, document.digest, document.numbers) != expected:
         return "wrong_features"
 
-    # A document without features has no digest, and so no sketch or head to compare.
+    # A document without features has no digest, and therefore no sketch or head to compare.
     if document.digest is None:
         return None
     if document.sketch != bytes(sketches[position]):
@@ -116,9 +116,9 @@ Ends = tuple[int, int]
 
 _CANDIDATES_AT_ONCE = 16_384
 _COUNTS = attrgetter("shared_bands", "intersection", "union")
-# Processors differ in how they sum weights.
+# Processors may add weights in different orders.
 _SIMILARITY_TOLERANCE = 1e-9
-# The column has 32-bit floats.
+# The column stores 32-bit floats.
 _ESTIMATE_TOLERANCE = 1e-6
 
 
@@ -132,9 +132,9 @@ def check_pairs(
 ) -> list[int]:
     """Search some documents again, and compare the verified candidates with their stored pairs.
 
-    A pair is checked by a search from its right end, the larger doc_id: anchors are the first of their bucket, so
-    this search always finds the pair. With `either_end` it is checked from both ends. Returns documents whose text
-    has changed since it was signed, so that their pairs cannot be checked.
+    A pair is checked by a search from its right end, which has the larger doc_id. This search always finds the pair,
+    because the anchors of a bucket are its first documents. With `either_end` pairs are checked from both ends. Returns
+    the documents whose text has changed since it was signed, so that their pairs cannot be checked.
     """
     linked = steps.search_candidates(connection, context, doc_ids).linked
     if not either_end:
@@ -159,7 +159,7 @@ def check_pairs(
 
 
 def _verify(connection: Connection, context: Context, ends: Ints) -> Iterator[tuple[Ends, StoredEvidence]]:
-    """Yield the candidates that are pairs, with the evidence and the marks that an index stores."""
+    """Yield the candidates that are pairs, with the evidence and the marks that an index stores for them."""
     for at in range(0, len(ends), _CANDIDATES_AT_ONCE):
         pairs = steps.verify_candidates(connection, context, ends[at : at + _CANDIDATES_AT_ONCE])
         both = zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)
@@ -200,7 +200,7 @@ def _is_same(stored: Evidence, expected: Evidence) -> bool:
 def check_clusters(
     connection: Connection, context: Context, findings: FoundFaults, doc_ids: Ints | None = None
 ) -> None:
-    """Recompute the clusters of some documents, or of all, and record differences from the stored ones as faults."""
+    """Recompute the clusters of some or all documents, and record differences from the stored clusters as faults."""
     generation_ties = GenerationTies(connection, context)
     if doc_ids is None:
         ties, stored = generation_ties.all(), context.tables(connection).clusters.read_members()
@@ -215,7 +215,7 @@ def check_clusters(
 
 
 def _differing_clusters(stored: Members, now: Members) -> tuple[Ints, Ints]:
-    """Return the documents in wrong clusters, and documents in right clusters that are wrongly survivors or not."""
+    """Return the documents in wrong clusters, and the documents in right clusters that are wrongly (not) survivors."""
     same = np.intersect1d(stored.doc_ids, now.doc_ids, assume_unique=True)
     before, after = _first_members(stored, same), _first_members(now, same)
     only_in_one = np.setxor1d(stored.doc_ids, now.doc_ids, assume_unique=True)
@@ -226,7 +226,7 @@ def _differing_clusters(stored: Members, now: Members) -> tuple[Ints, Ints]:
 
 
 def _first_members(members: Members, doc_ids: Ints) -> Ints:
-    """Return for each document the first member of its cluster."""
+    """Return the first member of each document's cluster."""
     _, first, cluster = np.unique(members.cluster_ids, return_index=True, return_inverse=True)
     firsts: Ints = members.doc_ids[first][cluster]
     return firsts[np.searchsorted(members.doc_ids, doc_ids)]
@@ -240,7 +240,7 @@ def _add_cluster_faults(
     wrong: Ints,
     wrong_survival: Ints,
 ) -> None:
-    """Record each connected group as a fault unless one of its documents is changing, which may split or merge it."""
+    """Record each connected group as a fault, unless one of its documents is changing, which may split or merge it."""
     documents, smallest = connected_components(np.concatenate((edges, now.edges)))
     groups = np.unique(smallest[np.isin(documents, np.concatenate((wrong, wrong_survival)))])
     is_affected = np.isin(smallest, groups)

@@ -1,4 +1,4 @@
-"""Faults of an index: counted by kind, with examples for people, and with documents and pairs for a repair."""
+"""Faults of an index, counted by kind, with examples for people, and with the documents and pairs for a repair."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -29,21 +29,19 @@ _TABLE_OF |= {"missing_bands": "band", "stray_bands": "band"}
 
 _MAX_EXAMPLES = 5
 _MAX_MEMBERS_SHOWN = 5
-# Documents and pairs that are recorded one by one; an index with more faults is rebuilt.
+# The number of documents and pairs that are recorded one by one; an index with more faults is rebuilt.
 MAX_RECORDED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One kind of fault.
-
-    An example of a document has its external id, or #doc_id if it was deleted; of a pair two ids, of a cluster a few.
-    The example of a table is a description.
-    """
+    """The faults of one kind."""
 
     kind: Kind
     table: str | None
     count: int
+    # Of each example, the external id of the document, two ids of a pair, or some ids of a cluster; #doc_id stands for
+    # a deleted document. If a table is faulty, the example is a description.
     examples: tuple[tuple[str, ...], ...]
 
 
@@ -52,7 +50,7 @@ class IndexCheck:
     """The result of a check."""
 
     generation: int | None  # None if there is no index yet
-    checked: dict[str, int]  # how much was checked, by kind
+    checked: dict[str, int]  # the number of checked rows, by kind
     changing: int  # differences that queued work will resolve
     faults: tuple[Fault, ...]
 
@@ -67,15 +65,17 @@ class FoundFaults:
     generation: Generation
     checked: Counter[str] = field(default_factory=Counter)
     changing: int = 0  # differences that queued work will resolve
-    documents: set[int] = field(default_factory=set)  # to be signed again
+    documents: set[int] = field(default_factory=set)  # documents to sign again
     missing_pairs: list[tuple[int, int]] = field(default_factory=list)
-    false_pairs: list[tuple[int, int]] = field(default_factory=list)  # untrue or with a wrong similarity
+    false_pairs: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # untrue pairs, or with a wrong similarity
     _counts: Counter[Kind] = field(default_factory=Counter)
     _examples: dict[Kind, list[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(list))
     _tables: list[Fault] = field(default_factory=list)
 
     def add_table(self, kind: Kind, table: str | None, description: str) -> None:
-        """Record a fault of a table, or of the whole index."""
+        """Record a fault of a table, or of the whole index if `table` is None."""
         self._tables.append(Fault(kind, table, 1, ((description,),)))
 
     def add(self, kind: DocumentKind | PairKind | ClusterKind, doc_ids: Sequence[int]) -> None:
@@ -97,9 +97,9 @@ class FoundFaults:
         suspects: Iterable[tuple[DocumentKind | PairKind | ClusterKind, Sequence[int], Collection[int]]],
         stages: Sequence[WorkStage] = STAGES,
     ) -> None:
-        """Record suspects, except those that queued work of `stages` or a change still to be dispatched will resolve.
+        """Record suspected faults, unless queued work of `stages` or an undispatched change will resolve them.
 
-        A suspect is the kind of a possible fault, its doc_ids, and the documents whose work may resolve it.
+        A suspect consists of the kind of the fault, its doc_ids, and the documents whose work may resolve it.
         """
         suspects = list(suspects)
         involved = sorted({doc_id for _, _, doc_ids in suspects for doc_id in doc_ids})
@@ -109,7 +109,7 @@ class FoundFaults:
                 self.generation.collection_id, involved, stages
             )
 
-        # Work on document 0 is on the whole index.
+        # Work on document 0 concerns the whole index.
         for kind, doc_ids, resolving in suspects:
             if 0 in pending or any(doc_id in pending for doc_id in resolving):
                 self.changing += 1
@@ -118,12 +118,12 @@ class FoundFaults:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the tables themselves have faults, or were made by another scheme."""
+        """Whether the tables themselves are faulty, or the whole index cannot be compared."""
         return bool(self._tables)
 
     @property
     def damaged_tables(self) -> list[str]:
-        """Names of the tables that have faults themselves."""
+        """The names of the tables that are faulty themselves."""
         return sorted({fault.table for fault in self._tables if fault.table is not None})
 
     @property
@@ -133,7 +133,7 @@ class FoundFaults:
 
     @property
     def differing(self) -> dict[str, int]:
-        """Numbers of documents and pairs with faults."""
+        """The numbers of faulty documents and pairs."""
         return {
             "documents": sum(self._counts[kind] for kind in get_args(DocumentKind)),
             "pairs": sum(self._counts[kind] for kind in get_args(PairKind)),
