@@ -15,6 +15,8 @@ from nearsim_db.readers.rows import ROW_READERS
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
+# Texts that are read only if the format is named, as files of these suffixes are often something else in a folder.
+_OTHER_TEXT_SUFFIXES = frozenset({".rst", ".log", ".adoc", ".org", ".tex", ".markdown"})
 # Read as text if it is named as the format.
 XML = ".xml"
 # A document a line, if it is named as the format.
@@ -50,6 +52,11 @@ def is_text(path: Path, reading: Reading) -> bool:
     return (reading.format == XML or reading.format in TEXT_SUFFIXES) and not path.name.startswith(
         (_HIDDEN, ".")
     )
+
+
+def may_be_text(path: Path) -> bool:
+    """Whether a file that is not read by its suffix, compressed or not, is probably a text."""
+    return file_type(path) in _OTHER_TEXT_SUFFIXES
 
 
 def _find(path: Path, reading: Reading) -> Iterator[Found]:

@@ -30,6 +30,7 @@ from nearsim_db.readers.paths import (
     find_paths,
     is_folder_of_all,
     is_text,
+    may_be_text,
     names_within_all,
     refuse_repeated,
     refuse_unreadable,
@@ -103,6 +104,7 @@ _DEFAULT_FIELDS = Fields()
 _DEFAULT_READING = Reading()
 STANDARD_INPUT_DEVICE = Path("/dev/stdin")
 _TEXT_SUFFIXES = " ".join(sorted(TEXT_SUFFIXES))
+_READ_AS_TEXT = "--input-format txt reads"
 
 
 class Source:
@@ -180,10 +182,16 @@ class Source:
     def notes(self) -> tuple[str, ...]:
         """Warnings about files in folders that will not be read."""
         unreadable = [f"{_shown(each.path)} ({each.reason})" for each in self._unreadable]
-        return (
+        others = [
             *_not_read("file", "of another kind in the folders given", list(map(_shown, self.other_files))),
             *_not_read("path", "of the folders given", unreadable),
-        )
+        ]
+
+        # Under the format txt, files of records would be read as texts, too.
+        texts = [path for path in self.other_files if may_be_text(path)]
+        if texts and all(is_text(path, self.reading) for path in self.files):
+            others.append(f"{_READ_AS_TEXT} {_shown(texts[0])} and all other files of the folders as texts")
+        return tuple(others)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -349,6 +357,8 @@ def _checked_size(
         return _folder_size(path, files, left_out)
     kind = reading.format or file_type(path)
     if kind not in READERS and kind != reading.format:
+        if may_be_text(path):
+            raise InputError(f"unknown file type of {path}; {_READ_AS_TEXT} it as a text")
         suffixes = " ".join(suffix for suffix in READERS if suffix not in TABLES)
         raise InputError(
             f"unknown file type of {path}; nearsim reads {suffixes}, each also with "
@@ -371,6 +381,11 @@ def _folder_size(folder: Path, files: Sequence[Path], left_out: Sequence[LeftOut
         if path.suffix.lower() in TABLES:
             refuse_without_pyarrow(path)
     if not files:
+        if text := next((each.path for each in left_out if may_be_text(each.path)), None):
+            raise InputError(
+                f"the folder {folder} has no files that are read by their suffix; {_READ_AS_TEXT} {_shown(text)} "
+                "and all its other files as texts"
+            )
         links = sum(each.reason == LINK for each in left_out)
         found_links = f", only {count_of(links, 'symbolic link')}: --follow-links reads them" if links else ""
         raise InputError(

@@ -85,6 +85,13 @@ def test_decisions_are_verdicts_and_outlive_the_process(reviewed: CommandLine, d
         assert verdicts(reviewed) == [("pinned", "anna")]
 
 
+def test_an_old_link_shows_the_cluster_that_now_has_its_first_document(served: Desk) -> None:
+    """The number of a cluster is its first document: 3, until documents 1 and 2 joined it."""
+    page = served.request("/cluster/3")
+    assert page.status == 200
+    assert 'data-live="/cluster/1?of=3"' in page.body
+
+
 @pytest.mark.slow("starts a process")
 def test_labels_follow_each_decision(reviewed: CommandLine, tmp_path: Path) -> None:
     labels = tmp_path / "labels.csv"

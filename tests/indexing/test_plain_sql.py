@@ -124,6 +124,7 @@ def test_changes_during_signing_are_not_lost(
         monkeypatch.setattr(steps, "sign_documents", interrupted)
         index.build()
         for thread in dispatching:
-            thread.join()
+            thread.join(timeout=60)
+            assert not thread.is_alive(), "dispatch_changes is still waiting 60 seconds after the build"
         assert dispatching and not other
         assert pairs(index) == {("a", "c")}

@@ -76,6 +76,28 @@ def test_a_folder_is_read_as_what_most_of_its_files_are(tmp_path: Path) -> None:
     assert [path.name for path in source.other_files] == ["logo.png"]
 
 
+def test_a_text_of_another_suffix_is_named_with_the_option_that_reads_it(tmp_path: Path) -> None:
+    folder = fill(tmp_path, "a.txt", "b.rst", "logo.png")
+    others, remedy = Source([folder]).notes
+    assert "b.rst" in others
+    assert remedy == f"--input-format txt reads {folder}/b.rst and all other files of the folders as texts"
+    assert len(texts(Source([folder], reading=Reading(format=".txt")))) == 3
+
+
+def test_no_option_for_texts_is_named_beside_records(tmp_path: Path) -> None:
+    (note,) = Source([fill(tmp_path, "a.jsonl", "b.rst")]).notes
+    assert "b.rst" in note and "--input-format" not in note
+
+
+def test_a_folder_of_logs_is_refused_with_the_option_that_reads_them(tmp_path: Path) -> None:
+    folder = fill(tmp_path, "sub/a.log")
+    with pytest.raises(InputError, match=r"--input-format txt reads .*a\.log and all its other files as texts"):
+        Source([folder])
+    with pytest.raises(InputError, match="--input-format txt reads it as a text"):
+        Source([folder / "sub/a.log"])
+    assert len(texts(Source([folder], reading=Reading(format=".txt")))) == 1
+
+
 def test_records_are_read_among_more_texts(tmp_path: Path) -> None:
     source = Source([fill(tmp_path, "README.md", "NOTES.md", "index.csv")])
     assert texts(source)[-1] == "index.csv" and len(texts(source)) == 3

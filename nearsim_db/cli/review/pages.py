@@ -230,7 +230,8 @@ def _clusters(
 def cluster(site: Site, call: Call) -> Response:
     """A cluster with its documents and the graph of their ties.
 
-    If it is gone, show the cluster of the document in the parameter `of`: an open page follows a changed number.
+    If it is gone, show the cluster of the document in the parameter `of`: an open page follows a changed number. A
+    cluster has the number of its first document, so an old link shows the cluster that this document is in now.
     """
     cluster_id, followed = call.path_number("cluster"), call.query_numbers("of")
     with site.database.transaction() as connection:
@@ -238,9 +239,10 @@ def cluster(site: Site, call: Call) -> Response:
         place = site.desk.collection_id, live.generation_id
         members = read_cluster(connection, *place, cluster_id, _MAX_MEMBERS)
         if not members:
-            cluster_id = min(
-                find_clusters(connection, live.generation_id, followed).values(), default=cluster_id
-            )
+            documents = [*followed, cluster_id]
+            clusters = find_clusters(connection, live.generation_id, documents)
+            numbers = [clusters[doc_id] for doc_id in documents if doc_id in clusters]
+            cluster_id = next(iter(numbers), cluster_id)
             members = read_cluster(connection, *place, cluster_id, _MAX_MEMBERS)
 
         ties = read_ties(connection, live.generation_id, [member.doc_id for member in members])
