@@ -55,8 +55,8 @@ _input_option = partial(typer.Option, rich_help_panel=options.INPUT)
 _limit_option = partial(typer.Option, rich_help_panel=options.LIMITS)
 
 _FILES = (
-    "JSON lines, JSON, CSV, TSV, text files, .mbox, .eml, .ris (all also .gz, .zst, .bz2, .xz), Parquet, Arrow, .xlsx, "
-    "SQLite, folders of these, patterns such as 'data/**/*.jsonl', or - for standard input."
+    "JSON lines, JSON, CSV, TSV, text files, .mbox, .eml, .ris, .bib (all also .gz, .zst, .bz2, .xz), Parquet, Arrow, "
+    ".xlsx, SQLite, folders of these, patterns such as 'data/**/*.jsonl', or - for standard input."
 )
 _FILE = typer.Argument(metavar="FILE...", parser=path, help=_FILES, show_default=False)
 Files = Annotated[list[Path], _FILE]
@@ -149,6 +149,7 @@ InputFormat = Literal[
     "mbox",
     "eml",
     "ris",
+    "bib",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from nearsim_db.readers.bibtex import read_bibtex
 from nearsim_db.readers.contract import Fields, RowReader
 from nearsim_db.readers.document_maker import DocumentMaker, number_as_text
 from nearsim_db.readers.input_file import InputFile
@@ -20,6 +21,7 @@ ROW_READERS: dict[str, RowReader] = {
     ".mbox": read_mbox,
     ".eml": read_message,
     ".ris": read_ris,
+    ".bib": read_bibtex,
 }
 
 

@@ -91,7 +91,9 @@ def test_no_option_for_texts_is_named_beside_records(tmp_path: Path) -> None:
 
 def test_a_folder_of_logs_is_refused_with_the_option_that_reads_them(tmp_path: Path) -> None:
     folder = fill(tmp_path, "sub/a.log")
-    with pytest.raises(InputError, match=r"--input-format txt reads .*a\.log and all its other files as texts"):
+    with pytest.raises(
+        InputError, match=r"--input-format txt reads .*a\.log and all its other files as texts"
+    ):
         Source([folder])
     with pytest.raises(InputError, match="--input-format txt reads it as a text"):
         Source([folder / "sub/a.log"])

@@ -273,6 +273,73 @@ def test_text_outside_of_references_is_rejected_once(tmp_path: Path) -> None:
     assert [record.line for record in references] == [4, 6]
 
 
+BIBTEX = """% a comment = {x}
+@string{lamps = "Journal of Lamps"}
+@comment{@article{no, title = {x}}}
+@article{ada2021,
+  author = {Ada, A. and M{\\"u}ller, B.},
+  title = {The {Lamp}},
+  abstract = "It was lit
+      at 50% of dusk, \\emph{always}.",
+  journal = lamps, year = 2021, month = sep, doi = {10.1/x\\_y},
+  url = {https://example.org/~ada\\%20x},
+}
+@book{, title = {No key}, date = {1999}}
+"""
+
+
+def test_entries_of_bibtex_have_their_title_abstract_authors_and_date(tmp_path: Path) -> None:
+    path = tmp_path / "a.bib"
+    path.write_text(BIBTEX)
+    others = {
+        **{"type": "article", "authors": "Ada, A.; Müller, B.", "year": "2021", "month": "sep"},
+        **{"journal": "Journal of Lamps", "doi": "10.1/x_y"},
+    }
+    first, second = documents(path)
+    assert first == Document(
+        "ada2021",
+        "The Lamp",
+        "It was lit at 50% of dusk, always.",
+        url="https://example.org/~ada%20x",
+        published_at=datetime(2021, 9, 1, tzinfo=UTC),
+        attributes=others,
+    )
+    assert (second.external_id, second.published_at) == (f"{path}:12", datetime(1999, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("@article{a, title = {never closed", "Unexpected"),
+        ("@article{a, title = {one } much}, year = 2001}", "braces are not balanced"),
+        ("@article{title = {x}}", "comma after entry key"),
+        ("@article{a, title = {" + "{\\emph" * 3000 + "}" * 3000 + "}}", "nested too deeply"),
+    ],
+)
+def test_a_damaged_entry_of_bibtex_is_rejected_and_takes_no_other_with_it(
+    tmp_path: Path, entry: str, reason: str
+) -> None:
+    path = tmp_path / "a.bib"
+    path.write_text(f"{entry}\n@book{{b, title = {{ok}}}}\n")
+    reject, book = read(path)
+    assert isinstance(reject, Reject) and isinstance(book, ReadDocument)
+    assert reject.line == 1 and reason in reject.reason
+    assert (book.document.external_id, book.line) == ("b", 2)
+
+
+def test_entries_of_bibtex_with_one_key_or_a_field_twice_are_all_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.bib"
+    path.write_text("@book{b, title = {one}}\n@book{b, title = {two}, title = {three}}\n")
+    assert [document.title for document in documents(path)] == ["one", "two"]
+
+
+def test_a_file_without_entries_is_no_bibtex(tmp_path: Path) -> None:
+    path = tmp_path / "a.bib"
+    path.write_text("id,text\n")
+    (reject,) = read(path)
+    assert isinstance(reject, Reject) and reject.reason.startswith("no entry of BibTeX")
+
+
 @pytest.mark.parametrize("suffix", [".xlsx", ".db"])
 def test_a_compressed_file_of_tables_is_refused(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
@@ -309,10 +376,11 @@ CONTENTS = {
     ".eml": MESSAGE,
     ".mbox": b"From a Tue\n%b\nFrom b Tue\n%b" % (MESSAGE, MESSAGE),
     ".ris": b"TY  - JOUR\nID  - 7\nTI  - The lamp\nAU  - Ada\nAU  - Bob\nAB  - It was\n  lit.\nER  - \n",
+    ".bib": BIBTEX.encode(),
 }
 
 
-@pytest.mark.parametrize("suffix", [".eml", ".mbox", ".ris", ".db", ".xlsx"])
+@pytest.mark.parametrize("suffix", [".eml", ".mbox", ".ris", ".bib", ".db", ".xlsx"])
 def test_damaged_files_are_refused_or_have_rejects(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
     if suffix == ".xlsx":

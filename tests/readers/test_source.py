@@ -57,6 +57,7 @@ CONTENTS = {
     ".tsv": b"id\ttext\na\tx\n",
     ".eml": b"Message-ID: <a>\n\nx",
     ".mbox": b"From a\nMessage-ID: <a>\n\nx",
+    ".bib": b"@article{a, abstract = {x}}\n",
     ".ris": b"TY  - JOUR\nID  - a\nAB  - x\nER  - \n",
 }
 NOT_COMPRESSED = {*TABLES, ".xlsx", ".sqlite", ".sqlite3", ".db"}

@@ -1,0 +1,127 @@
+"""BibTeX: references for LaTeX, read with bibtexparser, which is imported only for such files."""
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nearsim_db.errors import InputError
+from nearsim_db.readers.contract import Row
+from nearsim_db.readers.input_file import InputFile
+
+_BEGIN = re.compile(r"\s*@\s*(?P<kind>\w+)\s*[{(]")
+_YEAR, _DATE = re.compile(r"[12][0-9]{3}"), re.compile(r"([12][0-9]{3})(?:-([0-9]{2}))?(?:-([0-9]{2}))?")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# All other fields are columns under their own names.
+_NAMES = {"abstract": "text", "author": "authors", "journaltitle": "journal"}
+# Fields in which `~` and `%` are characters of their own.
+_ADDRESSES = ("doi", "eprint", "file", "url")
+_ESCAPED, _COMMENT = re.compile(r"\\([#$%&_{}~])"), re.compile(r"(?<!\\)%")
+
+
+def read_bibtex(file: InputFile) -> Iterator[tuple[int, Row | str]]:
+    """Yield the entries, each with the line on which it begins; LaTeX commands become the characters they stand for.
+
+    The id is the key of an entry, without one file and line. Authors are joined by "; ". The date is `date`, else the
+    first day of `year` and `month`. Text between entries is a comment. Raises InputError without bibtexparser.
+    """
+    try:
+        from bibtexparser.entrypoint import parse_string
+        from bibtexparser.library import Library
+    except ImportError as error:
+        raise InputError(
+            f"reading {file.path} requires the package bibtexparser; pip install 'nearsim-db[references]'"
+        ) from error
+
+    # Its messages about damaged entries are the reasons of rejects here.
+    logging.getLogger("bibtexparser").addHandler(logging.NullHandler())
+    strings: list[Any] = []
+    has_text = has_blocks = False
+    for begin, kind, text in _blocks(file):
+        has_blocks = has_blocks or bool(kind)
+        has_text = has_text or text is None or bool(text.strip())
+        if text is None:
+            yield begin, file.too_long
+        elif kind == "string":
+            strings = list(parse_string(text, library=Library(strings)).strings)
+        elif kind and kind not in ("comment", "preamble"):
+            yield from _rows_of(parse_string(text, library=Library(strings)), file, begin)
+    if has_text and not has_blocks:
+        yield 1, "no entry of BibTeX, which begins with '@', a type and '{'"
+
+
+def _blocks(file: InputFile) -> Iterator[tuple[int, str, str | None]]:
+    """Yield what begins with `@` on a line of its own, and the text before: its line, kind, and text, None if too long.
+
+    An entry that is not closed ends where the next one begins, as in bibtexparser.
+    """
+    begin, kind, size, lines = 1, "", 0, list[str]()
+    for number, line in file.lines():
+        text = "" if line is None else line.decode("utf-8", "surrogateescape")
+        if start := _BEGIN.match(text):
+            yield begin, kind, "\n".join(lines) if size <= file.limit else None
+            begin, kind, size, lines = number, start["kind"].lower(), 0, []
+
+        size = file.limit + 1 if line is None else size + len(text)
+        # The rest of a block that is too long is not kept.
+        if size <= file.limit:
+            lines.append(text)
+    yield begin, kind, "\n".join(lines) if size <= file.limit else None
+
+
+def _rows_of(library: Any, file: InputFile, begin: int) -> Iterator[tuple[int, Row | str]]:
+    """Yield the entries that were parsed from a line on, several if one line has them, or why there is none."""
+    from bibtexparser.model import Entry
+
+    if not library.failed_blocks and any("}" in comment.comment for comment in library.comments):
+        yield begin, "no valid entry of BibTeX: its braces are not balanced"
+        return
+
+    # An entry with a field twice can be read, and so can one whose key an earlier one has.
+    for block in (*library.entries, *library.failed_blocks):
+        entry, place = getattr(block, "ignore_error_block", None) or block, begin + block.start_line
+        if isinstance(entry, Entry):
+            yield place, _row(entry, file, place)
+        else:
+            yield place, f"no valid entry of BibTeX: {getattr(block.error, 'abort_reason', block.error)}"
+
+
+def _row(entry: Any, file: InputFile, begin: int) -> Row | str:
+    values = dict[str, str]()
+    for field in entry.fields:
+        name = field.key.lower()
+        try:
+            value = _shown(name, str(field.value))
+        except RecursionError:
+            return f"the braces of {name} are nested too deeply"
+        if value:
+            values.setdefault(_NAMES.get(name, name), value)
+
+    values["authors"] = "; ".join(re.split(r"\s+and\s+", values.get("authors", "")))
+    row = {"id": entry.key or f"{file.name}:{begin}", "type": entry.entry_type, **values, **_date_of(values)}
+    return {name: value for name, value in row.items() if value}
+
+
+def _shown(name: str, value: str) -> str:
+    """Return the text that a value of a field stands for, in one line."""
+    if name in _ADDRESSES:
+        return _ESCAPED.sub(r"\1", value).strip("{} ")
+    if "\\" in value:
+        from pylatexenc.latex2text import LatexNodes2Text
+
+        # A percent sign would begin a comment, which nobody writes in a reference.
+        decoder = LatexNodes2Text(math_mode="verbatim")
+        value = decoder.latex_to_text(_COMMENT.sub(r"\\%", value))
+    return " ".join(value.translate({ord("{"): None, ord("}"): None}).split())
+
+
+def _date_of(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the date of an entry as `published_at`, nothing without a year."""
+    if day := _DATE.match(values.get("date", "")):
+        return {"published_at": "-".join(part or "01" for part in day.groups())}
+
+    year, month = _YEAR.search(values.get("year", "")), values.get("month", "")[:3].lower()
+    if year is None:
+        return {}
+    number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month) if month.isdecimal() else 1
+    return {"published_at": f"{year[0]}-{number:02}-01"}
