@@ -3,13 +3,12 @@
 import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nearsim_db.errors import InputError
 from nearsim_db.readers.inputs import Input
-from nearsim_db.readers.writers.delimited import DelimitedLines, DelimitedWriter
+from nearsim_db.readers.writers.delimited import DelimitedWriter, lines_of
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat, RecordWriter, chosen_encoding
 from nearsim_db.readers.writers.opened import JsonLinesWriter, TextLinesWriter, open_writer
 from nearsim_db.readers.writers.parquet import ParquetWriter
@@ -27,8 +26,8 @@ _DELIMITED = (FileFormat.CSV, FileFormat.TSV)
 def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | None) -> Encoding:
     """Return the format of an output: by its suffix, else `format`, else the format of all inputs, else JSON lines.
 
-    CSV that is read from CSV keeps the delimiter and the exact text. Raises InputError for an unknown suffix, and for
-    lines of text if an input has another format.
+    CSV that is read from CSV keeps the delimiter, the quotes and the exact text. Raises InputError for an unknown
+    suffix, and for lines of text if an input has another format.
     """
     common = {file.format for file in inputs}
     default = (common.pop() if len(common) == 1 else None) or FileFormat.JSONL
@@ -38,7 +37,7 @@ def output_encoding(inputs: Sequence[Input], output: Path, format: FileFormat | 
             f"{output} cannot be lines of text, as the records have other columns; write JSON lines"
         )
     if inputs and encoding.format is default and default in _DELIMITED:
-        return replace(encoding, delimiter=inputs[0].delimiter, exact=True)
+        return inputs[0].in_its_quotes(encoding)
     return encoding
 
 
@@ -58,10 +57,8 @@ def open_unique(
     is_same = header[1] == columns and inputs[0].delimiter == encoding.delimiter
     if not is_same and header[0].startswith(codecs.BOM_UTF8):
         # The columns differ, so write a new header, which still begins with the byte order mark.
-        lines = DelimitedLines(encoding.delimiter, marked=not encoding.exact)
-        return open_writer(
-            output, encoding, columns, header=codecs.BOM_UTF8 + lines.line(columns).encode(), sweep=sweep
-        )
+        written = codecs.BOM_UTF8 + lines_of(encoding).line(columns).encode()
+        return open_writer(output, encoding, columns, header=written, sweep=sweep)
     return open_writer(output, encoding, columns, header=header[0] if is_same else None, sweep=sweep)
 
 

@@ -29,8 +29,8 @@ from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.output import json_line
 from nearsim_db.readers.places import RecordPlaces
 from nearsim_db.readers.values import encodable, value_at
-from nearsim_db.readers.writers.delimited import DelimitedLines
-from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.readers.writers.delimited import lines_of
+from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.records import Document, Progress, silent
 from nearsim_db.similarity import backend as backends
 from nearsim_db.similarity.profile import resolve
@@ -192,7 +192,7 @@ class CutInput(Input):
     def rows(self) -> Iterator[tuple[int, bytes]]:
         """Yield rows as `Input.rows` does, without the cuts."""
         _, names = self.header()
-        written = DelimitedLines(self.delimiter, marked=False)
+        written = lines_of(self.in_its_quotes(Encoding(FileFormat.CSV)))
         rows = raw_rows(self._file, self.delimiter)
         if self._file.has_header:
             next(rows, None)

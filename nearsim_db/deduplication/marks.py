@@ -1,9 +1,7 @@
 """Mark near-duplicates instead of removing them: which record each duplicates, its cluster, and their similarity."""
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,10 +15,10 @@ from nearsim_db.deduplication.output import Outputs
 from nearsim_db.deduplication.reading import RecordReader
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Source
-from nearsim_db.readers.delimited import NO_QUOTE
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.readers.writers.file_format import FileFormat
+from nearsim_db.readers.writers.delimited import lines_of
+from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.similarity.arrays import Floats, Ints
 
 if TYPE_CHECKING:
@@ -167,27 +165,11 @@ class MarkedInput(Input):
 
     def _with_cells(self, raw: bytes, values: Sequence[object]) -> bytes:
         """Return a row with additional cells, quoted as in the file."""
-        is_quoted, escape, end = self._file.quote != NO_QUOTE, self._file.escape, "\r\n"
-        text = StringIO()
-        writer = csv.writer(
-            text,
-            delimiter=self.delimiter,
-            quotechar=(self._file.quote or '"') if is_quoted else None,
-            quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
-            escapechar=escape,
-            lineterminator=end,
-        )
-
-        try:
-            writer.writerow(values)
-        except csv.Error as error:
-            raise InputError(
-                f"{self.path}: the id {values[0]!r} cannot be written without quotes; write JSON lines"
-            ) from error
+        lines = lines_of(self.in_its_quotes(Encoding(FileFormat.CSV)))
 
         # The marks go before the line end of the row.
         row = raw.rstrip(b"\r\n")
-        cells = text.getvalue().removesuffix(end).encode()
+        cells = lines.line(values).removesuffix("\n").encode()
         return row + self.delimiter.encode() + cells + raw[len(row) :]
 
     def schema(self) -> "Schema":

@@ -33,8 +33,8 @@ def read_bibtex(file: InputFile) -> Iterator[tuple[int, Row | str]]:
             f"reading {file.path} requires the package bibtexparser; pip install 'nearsim-db[references]'"
         ) from error
 
-    # Its messages about damaged entries are the reasons of rejects here.
-    logging.getLogger("bibtexparser").addHandler(logging.NullHandler())
+    # What it logs about damaged entries are the reasons of rejects here.
+    logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
     strings: list[Any] = []
     has_text = has_blocks = False
     for begin, kind, text in _blocks(file):

@@ -21,6 +21,7 @@ from nearsim_db.readers.document_maker import (
 )
 from nearsim_db.readers.input_file import MAX_RECORD_VALUES, InputFile
 from nearsim_db.readers.vectors import checked_vector
+from nearsim_db.readers.writers.delimited import NO_QUOTE
 from nearsim_db.readers.writers.file_format import DELIMITERS, FileFormat
 from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARACTERS = 500
 _COMMON_DELIMITERS = ",;\t|"
-NO_QUOTE = "none"
 _QUOTE_ADVICE = "check for an unclosed or misplaced quote; if quotes are part of the text: --quote none"
 
 

@@ -21,7 +21,7 @@ from nearsim_db.readers.parquet import batches_of, open_parquet, rows_of_batches
 from nearsim_db.readers.paths import LINES
 from nearsim_db.readers.rows import ROW_READERS
 from nearsim_db.readers.source import JSON, STANDARD_INPUT_DEVICE, Source
-from nearsim_db.readers.writers.file_format import DELIMITERS, SUFFIXES, FileFormat
+from nearsim_db.readers.writers.file_format import DELIMITERS, SUFFIXES, Encoding, FileFormat
 from nearsim_db.readers.writers.parquet import inferred_schema
 from nearsim_db.records import Progress, ReadDocument, silent
 from nearsim_db.similarity.text.clean import clean
@@ -73,6 +73,16 @@ class Input:
     def delimiter(self) -> str:
         """The character between the columns of CSV or TSV."""
         return self._file.delimiter or DELIMITERS[SUFFIXES[self._type]]
+
+    def in_its_quotes(self, encoding: Encoding) -> Encoding:
+        """Return an encoding of CSV with the delimiter, the quotes and the escape character of the file."""
+        return replace(
+            encoding,
+            delimiter=self.delimiter,
+            exact=True,
+            quote=self._file.quote,
+            escape_character=self._file.escape,
+        )
 
     def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
         """Yield the lines of a file whose lines are records, in lists, each with the number of its first line.

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO, TextIO, cast
 
+from nearsim_db.errors import InputError
 from nearsim_db.readers.values import json_text
-from nearsim_db.readers.writers.file_format import Escape, RecordWriter
+from nearsim_db.readers.writers.file_format import Encoding, Escape, RecordWriter
 
 # Spreadsheets run such cells as formulas, also with full-width signs and after a tab or line end.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -14,6 +15,8 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\u
 # separator than that of the file.
 _QUOTED_ENDS = "\r\n"
 _QUOTED_SEPARATORS = ",;\t|"
+# Instead of a quote: cells are not quoted.
+NO_QUOTE = "none"
 
 
 class _Returned:
@@ -27,26 +30,59 @@ class DelimitedLines:
     """Makes lines of CSV; numbers are never changed.
 
     `marked`: text that a spreadsheet would run as a formula gets a leading apostrophe, and cells with a separator of
-    any kind are quoted. `escape` is applied to text, for
-    a terminal.
+    any kind are quoted. `quote` encloses cells, by default the double quote; with `none` `escape_character` is before
+    what would end a cell. `escape` is applied to text, for a terminal.
     """
 
-    def __init__(self, delimiter: str = ",", *, marked: bool = True, escape: Escape | None = None) -> None:
+    def __init__(
+        self,
+        delimiter: str = ",",
+        *,
+        marked: bool = True,
+        quote: str | None = None,
+        escape_character: str | None = None,
+        escape: Escape | None = None,
+    ) -> None:
         self._end = _QUOTED_ENDS + (_QUOTED_SEPARATORS if marked else "")
-        self._rows = csv.writer(cast(TextIO, _Returned()), delimiter=delimiter, lineterminator=self._end)
+        is_quoted = quote != NO_QUOTE
+        self._rows = csv.writer(
+            cast(TextIO, _Returned()),
+            delimiter=delimiter,
+            quotechar=(quote or '"') if is_quoted else None,
+            quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
+            escapechar=escape_character,
+            lineterminator=self._end,
+        )
         self._marked = marked
         self._escape = escape
 
     def line(self, values: Sequence[object]) -> str:
-        """Return a row as a line, newline included."""
+        """Return a row as a line, newline included. Raises InputError if it cannot be written without quotes."""
         cells = [self._cell(value) if isinstance(value, str) else value for value in values]
-        line: str = self._rows.writerow(cells)
+        try:
+            line: str = self._rows.writerow(cells)
+        except csv.Error as error:
+            raise InputError(
+                f"the row that begins with {cells[0]!r} cannot be written without quotes; name an escape character "
+                "(--escape), or write JSON lines"
+            ) from error
         return f"{line.removesuffix(self._end)}\n"
 
     def _cell(self, text: str) -> str:
         if self._marked and text.startswith(_FORMULA_STARTS):
             text = f"'{text}"
         return self._escape(text) if self._escape else text
+
+
+def lines_of(encoding: Encoding, escape: Escape | None = None) -> DelimitedLines:
+    """Return what makes the lines of a file; `escape` is applied to text."""
+    return DelimitedLines(
+        encoding.delimiter,
+        marked=not encoding.exact,
+        quote=encoding.quote,
+        escape_character=encoding.escape_character,
+        escape=escape,
+    )
 
 
 class DelimitedWriter(RecordWriter):

@@ -72,12 +72,16 @@ class Encoding:
     """How a file of records is written: `compression` is a suffix of COMPRESSIONS or empty.
 
     `delimiter` separates the columns of CSV; `exact` leaves text unmarked that a spreadsheet would run as a formula.
+    `quote` encloses cells, by default the double quote; or it is `none`. `escape_character` is before one that is taken
+    as it is.
     """
 
     format: FileFormat
     compression: str = ""
     delimiter: str = ","
     exact: bool = False
+    quote: str | None = None
+    escape_character: str | None = None
 
 
 def file_type(path: Path) -> str:

@@ -13,7 +13,7 @@ import zstandard
 from nearsim_db.errors import InputError
 from nearsim_db.readers.output import open_output
 from nearsim_db.readers.values import encodable
-from nearsim_db.readers.writers.delimited import DelimitedLines, DelimitedWriter
+from nearsim_db.readers.writers.delimited import DelimitedWriter, lines_of
 from nearsim_db.readers.writers.file_format import Encoding, Escape, FileFormat, RecordWriter
 
 if TYPE_CHECKING:
@@ -105,9 +105,7 @@ def open_writer(
         elif encoding.format in _BY_LINE:
             writer = _BY_LINE[encoding.format](target, columns, escape_json if on_terminal else None)
         else:
-            lines = DelimitedLines(
-                encoding.delimiter, marked=not encoding.exact, escape=escape_cell if on_terminal else None
-            )
+            lines = lines_of(encoding, escape_cell if on_terminal else None)
             writer = DelimitedWriter(target, columns, lines, header)
 
         try:
