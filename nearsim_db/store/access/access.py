@@ -1,4 +1,4 @@
-"""Roles and rights: who may read, write and manage, and which collections a role may access."""
+"""Roles and rights: who may read, write and administrate, and which collections a role may access."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from nearsim_db.store.driver.statements import run, statement
 
 Role = Literal["reader", "writer", "admin"]
 
-# From PostgreSQL 16 on, each grantor grants and revokes a membership separately.
+# From PostgreSQL 16 on, a membership may have several grantors, and each grant is revoked separately.
 _SEPARATE_GRANTORS_SINCE = 16_00_00
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """State of roles and rights."""
+    """State of the roles and rights in a database."""
 
-    missing: list[str]  # roles that do not exist
-    isolated: bool  # collections are kept apart
-    owner: str  # of the documents
-    readable: bool  # nearsim_reader may read the documents
-    foreign_owned_relations: int  # tables and views with another owner than the documents
-    owns: bool  # the user has the owner's rights
-    mine: list[str]  # roles of the user
+    missing: list[str]  # roles of nearsim that do not exist
+    isolated: bool  # whether isolation keeps collections apart
+    owner: str  # owner of the table of documents
+    readable: bool  # whether nearsim_reader may read the documents
+    foreign_owned_relations: int  # number of tables and views whose owner is not the owner of the documents
+    owns: bool  # whether the user has the owner's rights
+    mine: list[str]  # roles of nearsim that the user has
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +42,30 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class RoleMember:
-    """A user or group, and a role that was granted to it."""
+    """A user or group, and a role of nearsim that was granted to it."""
 
     user: str
     role: str
 
 
 def role_name(role: Role) -> str:
-    """Return the role's name on the server."""
+    """Return the name that a role has on the server."""
     return f"nearsim_{role}"
 
 
 def read_roles(connection: Connection) -> Roles | None:
-    """Return the state of roles and rights; None without a schema."""
+    """Return the state of roles and rights; None if the schema does not exist."""
     return run(connection, "read_roles").first(Roles)
 
 
 def has_owners_rights(connection: Connection) -> bool:
-    """Whether the user has the owner's rights."""
+    """Whether the user has the rights of the owner of nearsim's tables."""
     roles = read_roles(connection)
     return roles is not None and roles.owns
 
 
 def create_roles(connection: Connection) -> None:
-    """Create the roles that are missing on the server. Raises DatabaseError if the user may not."""
+    """Create the roles that are missing on the server. Raises DatabaseError if the user may not create roles."""
     run(connection, "create_roles")
     roles = read_roles(connection)
     if roles is not None and roles.missing:
@@ -76,17 +76,20 @@ def create_roles(connection: Connection) -> None:
 
 
 def withhold_statistics(connection: Connection) -> None:
-    """Let ANALYZE keep no values of users' data, if the user has the owner's rights."""
+    """Prevent ANALYZE from keeping values of users' data; does nothing unless the user has the owner's rights."""
     run(connection, "withhold_statistics")
 
 
 def list_shown_statistics(connection: Connection) -> list[str]:
-    """Return the columns with users' data of which ANALYZE keeps values, each with its table."""
+    """Return the columns with users' data of which ANALYZE keeps values, each with the name of its table."""
     return run(connection, "list_shown_statistics").values()
 
 
 def grant_role(connection: Connection, user: str, role: Role) -> bool:
-    """Make a user a member of a role; False if it was one. Raises NotFoundError if the user does not exist."""
+    """Make a user a member of a role, and return whether the user was not a member before.
+
+    Raises NotFoundError if the user does not exist.
+    """
     is_member = run(connection, "find_user", user=user, role=role_name(role)).value()
     if is_member is None:
         raise NotFoundError(
@@ -98,7 +101,7 @@ def grant_role(connection: Connection, user: str, role: Role) -> bool:
 
 
 def revoke_role(connection: Connection, user: str, role: Role) -> bool:
-    """Revoke a user's membership of a role, regardless of grantor; False if it had none."""
+    """Revoke a user's membership in a role, whoever granted it, and return whether the user was a member."""
     grantors = run(connection, "find_grantors", user=user, role=role_name(role)).values()
     for grantor in grantors:
         if connection.backend.info.server_version < _SEPARATE_GRANTORS_SINCE:
@@ -128,7 +131,7 @@ def _change_membership(connection: Connection, name: str, user: str, role: Role,
 def grant_collection(
     connection: Connection, user: str, collection_id: CollectionId, *, may_write: bool
 ) -> bool:
-    """Let a role read a collection under isolation, and write to it or not; return whether anything changed."""
+    """Let a role read a collection under isolation, and also write to it if `may_write`; return whether this is new."""
     parameters = {"user": user, "collection_id": collection_id, "may_write": may_write}
     return run(connection, "grant_collection", **parameters).count > 0
 
@@ -136,47 +139,50 @@ def grant_collection(
 def list_rights_beyond(
     connection: Connection, user: str, role: Role, collection_ids: Sequence[CollectionId]
 ) -> list[str]:
-    """Return rights of a user beyond a role: a stronger role, and collections that it may write through other roles."""
+    """Return a user's rights that go beyond a role: a stronger role, and collections writable through other roles."""
     parameters = {"user": user, "role": role_name(role), "collection_ids": list(collection_ids)}
     return run(connection, "list_rights_beyond", **parameters).values()
 
 
 def list_isolation_gaps(connection: Connection, user: str | None = None) -> list[tuple[str, str]]:
-    """Return readers and writers, or one user, who reach other collections despite isolation, with the reasons."""
+    """Return the readers and writers who can access other collections despite isolation, each with a reason.
+
+    `user`: check only this user
+    """
     rows = run(connection, "list_isolation_gaps", user=user).rows()
     return [(str(name), str(reason)) for name, reason in rows]
 
 
 def forbid_writing(connection: Connection, user: str) -> None:
-    """Reduce a role's grants on collections to reading."""
+    """Reduce all grants of a role on collections to reading."""
     run(connection, "forbid_writing", user=user)
 
 
 def revoke_collections(
     connection: Connection, user: str, collection_ids: Sequence[CollectionId] | None
 ) -> int:
-    """Revoke a role's access to some collections, or to all; return the number of grants revoked."""
+    """Revoke a role's access to these collections, or to all; return the number of revoked grants."""
     parameters = {"user": user, "collection_ids": None if collection_ids is None else list(collection_ids)}
     return run(connection, "revoke_collections", **parameters).count
 
 
 def set_isolation(connection: Connection, *, wanted: bool) -> None:
-    """Turn isolation of collections on or off; waits for running readers."""
+    """Turn the isolation of collections on or off; this waits for running readers."""
     connection.execute("SELECT nearsim.set_isolation(%s)", (wanted,))
 
 
 def list_access(connection: Connection) -> list[Access]:
-    """Return the grants on permanent collections."""
+    """Return the grants on collections."""
     return run(connection, "list_access").all(Access)
 
 
 def list_members(connection: Connection) -> list[RoleMember]:
-    """Return the direct members of the roles of nearsim, by name."""
+    """Return the direct members of the roles of nearsim, sorted by name."""
     return run(connection, "list_role_members").all(RoleMember)
 
 
 def list_roles_without_collections(connection: Connection) -> list[str]:
-    """Return readers and writers that see nothing, as isolation is on and no collection is granted to them."""
+    """Return readers and writers who see nothing, because isolation is on and no collection is granted to them."""
     return run(connection, "list_roles_without_collections").values()
 
 

@@ -1,6 +1,7 @@
 -- name: read_roles
--- Missing roles of nearsim, isolation, owner of the documents, whether readers may read them, number of tables and views
--- with another owner, whether the user has the owner's rights, and the user's roles. Catalog only.
+-- The missing roles of nearsim, whether isolation is on, the owner of the documents, whether readers may read them, the
+-- number of tables and views with another owner, whether the user has the owner's rights, and the user's roles. Reads only
+-- the catalog.
 WITH nearsim_role AS (SELECT unnest(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin']) AS name)
 SELECT ARRAY(SELECT name FROM nearsim_role WHERE to_regrole(name) IS NULL),
     relrowsecurity, pg_get_userbyid(relowner),
@@ -16,7 +17,7 @@ FROM pg_class
 WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'nearsim') AND relname = 'document'
 
 -- name: create_roles
--- Create missing roles if the user may, and grant their rights if that was not possible before.
+-- Create missing roles if the user may do so, and grant the rights of the roles if this was not possible before.
 SELECT nearsim.create_roles();
 SELECT nearsim.grant_rights() FROM pg_catalog.pg_class
 WHERE oid = to_regclass('nearsim.document') AND nearsim.roles_exist() AND pg_has_role(relowner, 'USAGE')
@@ -24,19 +25,20 @@ WHERE oid = to_regclass('nearsim.document') AND nearsim.roles_exist() AND pg_has
         OR NOT has_table_privilege(to_regrole('nearsim_reader'), pg_class.oid, 'SELECT'))
 
 -- name: withhold_statistics
--- Let ANALYZE keep no values of users' data, if the user has the owner's rights. Catalog only.
+-- Prevent ANALYZE from keeping values of users' data, if the user has the owner's rights. Reads only the catalog.
 SELECT nearsim.withhold_all_statistics() FROM pg_catalog.pg_class
 WHERE oid = to_regclass('nearsim.document') AND pg_has_role(relowner, 'USAGE')
 
 -- name: list_shown_statistics
--- Columns and index expressions with users' data of which ANALYZE would keep values, or has kept some. Catalog only.
+-- Columns and index expressions with users' data of which ANALYZE would keep or has kept values. Reads only the catalog.
 SELECT concat_ws('.', CAST(oid AS regclass), shown.name)
 FROM pg_catalog.pg_class CROSS JOIN LATERAL nearsim.shown_statistics(oid) AS shown
 WHERE relnamespace IN (to_regnamespace('nearsim'), to_regnamespace('nearsim_index')) AND relkind IN ('r', 'p', 'i', 'I')
 ORDER BY 1
 
 -- name: find_user
--- Whether a role of the server is a direct member of another; no row if the role does not exist. Catalog only.
+-- Whether a role of the server is a direct member of another role; no row if the role does not exist. Reads only the
+-- catalog.
 SELECT pg_roles.oid = granted.oid OR EXISTS (
     SELECT FROM pg_catalog.pg_auth_members WHERE member = pg_roles.oid AND roleid = granted.oid)
 FROM pg_catalog.pg_roles CROSS JOIN (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = %(role)s) AS granted
@@ -47,7 +49,7 @@ WHERE rolname = %(user)s
 GRANT {role} TO {user}
 
 -- name: find_grantors
--- Roles that granted a membership; from PostgreSQL 16 on, each grant is revoked separately. Catalog only.
+-- The roles that granted a membership; from PostgreSQL 16 on, each grant is revoked separately. Reads only the catalog.
 SELECT grantor.rolname
 FROM pg_catalog.pg_auth_members
 JOIN pg_catalog.pg_roles AS granted ON granted.oid = roleid
@@ -56,15 +58,15 @@ LEFT JOIN pg_catalog.pg_roles AS grantor ON grantor.oid = pg_auth_members.granto
 WHERE granted.rolname = %(role)s AND member_role.rolname = %(user)s
 
 -- name: revoke_role
--- Revoke membership of a nearsim role.
+-- Revoke a membership in a role of nearsim.
 REVOKE {role} FROM {user}
 
 -- name: revoke_role_granted_by
--- Revoke membership of a nearsim role as granted by one grantor (PostgreSQL 16 and later).
+-- Revoke a membership in a role of nearsim that one grantor granted (PostgreSQL 16 and later).
 REVOKE {role} FROM {user} GRANTED BY {grantor}
 
 -- name: count_roles_of
--- Number of nearsim roles that a role is a direct member of. Catalog only.
+-- Number of roles of nearsim in which a role is a direct member. Reads only the catalog.
 SELECT count(*)
 FROM pg_catalog.pg_auth_members
 JOIN pg_catalog.pg_roles AS granted ON granted.oid = roleid
@@ -72,15 +74,15 @@ JOIN pg_catalog.pg_roles AS member_role ON member_role.oid = member
 WHERE granted.rolname IN ('nearsim_reader', 'nearsim_writer', 'nearsim_admin') AND member_role.rolname = %(user)s
 
 -- name: grant_collection
--- Let a role read a collection, or also write to it, in place of an earlier grant. Relies on collection_access_pkey.
+-- Let a role read a collection, or also write to it; this replaces an earlier grant. Relies on collection_access_pkey.
 INSERT INTO nearsim_index.collection_access (collection_id, role_name, may_write)
 VALUES (%(collection_id)s, %(user)s, %(may_write)s)
 ON CONFLICT (collection_id, role_name) DO UPDATE SET may_write = excluded.may_write
 WHERE collection_access.may_write <> excluded.may_write
 
 -- name: list_rights_beyond
--- Rights of a user beyond a role of nearsim, on some collections or in general: the strongest role that it has, and roles
--- through which, as a member, it may write to the collections. Relies on collection_access_pkey.
+-- Rights of a user that go beyond a role of nearsim, on these collections or on any: the strongest role of the user, and
+-- roles through which the user, as a member, may write to the collections. Relies on collection_access_pkey.
 (SELECT 'is a ' || name FROM unnest(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin']) WITH ORDINALITY AS held (name, rank)
 WHERE rank > array_position(ARRAY['nearsim_reader', 'nearsim_writer', 'nearsim_admin'], %(role)s)
     AND pg_has_role(to_regrole(quote_ident(%(user)s)), to_regrole(name), 'MEMBER')
@@ -93,8 +95,8 @@ WHERE %(role)s = 'nearsim_reader' AND may_write AND role_name <> %(user)s
     AND pg_has_role(to_regrole(quote_ident(%(user)s)), to_regrole(quote_ident(role_name)), 'MEMBER')
 
 -- name: list_isolation_gaps
--- Readers and writers, or one user, who can read or change other collections despite isolation, each with the reasons.
--- Without administrators of nearsim and superusers. Catalog only.
+-- Readers and writers (or a single user) who can read or change other collections despite isolation, with a row for each
+-- reason. Administrators of nearsim and superusers are left out. Reads only the catalog.
 SELECT member.rolname, gap.reason
 FROM pg_catalog.pg_roles AS member CROSS JOIN LATERAL (
     SELECT 'has BYPASSRLS and sees all collections' WHERE member.rolbypassrls
@@ -124,22 +126,22 @@ WHERE (member.rolname = %(user)s OR CAST(%(user)s AS text) IS NULL
 ORDER BY 1, 2
 
 -- name: forbid_writing
--- Reduce a role's grants on collections to reading. Relies on collection_access_pkey.
+-- Reduce all grants of a role on collections to reading. Relies on collection_access_pkey.
 UPDATE nearsim_index.collection_access SET may_write = false WHERE role_name = %(user)s AND may_write
 
 -- name: revoke_collections
--- Delete a role's grants on some collections, or on all. Relies on collection_access_pkey.
+-- Delete a role's grants on these collections, or on all. Relies on collection_access_pkey.
 DELETE FROM nearsim_index.collection_access
 WHERE role_name = %(user)s AND (collection_id = ANY(CAST(%(collection_ids)s AS integer[])) OR %(collection_ids)s IS NULL)
 
 -- name: list_access
--- Grants on collections; a role may have been dropped since. Reads the whole table.
+-- Grants on collections. A role may have been dropped after the grant. Reads the whole table.
 SELECT collection.name, access.role_name, access.may_write
 FROM nearsim_index.collection_access AS access JOIN nearsim.collection USING (collection_id)
 ORDER BY collection.name, access.role_name
 
 -- name: list_role_members
--- Users and groups that are direct members of roles of nearsim, each with its roles. Catalog only.
+-- Users and groups that are direct members of roles of nearsim, with a row for each role. Reads only the catalog.
 SELECT member_role.rolname, granted.rolname
 FROM pg_catalog.pg_auth_members
 JOIN pg_catalog.pg_roles AS granted ON granted.oid = roleid
@@ -150,8 +152,9 @@ GROUP BY member_role.rolname, granted.rolname
 ORDER BY member_role.rolname, granted.rolname
 
 -- name: list_roles_without_collections
--- Readers and writers that may read no collection under isolation, neither by a grant to them nor through a role that they
--- are in. A user without the owner's rights gets only itself. Catalog and collection_access, both small.
+-- Readers and writers that may read no collection under isolation, neither by a grant to them nor through a role of which
+-- they are members. A user without the owner's rights sees only itself. Reads the catalog and collection_access, which are
+-- small.
 SELECT role.rolname
 FROM pg_catalog.pg_roles AS role
 CROSS JOIN pg_catalog.pg_class

@@ -1,4 +1,4 @@
-"""Rows of collections: found by name, listed, created, renamed, deleted, counted."""
+"""Collections: looking them up, creating, renaming and deleting them, and counting their documents."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -26,14 +26,14 @@ class Collection:
 
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
-    """Return the collection of that name, or None."""
+    """Return the collection with this name, or None."""
     return run(connection, "find_collection", name=name).first(Collection)
 
 
 def get_collection(connection: Connection, name: str) -> Collection:
-    """Return the collection of that name.
+    """Return the collection with this name.
 
-    Raises MissingCollectionError, which names the server and some of its collections.
+    Raises MissingCollectionError, whose message names the server and some of its collections.
     """
     collection = find_collection(connection, name)
     if collection is not None:
@@ -49,31 +49,31 @@ def get_collection(connection: Connection, name: str) -> Collection:
 
 
 def default_collection(connection: Connection) -> str:
-    """Return the name of the collection to use if none is named: `default` if it exists, else the only one, as in SQL.
+    """Return the name of the collection to use if the caller names none: `default` if it exists, else the only one.
 
-    Returns `default` also if there are no collections, or several others.
+    Returns `default` as well if there are no collections, or if there are several others.
     """
     name: str | None = run(connection, "find_default_collection", default=DEFAULT).value()
     return name or DEFAULT
 
 
 def list_collections(connection: Connection) -> list[Collection]:
-    """Return all collections by name."""
+    """Return all collections, sorted by name."""
     return run(connection, "list_collections").all(Collection)
 
 
 def list_unindexed(connection: Connection) -> list[Collection]:
-    """Return the collections with documents and without a profile."""
+    """Return the collections that have documents but no profile."""
     return run(connection, "list_unindexed_collections").all(Collection)
 
 
 def list_unfinished(connection: Connection) -> list[Collection]:
-    """Return collections with documents whose first index is not built, or whose live indexes have work, by name."""
+    """Return collections with documents whose first index is not built yet, or whose live indexes have queued work."""
     return run(connection, "list_unfinished_collections").all(Collection)
 
 
 def create_collection(connection: Connection, name: str) -> Collection:
-    """Create a collection. Raises ConflictError if the name is taken or not allowed."""
+    """Create a collection. Raises ConflictError if the name exists already or is not allowed."""
     created = _insert_collection(connection, name)
     if created is None:
         raise ConflictError(f"collection {name!r} already exists")
@@ -81,11 +81,11 @@ def create_collection(connection: Connection, name: str) -> Collection:
 
 
 def ensure_collection(connection: Connection, name: str) -> Collection:
-    """Return the collection of that name, creating it if missing; safe under concurrent calls.
+    """Return the collection with this name, and create it if it does not exist; safe under concurrent calls.
 
-    Raises ConflictError if it is missing and the name is not allowed.
+    Raises ConflictError if the collection does not exist and the name is not allowed.
     """
-    # A concurrent call may create it after the search.
+    # A concurrent call may create the collection after this one has looked for it.
     collection = find_collection(connection, name) or _insert_collection(connection, name)
     return collection or get_collection(connection, name)
 
@@ -105,7 +105,10 @@ def _insert_collection(connection: Connection, name: str) -> Collection | None:
 
 
 def rename_collection(connection: Connection, name: str, new_name: str) -> None:
-    """Rename a collection. Raises NotFoundError, and ConflictError if the new name is taken or not allowed."""
+    """Rename a collection.
+
+    Raises NotFoundError if it does not exist, and ConflictError if the new name exists already or is not allowed.
+    """
     collection = get_collection(connection, name)
     _refuse_name(new_name)
     if find_collection(connection, new_name) is not None:
@@ -114,19 +117,19 @@ def rename_collection(connection: Connection, name: str, new_name: str) -> None:
 
 
 def delete_collection(connection: Connection, collection: Collection) -> None:
-    """Delete a collection with its documents and profiles; its generations must have been dropped."""
+    """Delete a collection with its documents and profiles; its generations must have been dropped before."""
     run(connection, "delete_collection", collection_id=collection.collection_id)
 
 
 def count_documents(connection: Connection, collection_id: CollectionId, limit: int | None = None) -> int:
-    """Return the number of documents in a collection, or `limit` if it has more."""
+    """Return the number of documents in a collection, but at most `limit`."""
     return int(run(connection, "count_documents", collection_id=collection_id, limit=limit).value())
 
 
 def read_purges(
     connection: Connection, collection_ids: Iterable[CollectionId]
 ) -> dict[CollectionId, datetime]:
-    """Return the time of the last purge of those collections that had a purge."""
+    """Return the time of the last purge, for those collections from which texts were purged."""
     rows = run(connection, "list_purges", collection_ids=list(collection_ids)).rows()
     return {CollectionId(collection_id): purged_at for collection_id, purged_at in rows}
 

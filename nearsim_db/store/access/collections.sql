@@ -3,27 +3,26 @@
 SELECT collection_id, name, created_at FROM nearsim.collection WHERE name = %(name)s
 
 -- name: find_default_collection
--- The collection to use if none is named: the one with the default name, else the only one, else NULL. Relies on
--- collection_name_key; without a collection of the default name it counts all.
+-- The name of the collection to use if the caller names none: the default name if such a collection exists, or the only
+-- collection, or NULL. Relies on collection_name_key; if no collection has the default name, all collections are counted.
 SELECT coalesce(
     (SELECT name FROM nearsim.collection WHERE name = %(default)s),
     (SELECT min(name) FROM nearsim.collection HAVING count(*) = 1))
 
 -- name: list_collections
--- All collections, by name. Reads all collections.
+-- All collections, sorted by name. Reads the whole table.
 SELECT collection_id, name, created_at FROM nearsim.collection ORDER BY name
 
 -- name: list_unindexed_collections
--- Collections with documents and without a profile, by name. Reads all collections; relies on
--- document_collection_doc.
+-- Collections that have documents but no profile, sorted by name. Reads all collections; relies on document_collection_doc.
 SELECT collection_id, name, created_at FROM nearsim.collection
 WHERE NOT EXISTS (SELECT FROM nearsim.profile WHERE profile.collection_id = collection.collection_id)
     AND EXISTS (SELECT FROM nearsim.document WHERE document.collection_id = collection.collection_id)
 ORDER BY name
 
 -- name: list_unfinished_collections
--- Collections with documents whose first index is not built, or whose live indexes have queued work, by name. Reads the
--- queue; relies on generation_one_pending and on document_collection_doc.
+-- Collections with documents whose first index is not built yet, or whose live indexes have queued work, sorted by name.
+-- Reads the queue; relies on generation_one_pending and on document_collection_doc.
 SELECT collection_id, name, created_at FROM nearsim.collection
 WHERE collection_id IN (
         SELECT collection_id FROM nearsim.profile JOIN nearsim.generation USING (profile_id)
@@ -33,7 +32,7 @@ WHERE collection_id IN (
 ORDER BY name
 
 -- name: create_collection
--- Create a collection; no row if its name is taken.
+-- Create a collection; no row if a collection with this name exists.
 INSERT INTO nearsim.collection (name) VALUES (%(name)s)
 ON CONFLICT DO NOTHING RETURNING collection_id, name, created_at
 
@@ -51,20 +50,20 @@ SELECT count(*)
 FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT CAST(%(limit)s AS bigint)) AS document
 
 -- name: list_purges
--- Time of the last purge of those collections, of some, that had a purge. Relies on collection_pkey.
+-- Time of the last purge, for those of the collections from which texts were purged. Relies on collection_pkey.
 SELECT collection_id, purged_at FROM nearsim.collection
 WHERE collection_id = ANY(CAST(%(collection_ids)s AS integer[])) AND purged_at IS NOT NULL
 
 -- name: list_live_states
--- Time of the last purge and live generations of some collections. Relies on collection_pkey, on profile_name_key and on
--- generation_one_live.
+-- For each of the collections, the time of its last purge and its live generations. Relies on collection_pkey, on
+-- profile_name_key and on generation_one_live.
 SELECT collection_id, purged_at, ARRAY(
     SELECT generation_id FROM nearsim.profile JOIN nearsim.generation USING (profile_id)
     WHERE profile.collection_id = collection.collection_id AND state = 'live' ORDER BY generation_id)
 FROM nearsim.collection WHERE collection_id = ANY(CAST(%(collection_ids)s AS integer[]))
 
 -- name: create_profile
--- Create a profile; no row if its name is taken.
+-- Create a profile; no row if a profile with this name exists.
 INSERT INTO nearsim.profile (collection_id, name) VALUES (%(collection_id)s, %(name)s)
 ON CONFLICT DO NOTHING RETURNING profile_id
 
@@ -73,7 +72,7 @@ ON CONFLICT DO NOTHING RETURNING profile_id
 SELECT name FROM nearsim.profile WHERE collection_id = %(collection_id)s
 
 -- name: find_default_profile
--- The profile that is used when none is named. Relies on profile_name_key.
+-- The profile that is used if the caller names none. Relies on profile_name_key.
 SELECT nearsim.default_profile(%(collection_id)s)
 
 -- name: delete_profile

@@ -1,4 +1,4 @@
-"""Attachments of an application's table to a collection, and the triggers on the table."""
+"""Attachments: which table of an application is attached to a collection, and the triggers on that table."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -18,42 +18,44 @@ from nearsim_db.store.driver.statements import run, statement
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A collection attached to a table."""
+    """A collection that is attached to a table."""
 
     collection_id: CollectionId
     collection: str
     relation: int  # OID of the table
-    table: str | None  # None if it was dropped
+    table: str | None  # name of the table; None if it was dropped
     columns: Columns
-    parent: CollectionId | None  # collection that has the triggers, if this is the collection of a `value`
-    value: str | None  # of the table's collection field
+    parent: CollectionId | None  # collection that has the triggers; None if it is this collection
+    value: (
+        str | None
+    )  # value of the collection field whose rows belong to this collection; None without a parent
     attached_as: str  # name of the collection that has the triggers
     attached_at: datetime
-    wanted_at: datetime  # when the last sweep was requested; it is due if this is later than `swept_at`
+    wanted_at: datetime  # when a sweep was last requested; a sweep is due if this is later than `swept_at`
     swept_at: datetime | None  # when the last sweep began
     sweep_seconds: float  # duration of the last sweep
-    unusable: int  # rows that it skipped, as their ids cannot be external ids
+    unusable: int  # number of rows that the last sweep skipped because their ids cannot be external ids
     detaching: bool
-    trouble: str | None  # why the table is not followed
-    troubled_at: datetime | None
+    trouble: str | None  # why changes of the table are not indexed; None if they are
+    troubled_at: datetime | None  # since when
 
     @property
     def problem(self) -> str | None:
-        """Return why changes of the table are not indexed now, as far as is known."""
+        """Return why changes of the table are not indexed now, as far as nearsim has recorded it."""
         if self.table is None:
             command = detach_command(self.attached_as)
             return f"collection {self.collection!r} is attached to a table that was dropped; run: {command}"
         return self.trouble
 
     def describe_unreadable(self, reason: str) -> str:
-        """Return the message that the table cannot be read, with the remedy."""
+        """Return the message that says why the table cannot be read, and what to do."""
         return (
             f"collection {self.collection!r} cannot read its attached table {self.table}: {reason}; correct that, "
             f"attach it again with other columns, or run: {detach_command(self.attached_as)}"
         )
 
     def describe_missed(self, reason: str) -> str:
-        """Return the message that changes of the table are only found by sweeps, with the remedy."""
+        """Return the message that says why only sweeps find changes of the table, and what to do."""
         words = ["nearsim", "table", "attach", self.table or ""]
         for kind, name in self.columns.given().items():
             words += [f"--{kind.replace('_', '-')}", name]
@@ -64,7 +66,7 @@ class Attachment:
 
     @property
     def is_swept(self) -> bool:
-        """Whether no sweep is due, as far as is known."""
+        """Whether a sweep has begun since the last request for one."""
         return self.swept_at is not None and self.swept_at >= self.wanted_at
 
 
@@ -76,9 +78,9 @@ def detach_command(collection: str) -> str:
 def list_attachments(
     connection: Connection, collection_id: CollectionId | None = None, *, of_values: bool = False
 ) -> list[Attachment]:
-    """Return the attachment of one collection, or all attachments with triggers or with a trouble.
+    """Return the attachment of one collection, or of all collections without a parent or with a recorded trouble.
 
-    `of_values`: all others too, of collections of the values of a field.
+    `of_values`: include all collections of the values of a collection field.
     """
     parameters = {"collection_id": collection_id, "of_values": of_values}
     return run(connection, "list_attachments", **parameters).all(_attachment)
@@ -89,12 +91,12 @@ def _attachment(*row: Any) -> Attachment:
 
 
 def find_attachment(connection: Connection, collection_id: CollectionId) -> Attachment | None:
-    """Return a collection's attachment, or None."""
+    """Return a collection's attachment, or None if no table is attached to it."""
     return next(iter(list_attachments(connection, collection_id)), None)
 
 
 def get_attachment(connection: Connection, collection_id: CollectionId, name: str) -> Attachment:
-    """Return a collection's attachment. Raises NotFoundError."""
+    """Return a collection's attachment. Raises NotFoundError if no table is attached to it."""
     attachment = find_attachment(connection, collection_id)
     if attachment is None:
         raise NotFoundError(f"collection {name!r} has no attached table; see: nearsim table list")
@@ -113,7 +115,7 @@ def refuse_attached(connection: Connection, collection_id: CollectionId, doing: 
 
 @dataclass(frozen=True, slots=True)
 class LostTexts:
-    """Documents whose texts were in an attached table, though their collection is attached to none now."""
+    """Documents whose texts were in an attached table, although no table is attached to their collection now."""
 
     collection_id: CollectionId
     collection: str
@@ -127,7 +129,7 @@ class LostTexts:
 
     @property
     def remedy(self) -> str:
-        """Return what to do."""
+        """Return a sentence that says what to do."""
         return (
             "restore a dump of the whole database, which has that table; or run: "
             f"nearsim collection delete {shlex.quote(self.collection)}"
@@ -135,7 +137,7 @@ class LostTexts:
 
 
 def count_lost_texts(connection: Connection, collection_id: CollectionId | None = None) -> list[LostTexts]:
-    """Return the collection, or all collections, whose texts are gone."""
+    """Return the collections whose texts are gone, of all collections or only of one."""
     return run(connection, "count_lost_texts", collection_id=collection_id).all(LostTexts)
 
 
@@ -153,7 +155,10 @@ def store_attachment(
     parent: CollectionId | None = None,
     value: str | None = None,
 ) -> None:
-    """Attach a table to a collection, or change the columns that are read from it; see `Attachment` for the value."""
+    """Attach a table to a collection, or change the columns that are read from it.
+
+    `parent` and `value` have the meaning that they have in `Attachment`.
+    """
     run(
         connection,
         "store_attachment",
@@ -173,8 +178,8 @@ def limit_lock_wait(connection: Connection, milliseconds: int) -> None:
 def create_triggers(
     connection: Connection, collection_id: CollectionId, relation: Relation, columns: Columns
 ) -> None:
-    """Create the triggers of a table; its writers wait until the transaction ends."""
-    # The arguments of nearsim.capture_source: the collection, the id, the collection field, the other columns.
+    """Create the triggers on a table; sessions that write to it wait until the transaction ends."""
+    # The arguments of nearsim.capture_source are the collection, the id, the collection field and the other columns.
     names = [columns.id, columns.collection_field or ""]
     names += [name for name in columns.read() if name not in names]
     arguments = [sql.Literal(str(collection_id)), *map(sql.Literal, names)]
@@ -207,7 +212,7 @@ def _trigger(collection_id: CollectionId, kind: str) -> sql.Identifier:
 
 @dataclass(frozen=True, slots=True)
 class OfValue:
-    """The collection of a value of an attached table's collection field."""
+    """The collection for the rows that have a value in the collection field of an attached table."""
 
     value: str
     collection_id: CollectionId
@@ -217,26 +222,26 @@ class OfValue:
 def list_of_values(
     connection: Connection, parent: CollectionId, values: Sequence[str] | None = None
 ) -> list[OfValue]:
-    """Return the collections of some values, or of all values that have a collection."""
+    """Return the collections that belong to these values, or to any value."""
     parameters = {"parent_id": parent, "values": None if values is None else list(values)}
     return run(connection, "list_of_values", **parameters).all(OfValue)
 
 
 def set_detaching(connection: Connection, collection_id: CollectionId) -> None:
-    """Stop reading changes of the table, also for the collections of its values."""
+    """Stop reading changes of the table, for its collection and for the collections of its values."""
     run(connection, "set_detaching", collection_id=collection_id)
 
 
 @dataclass(frozen=True, slots=True)
 class TextSize:
-    """The number of some documents, and of the characters of their texts in an attached table."""
+    """The number of documents, and the number of characters of their texts in an attached table."""
 
     documents: int
     characters: int
 
 
 def measure_texts(connection: Connection, collection_id: CollectionId, limit: int) -> TextSize:
-    """Return the size of up to `limit` documents of a collection with an attached table."""
+    """Return the size of the texts of up to `limit` documents of a collection with an attached table."""
     return run(connection, "measure_texts", collection_id=collection_id, limit=limit).one(TextSize)
 
 
@@ -251,25 +256,28 @@ def delete_attachment(connection: Connection, collection_id: CollectionId) -> No
 
 
 def find_changed_sources(connection: Connection) -> list[CollectionId]:
-    """Return the collections with captured changes of source rows."""
+    """Return the collections for which changes of rows of attached tables were captured."""
     return run(connection, "find_changed_sources").values()
 
 
 def take_source_changes(
     connection: Connection, collection_id: CollectionId, batch: int
 ) -> list[tuple[str | None, str | None]]:
-    """Take captured changes of source rows: ids, or None for the whole table, and values of the collection field."""
+    """Take captured changes of rows of an attached table.
+
+    A change is the id of a row, or None for the whole table, and the value of the row's collection field.
+    """
     return run(connection, "take_source_changes", collection_id=collection_id, batch=batch).rows()
 
 
 def queue_text_checks(connection: Connection, doc_ids: Sequence[int]) -> None:
-    """Queue documents whose texts are in an attached table to be compared with it."""
+    """Queue documents whose texts are in an attached table, so that they are compared with that table."""
     if doc_ids:
         run(connection, "queue_text_checks", doc_ids=list(doc_ids))
 
 
 def invalidate_texts(connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int]) -> None:
-    """Invalidate documents whose text differs from the recorded one: the next comparison gives a new revision."""
+    """Invalidate documents whose text differs from the recorded digest, so that they get a new revision."""
     if doc_ids:
         run(connection, "invalidate_texts", collection_id=collection_id, doc_ids=list(doc_ids))
 
@@ -301,9 +309,10 @@ def finish_sweep(
     unusable: Mapping[CollectionId, int],
     trouble: str | None,
 ) -> None:
-    """Record a finished sweep of some collections, with the number of unusable rows of each.
+    """Record a finished sweep of several collections, with the number of unusable rows of each.
 
-    `trouble`: why later changes of the table, attached to `collection_id`, will not be captured; None if they will.
+    `trouble`: why changes of the table that is attached to `collection_id` will not be captured from now on; None if
+    they will be
     """
     run(
         connection,

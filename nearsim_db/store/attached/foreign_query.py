@@ -1,4 +1,4 @@
-"""Rows of a query on any PostgreSQL database, in a read-only transaction."""
+"""Reading the rows of a query on any PostgreSQL database, in a read-only transaction."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -18,14 +18,14 @@ _CURSOR = "nearsim_foreign_query"
 
 @contextmanager
 def open_query(url: str, query: str) -> Iterator[tuple[list[str], Generator[tuple[Any, ...], None, None]]]:
-    """Yield the names of the columns of a query and its rows, from a server-side cursor.
+    """Yield the names of a query's columns, and its rows, which are read through a server-side cursor.
 
-    Raises InputError if the server cannot be reached or refuses the query, also while rows are read.
+    Raises InputError if the server cannot be reached or refuses the query; this may also happen while rows are read.
     """
     with _translated(), _connected(url) as connection, connection.cursor(name=_CURSOR) as cursor:
         connection.execute(statement("plan_for_all_rows"))
         cursor.itersize = _ROWS_PER_FETCH
-        # The caller's own SQL on the caller's own database, with nothing filled in.
+        # The caller's SQL runs on the caller's database as it is; nothing is filled in.
         cursor.execute(query.rstrip().rstrip(";").encode())
         names = [column.name for column in cursor.description or ()]
         yield names, _rows(cursor)
@@ -41,7 +41,7 @@ def _connected(url: str) -> "psycopg.Connection[tuple[Any, ...]]":
         parameters: dict[str, Any] = {**parse_url(url)}
     except NearsimError as error:
         raise InputError(
-            "the URL of the source is not one of PostgreSQL; expected something like postgresql://user@host/database"
+            "the URL of the source is not a PostgreSQL URL; expected something like postgresql://user@host/database"
         ) from error
     connection = psycopg.connect(
         **parameters, application_name="nearsim", connect_timeout=10, client_encoding="utf8"

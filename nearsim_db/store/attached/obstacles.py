@@ -1,4 +1,4 @@
-"""Checks whether a table can be attached and read as documents, and whether its changes are captured; with reasons."""
+"""Obstacles: reasons why a table cannot be attached or read as documents, or why its changes are not captured."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA, run
 _TEXTS = ("text", "character varying")
 _IDS = (*NUMBERS, "uuid", *_TEXTS)
 _MOMENTS = ("timestamp with time zone", *ZONELESS)
-# FirstNormalObjectId of PostgreSQL: OIDs of its own types are smaller.
+# FirstNormalObjectId in PostgreSQL's source: the OIDs of its own types are smaller.
 _FIRST_USER_TYPE_OID = 16_384
 _TABLES = ("r", "p")
 _VIEWS = ("v", "m")
@@ -31,7 +31,7 @@ _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"
 
 
 def check_table(connection: Connection, relation: Relation) -> None:
-    """Raise InputError, with the reason, if a table cannot be attached, or not by this user."""
+    """Raise InputError with the reason if a table cannot be attached, or if this user may not attach it."""
     reason = _unfit(relation) or _not_allowed(relation)
     if reason is None and placement.has_shards(connection, relation.shown):
         reason = "it is a table of Citus, which refuses nearsim's triggers there"
@@ -47,13 +47,13 @@ def check_table(connection: Connection, relation: Relation) -> None:
 
 
 def check_columns(connection: Connection, relation: Relation, columns: Columns) -> None:
-    """Raise InputError, with the reason, if columns of a table cannot be read as documents."""
+    """Raise InputError with the reason if these columns of a table cannot be read as documents."""
     available = read_columns(connection, relation)
     reason = unreadable(relation, available, columns) or not_unique(relation, available, columns)
     field = columns.collection_field
     if reason is None and field is not None and not available[field].leads_index:
         reason = (
-            f"column {field!r} has no index, and the rows of each of its values are read; run: CREATE INDEX ON "
+            f"column {field!r} has no index, but nearsim reads the rows of each of its values; run: CREATE INDEX ON "
             f"{relation.shown} ({field}, {columns.id})"
         )
     if reason is not None:
@@ -65,14 +65,15 @@ def unreadable(
 ) -> str | None:
     """Return why columns of a table cannot be read as documents; None if they can.
 
-    `available` are the columns of the table. Without `own_rights` the rights of the user are not checked.
+    `available`: the columns that the table has
+    `own_rights`: also check the rights of the user
     """
     if relation.kind not in _TABLES:
         return _not_a_table(relation)
     if own_rights and not relation.may_use_schema:
         return _no_schema(relation)
 
-    # Columns that only expressions read may be of any type of PostgreSQL itself.
+    # Columns that only expressions read may have any type that is part of PostgreSQL.
     types_of_kind = {"id": _IDS, "published_at": _MOMENTS, "collection_field": _IDS}
     plain = {name: (kind, types_of_kind.get(kind, _TEXTS)) for kind, name in columns.plain().items()}
     for name in columns.read():
@@ -99,7 +100,7 @@ def unreadable(
 
 
 def not_unique(relation: Relation, available: Mapping[str, Column], columns: Columns) -> str | None:
-    """Return the reason that the id is not unique, with the remedy; None if it is unique."""
+    """Return the message that the id is not unique, with the remedy; None if it is unique."""
     if available[columns.id].is_unique:
         return None
     return (
@@ -142,10 +143,10 @@ def _not_allowed(relation: Relation) -> str | None:
 
 
 def list_problems(connection: Connection, collection_id: CollectionId | None = None) -> dict[str, str]:
-    """Return why attached tables, or the table of one collection, are not followed, by name of the collection.
+    """Return why changes of attached tables are not indexed, by name of the collection, for all collections or one.
 
-    Looks each table up in the catalog. Rights are checked if the user may index; for other users the troubles that
-    workers recorded count.
+    Each table is looked up in the catalog. Rights are checked only if the user may build indexes; for other users, the
+    troubles that workers recorded are reported.
     """
     problems: dict[str, str] = {}
     attached = attachments.list_attachments(connection, collection_id)
@@ -158,7 +159,7 @@ def list_problems(connection: Connection, collection_id: CollectionId | None = N
 
 
 def find_obstacle(connection: Connection, attachment: Attachment, *, own_rights: bool = True) -> str | None:
-    """Return why the table cannot be read, or its changes are not captured; None if it is followed."""
+    """Return why an attached table cannot be read, or why its changes are not captured; None if all is well."""
     relation = read_relation(connection, attachment.relation)
     if relation is None:
         return attachment.problem

@@ -1,4 +1,4 @@
-"""Rows of an attached table: read as texts, and written as documents of one or several collections."""
+"""Reading the rows of an attached table, and writing them as documents of one or several collections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from nearsim_db.store.attached.tables import (
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import Expression, run, statement
 
-# Collection and doc_id of a document, in the order in which the documents of several collections are read.
+# Collection and doc_id of a document. The documents of several collections are read in the order of these.
 Place = tuple[CollectionId, int]
 
 
@@ -35,23 +35,25 @@ class AttachedSource:
     collection_id: CollectionId
     relation: Relation
     columns: Columns
-    parts: dict[str, sql.Composable]  # of statements: names, types and expressions
-    values: Mapping[CollectionId, str]  # of the collection field, for each collection; '' for all other rows
+    parts: dict[str, sql.Composable]  # names, types and expressions that are filled into statements
+    values: Mapping[
+        CollectionId, str
+    ]  # value of the collection field for each collection; '' means all other rows
 
     @property
     def collections(self) -> dict[str, object]:
-        """Return the parameters of statements that write to all collections."""
+        """Return the parameters for statements that write to all collections of the table."""
         return {"collection_ids": list(self.values), "values": list(self.values.values())}
 
-    def statement(self, name: str, **more: sql.Composable) -> sql.Composed:
-        """Return the statement of that name for this table."""
-        return statement(name, None, **self.parts, **more)
+    def statement(self, name: str, **parts: sql.Composable) -> sql.Composed:
+        """Return the statement of that name, filled in for this table."""
+        return statement(name, None, **self.parts, **parts)
 
 
 def find_source(connection: Connection, collection_id: CollectionId) -> AttachedSource | None:
-    """Return the table attached to a collection, or None. Its definition is locked until the transaction ends.
+    """Return the table that is attached to a collection, or None; lock its definition until the transaction ends.
 
-    Raises NotFoundError if the table or one of its columns was dropped or cannot be read.
+    Raises NotFoundError if the table, or one of its columns, was dropped or cannot be read.
     """
     attachment = attachments.find_attachment(connection, collection_id)
     if attachment is None:
@@ -65,7 +67,7 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Attached
     if reason is not None:
         raise NotFoundError(attachment.describe_unreadable(reason))
 
-    # The snapshot of the transaction may have an older definition than the one that is locked.
+    # The snapshot of the transaction may contain an older definition of the table than the locked one.
     names = columns.read()
     if read_current_types(connection, relation, names) != [available[name].declared_type for name in names]:
         raise NotFoundError(attachment.describe_unreadable("it was altered meanwhile"))
@@ -85,7 +87,7 @@ def find_source(connection: Connection, collection_id: CollectionId) -> Attached
 
 
 def get_source(connection: Connection, collection_id: CollectionId) -> AttachedSource:
-    """Return the table attached to a collection. Raises NotFoundError."""
+    """Return the table that is attached to a collection. Raises NotFoundError if there is none."""
     source = find_source(connection, collection_id)
     if source is None:
         raise NotFoundError("the collection has no attached table; see: nearsim table list")
@@ -93,7 +95,7 @@ def get_source(connection: Connection, collection_id: CollectionId) -> AttachedS
 
 
 def with_values(connection: Connection, source: AttachedSource) -> AttachedSource:
-    """Return a parent's table with the rows of all its collections; any other table as it is."""
+    """Return the table of a parent with the rows of all its collections; return any other table unchanged."""
     if source.columns.collection_field is None:
         return source
     of_values = attachments.list_of_values(connection, source.collection_id)
@@ -110,10 +112,10 @@ def with_values(connection: Connection, source: AttachedSource) -> AttachedSourc
 def update_ids(
     connection: Connection, source: AttachedSource, changed: Sequence[tuple[str, str | None]]
 ) -> None:
-    """Update the documents of some ids from their rows, and delete documents without a row.
+    """Update the documents with these ids from their rows, and delete documents that have no row.
 
-    `changed` has with each id a value of the collection field that its row had: the collection of that value may have a
-    document to delete.
+    `changed` has, with each id, a value that the row has or had in the collection field: the collection of that value
+    may contain a document to delete.
     """
     ids = [external_id for external_id, _ in changed]
     _write(connection, source, "select_rows_by_id", {"ids": ids})
@@ -125,7 +127,7 @@ def update_ids(
 
 
 def find_values(connection: Connection, source: AttachedSource, ids: Sequence[str]) -> list[str]:
-    """Return the values of the collection field in the rows of some ids."""
+    """Return the values of the collection field in the rows with these ids."""
     return run(connection, source.statement("find_values"), ids=list(ids)).values()
 
 
@@ -135,7 +137,7 @@ def find_new_values(connection: Connection, source: AttachedSource) -> list[str]
 
 
 def find_slice(connection: Connection, source: AttachedSource, start: str | None, amount: int) -> str | None:
-    """Return the id that is `amount` rows after an id, or after the first one; None if there are fewer rows."""
+    """Return the id that is `amount` rows after `start`, or after the first id; None if there are fewer rows."""
     command = source.statement("find_slice", from_here=_from(source, start))
     next_start: str | None = run(connection, command, start=start, amount=amount).value()
     return next_start
@@ -144,13 +146,16 @@ def find_slice(connection: Connection, source: AttachedSource, start: str | None
 def update_slice(
     connection: Connection, source: AttachedSource, start: str | None, amount: int
 ) -> tuple[int, int, int]:
-    """Update documents from a slice of rows; return the numbers of documents inserted and updated, and of rows."""
+    """Update documents from a slice of rows.
+
+    Returns the number of inserted documents, the number of updated documents, and the number of rows.
+    """
     parameters: dict[str, object] = {"start": start, "amount": amount}
     return _write(connection, source, "select_rows_in_slice", parameters, from_here=_from(source, start))
 
 
 def _from(source: AttachedSource, start: str | None) -> sql.Composable:
-    """Return the condition on rows from an id on, or on all rows with an id."""
+    """Return the condition for the rows from the id `start` on, or for all rows with an id."""
     if start is None:
         return sql.SQL("source.{} IS NOT NULL").format(source.parts["id"])
     return sql.SQL("source.{} >= CAST(%(start)s AS {})").format(source.parts["id"], source.parts["id_type"])
@@ -171,9 +176,10 @@ def _write(
 def delete_orphans(
     connection: Connection, source: AttachedSource, after: Place, amount: int
 ) -> tuple[Place | None, int, int]:
-    """Delete documents without a row in the next slice of documents.
+    """Delete those documents in the next slice of documents that have no row.
 
-    Returns the place of the slice's last document, the number of its documents, and the number deleted.
+    Returns the place of the slice's last document, the number of documents in the slice, and the number of deleted
+    documents.
     """
     parameters = {"collection_id": after[0], "after": after[1], "amount": amount, **source.collections}
     collection_id, doc_id, documents, deleted = run(
@@ -183,7 +189,7 @@ def delete_orphans(
 
 
 def count_unusable(connection: Connection, source: AttachedSource) -> dict[CollectionId, int]:
-    """Return the number of rows of each collection with an unusable id (NULL, empty or too long)."""
+    """Return, for each collection, the number of rows whose id is unusable (NULL, empty or too long)."""
     counts = dict(run(connection, source.statement("count_unusable_rows")).rows())
     return {collection_id: counts.get(value, 0) for collection_id, value in source.values.items()}
 
@@ -191,7 +197,10 @@ def count_unusable(connection: Connection, source: AttachedSource) -> dict[Colle
 def copy_texts(
     connection: Connection, source: AttachedSource, after: int, amount: int
 ) -> tuple[int | None, int]:
-    """Copy the texts of the next slice of documents from the table; return its last doc_id and its length."""
+    """Copy the texts of the next slice of documents from the table.
+
+    Returns the last doc_id of the slice, and the number of documents in it.
+    """
     parameters = {"collection_id": source.collection_id, "after": after, "amount": amount}
     last, count = run(connection, source.statement("copy_texts"), **parameters).row()
     return last, count
@@ -205,12 +214,12 @@ def read_bodies(
 
 
 def find_existing_ids(connection: Connection, source: AttachedSource, ids: Sequence[str]) -> list[str]:
-    """Return those ids, of some, that have a row."""
+    """Return those of the ids that have a row."""
     return run(connection, source.statement("find_existing_ids"), ids=list(ids)).values()
 
 
 def rows_of(relation: Relation, columns: Columns) -> sql.Composable:
-    """Return the rows that are documents: the table, or a subquery of it, which needs an alias."""
+    """Return the rows that are documents: the table itself or a subquery on it, which needs an alias."""
     if not columns.computed:
         return relation.identifier
 
@@ -228,12 +237,12 @@ def rows_of(relation: Relation, columns: Columns) -> sql.Composable:
 
 
 def column_of(columns: Columns, kind: Kind) -> str:
-    """Return the name under which `rows_of` has a column or the value of an expression."""
+    """Return the name that a column, or the value of an expression, has in the rows of `rows_of`."""
     return f"nearsim {kind}" if kind in columns.computed else columns.named()[kind]
 
 
 def key_of(column: Column) -> sql.Composable:
-    """Return the table's id that `attached.external_id` denotes."""
+    """Return the expression that converts `attached.external_id` to the type of the table's id."""
     external_id = sql.Identifier("attached", "external_id")
     if column.type in NUMBERS:
         return sql.SQL("nearsim.as_bigint({})").format(external_id)
@@ -244,14 +253,17 @@ def key_of(column: Column) -> sql.Composable:
 
 
 def type_of(column: Column) -> sql.SQL:
-    """Return the type by which ids of a table are compared."""
+    """Return the type in which the ids of a table are compared."""
     if column.type in NUMBERS:
         return sql.SQL("bigint")
     return sql.SQL("uuid") if column.type == "uuid" else sql.SQL("text")
 
 
 def fields_of(available: dict[str, Column], columns: Columns) -> sql.Composable:
-    """Return the columns of a document from a row of `source`; dates without a time zone are UTC."""
+    """Return the expressions that compute the columns of a document from a row of `source`.
+
+    Dates without a time zone are taken as UTC.
+    """
     fields = [_as_text(columns.id, "external_id")]
     others: tuple[Kind, ...] = ("title", "source", "url")
     given = columns.named()
@@ -265,7 +277,7 @@ def fields_of(available: dict[str, Column], columns: Columns) -> sql.Composable:
 
 
 def _moment(column: Column | None) -> sql.Composable:
-    """Return the publication time; NULL for dates beyond the last timestamp."""
+    """Return the expression for the publication time, which is NULL for dates beyond the last possible timestamp."""
     if column is None:
         return sql.SQL("NULL")
     value = sql.Identifier("source", column.name)

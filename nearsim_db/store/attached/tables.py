@@ -1,4 +1,4 @@
-"""Tables of applications and their columns: found by name, read from the catalog, resolved from names of users."""
+"""Tables of applications and their columns: looking them up by name, and reading their properties from the catalog."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of an attached table that are read, by name, or SQL expressions in their place."""
+    """The columns of an attached table that nearsim reads: names of columns, or SQL expressions."""
 
     id: str
     text: str
@@ -36,16 +36,16 @@ class Columns:
     source: str | None = None
     url: str | None = None
     published_at: str | None = None
-    where: str | None = None  # condition on rows that are documents
-    computed: Mapping[str, Sequence[str]] = field(
-        default_factory=dict
-    )  # kinds of expressions, and columns they read
-    collection_field: str | None = (
-        None  # its values have a collection each; then `where` is of one collection
+    where: str | None = (
+        None  # condition for the rows that are documents; with `collection_field`, of one collection
     )
-    given_where: str | None = (
-        None  # the user's condition on the rows of all collections, with `collection_field`
-    )
+
+    # For each kind that is an expression, the names of the columns that the expression reads.
+    computed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # The column by whose values rows are distributed to collections; None if all rows belong to one collection.
+    collection_field: str | None = None
+    # With `collection_field`: the user's condition for the rows of all collections.
+    given_where: str | None = None
 
     def named(self) -> dict[Kind, str]:
         """Return the columns and expressions that are set, by kind."""
@@ -53,27 +53,27 @@ class Columns:
         return {cast(Kind, kind): name for kind, name in names.items() if name is not None}
 
     def given(self) -> dict[Kind, str]:
-        """Return the columns and expressions as the user gave them, without the condition of `collection_field`."""
+        """Return the columns and expressions that the user named, without the condition added by `collection_field`."""
         return self.named() if self.collection_field is None else self.of_all_values().named()
 
     def of_all_values(self) -> "Columns":
-        """Return the columns with the condition on rows of all collections."""
+        """Return the columns with the condition for the rows of all collections."""
         computed = dict(self.computed)
         if self.given_where is None:
             computed.pop("where", None)
         return replace(self, where=self.given_where, computed=computed)
 
     def as_parameters(self) -> dict[str, Any]:
-        """Return the parameters of the statement that stores them."""
+        """Return the parameters for the statement that stores the columns."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**values, "computed": Jsonb(dict(self.computed))}
 
     def plain(self) -> dict[Kind, str]:
-        """Return the columns that are no expressions, by kind."""
+        """Return the columns that are not expressions, by kind."""
         return {kind: name for kind, name in self.named().items() if kind not in self.computed}
 
     def read(self) -> list[str]:
-        """Return the names of all columns that are read, each once, the id first."""
+        """Return the names of all columns that are read, without repetitions, the id first."""
         in_expressions = [name for names in self.computed.values() for name in names]
         return list(dict.fromkeys([*self.plain().values(), *in_expressions]))
 
@@ -82,7 +82,10 @@ _NO_KINDS = ("computed", "given_where")
 
 
 def join_texts(parts: Sequence[str]) -> str:
-    """Return the expression that joins columns or expressions of a text by line ends; a single one as it is."""
+    """Return the expression that joins columns or expressions to one text, separated by line ends.
+
+    A single column or expression is returned unchanged.
+    """
     if len(parts) == 1:
         return parts[0]
     return " || chr(10) || ".join(f"coalesce(CAST(({part}) AS text), '')" for part in parts)
@@ -95,44 +98,45 @@ class Relation:
     oid: int
     schema: str
     name: str
-    shown_schema: str  # quoted as in SQL
-    shown: str  # with the schema, quoted as in SQL
+    shown_schema: str  # name of the schema, quoted as in SQL
+    shown: str  # name with the schema, quoted as in SQL
     kind: str  # relkind of pg_class
     persistence: str  # relpersistence of pg_class
-    is_owner: bool  # the user has the owner's rights
-    owner: str  # quoted as in SQL
-    hides_rows: bool  # by row-level security
-    has_children: bool  # other tables inherit from it
-    may_use_schema: bool
-    may_our_owner_use_schema: bool  # the owner of nearsim's functions
-    foreign_code: (
-        str | None
-    )  # what lets an untrusted role run code with the user's rights when the table is read
+    is_owner: bool  # whether the user has the owner's rights
+    owner: str  # name of the owner, quoted as in SQL
+    hides_rows: bool  # whether row-level security applies to the user
+    has_children: bool  # whether other tables inherit from it
+    may_use_schema: bool  # whether the user may use the schema
+    may_our_owner_use_schema: bool  # whether the owner of nearsim's functions may use the schema
+
+    # The object that lets an untrusted role run code with the user's rights when the table is read; None if there is
+    # none.
+    foreign_code: str | None
 
     @property
     def identifier(self) -> sql.Identifier:
-        """Return its name for statements."""
+        """Return the name of the table for statements."""
         return sql.Identifier(self.schema, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column."""
+    """A column of a table."""
 
     name: str
-    declared_type: int  # OID
+    declared_type: int  # OID of the declared type
     type: str  # name of the base type
-    collation: tuple[str, str] | None  # schema and name
+    collation: tuple[str, str] | None  # schema and name of the collation
     is_virtual: bool
     is_unique: bool
-    leads_index: bool  # it is the first column of an index
-    is_readable: bool  # by the user
-    is_readable_to_owner: bool  # by the owner of nearsim's functions
-    our_owner: str  # name of that owner
+    leads_index: bool  # whether it is the first column of an index
+    is_readable: bool  # whether the user may read it
+    is_readable_to_owner: bool  # whether the owner of nearsim's functions may read it
+    our_owner: str  # name of the owner of nearsim's functions
 
 
 def find_relation(connection: Connection, name: str) -> Relation:
-    """Return the table of a name, quoted or not, with its schema or not. Raises NotFoundError."""
+    """Return the table with this name, which may be quoted and may have a schema. Raises NotFoundError."""
     match = _NAME.fullmatch(name.strip())
     if match is None:
         raise NotFoundError(
@@ -140,7 +144,7 @@ def find_relation(connection: Connection, name: str) -> Relation:
         )
     schema, table = match.groups()
 
-    # Sessions of nearsim have a search path of their own.
+    # Sessions of nearsim have a fixed search path, but the user's search path decides what the name means.
     run(connection, "use_own_search_path")
     path = run(connection, "read_search_path").value()
     run(connection, "use_pinned_search_path")
@@ -154,7 +158,7 @@ def find_relation(connection: Connection, name: str) -> Relation:
 
 
 def _meanings(name: str) -> list[str]:
-    """Return the identifiers that a name may mean: without its quotes, or as spelled and in lower case."""
+    """Return the identifiers that a name may mean: its quoted text, or else its spelling and its lower case."""
     if _QUOTED.fullmatch(name):
         return [name[1:-1].replace('""', '"')]
     return list(dict.fromkeys((name, name.lower())))
@@ -166,9 +170,9 @@ def read_relation(connection: Connection, oid: int) -> Relation | None:
 
 
 def lock_relation(connection: Connection, oid: int) -> Relation | None:
-    """Lock the definition of a table, without its indexes, until the transaction ends; return it.
+    """Lock the definition of a table, but not its indexes, until the transaction ends; return the table.
 
-    Returns None if it was dropped. A table in a schema that the user may not use is not locked.
+    Returns None if the table was dropped. A table in a schema that the user may not use is returned without a lock.
     """
     backend = connection.backend
     assert not backend.autocommit or backend.info.transaction_status == TransactionStatus.INTRANS
@@ -178,7 +182,7 @@ def lock_relation(connection: Connection, oid: int) -> Relation | None:
         if may_use_schema:
             backend.execute(statement("lock_definition", relation=locked))
 
-        # It may have been renamed or dropped before it was locked.
+        # The table may have been renamed or dropped before it was locked.
         relation = read_relation(connection, oid)
         if relation is None or relation.identifier == locked:
             return relation
@@ -186,9 +190,9 @@ def lock_relation(connection: Connection, oid: int) -> Relation | None:
 
 
 def read_current_types(connection: Connection, relation: Relation, names: Sequence[str]) -> list[int]:
-    """Return the present types of columns, also in a transaction with an older snapshot of the catalog.
+    """Return the present types of columns, even in a transaction with an older snapshot of the catalog.
 
-    Raises UndefinedColumn for one that was renamed or dropped.
+    Raises UndefinedColumn if a column was renamed or dropped.
     """
     types = sql.SQL(", ").join(
         sql.SQL("CAST(pg_typeof({}) AS oid)").format(sql.Identifier(name)) for name in names
@@ -208,16 +212,17 @@ def read_columns(connection: Connection, relation: Relation) -> dict[str, Column
 
 
 def resolve_columns(connection: Connection, relation: Relation, requested: Columns) -> Columns:
-    """Resolve column names and SQL expressions against the catalog.
+    """Look up column names and SQL expressions in the catalog, and return the exact names and expressions.
 
-    Raises NotFoundError, listing the columns of the table, and InputError for an expression that cannot be used.
+    Raises NotFoundError, with the columns of the table, for a column that does not exist, and InputError for an
+    expression that cannot be used.
     """
     available = read_columns(connection, relation)
     resolved: dict[str, str] = {}
     computed: dict[str, list[str]] = {}
     for kind, name in requested.named().items():
         column = next((meaning for meaning in _meanings(name) if meaning in available), None)
-        # A single word that is no column is a mistake, not an expression.
+        # A single word that is not a column is a mistake and not an expression.
         if kind == "where" or (column is None and kind in COMPUTABLE and not _WORD.fullmatch(name)):
             resolved[kind], computed[kind] = _resolve_expression(connection, relation, kind, name)
         elif column is not None:
@@ -232,15 +237,16 @@ def resolve_columns(connection: Connection, relation: Relation, requested: Colum
 
 
 def of_value(columns: Columns, field: Column, value: str | None) -> Columns:
-    """Return columns whose condition holds for the rows with a value of the collection field, as text.
+    """Return the columns with a condition that selects the rows with a value, as text, in the collection field.
 
-    With None it holds for rows without a value, or with one that cannot name a collection: empty or over 1,024 bytes.
+    None selects the rows without a value, or with a value that cannot name a collection because it is empty or longer
+    than 1,024 bytes.
     """
     is_text = field.type not in (*NUMBERS, "uuid")
     if value is None:
         condition = "coalesce(octet_length({}), 0) NOT BETWEEN 1 AND 1024" if is_text else "{} IS NULL"
     else:
-        # Values are compared byte by byte, whatever the collation; the first condition uses the index.
+        # The first condition uses the index; the second compares the values byte by byte, whatever the collation.
         condition = '{0} = {1} AND CAST({0} AS text) COLLATE "C" = {1}' if is_text else "{} = {}"
     of_collection = sql.SQL(condition).format(sql.Identifier(field.name), sql.Literal(value)).as_string()
 
@@ -256,10 +262,11 @@ def of_value(columns: Columns, field: Column, value: str | None) -> Columns:
 def _resolve_expression(
     connection: Connection, relation: Relation, kind: Kind, expression: str
 ) -> tuple[str, list[str]]:
-    """Return an expression as PostgreSQL writes it, and the names of the columns that it reads.
+    """Return an expression as PostgreSQL prints it, and the names of the columns that it reads.
 
-    Raises InputError for an expression that is not immutable, or uses functions or types that are not part of
-    PostgreSQL: workers evaluate it with their rights, and the owner of such a function may replace it.
+    Raises InputError for an expression that is not immutable, or that uses functions or types which are not part of
+    PostgreSQL. Such functions are dangerous, because workers evaluate the expression with their rights, while the owner
+    of the function may replace it.
     """
     command = statement(
         "make_expression",
@@ -268,7 +275,7 @@ def _resolve_expression(
         expression=Expression(expression),
     )
 
-    # The user's SQL, run with the user's rights and rolled back.
+    # The user's SQL runs with the user's rights and is rolled back.
     savepoint = connection.begin_nested()
     try:
         with translate_errors():
