@@ -1,4 +1,4 @@
-"""The commands `nearsim access`: who may read and write, and which collections."""
+"""The commands `nearsim access`: which users may read and write, and in which collections."""
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -33,14 +33,14 @@ class _Membership:
     collection: Annotated[
         list[str] | None,
         options.collection_option(
-            "Also grant access to this collection, if collections are isolated (repeat).",
+            "Collection to which the user gets access when collections are isolated (repeatable).",
             autocompletion=None,
             envvar=None,
         ),
     ] = None
 
-    def given(self) -> "tuple[str, Role, list[str]]":
-        """Return the user, the role without its prefix, and the collections. Raises UsageError for another role."""
+    def parsed(self) -> "tuple[str, Role, list[str]]":
+        """Return the user, the role without its prefix, and the collections. Raises UsageError for an unknown role."""
         try:
             return self.user, _ROLES[self.role.removeprefix(_PREFIX)], self.collection or []
         except KeyError:
@@ -55,63 +55,67 @@ class _Membership:
 def grant(member: _Membership, outcome: options.ShortOutcome) -> None:
     """Grant a user of the server the role reader, writer or admin.
 
-    Readers query; writers also write documents and verdicts; admins also build indexes, run workers, purge and grant.
-    The roles nearsim_reader, nearsim_writer and nearsim_admin are created on the server if missing; they apply to all
-    its databases. With --collection, the user also sees these collections when collections are isolated, and a reader
-    of a collection that it could write before no longer can.
+    Readers query. Writers also write documents and verdicts. Admins also build indexes, run workers, purge documents
+    and grant roles. The roles nearsim_reader, nearsim_writer and nearsim_admin are created on the server if they are
+    missing; they apply to all of its databases. With --collection, the user also sees these collections when
+    collections are isolated. Granting the role reader on a collection ends an earlier right to write to it.
     """
     from nearsim_db.admin import access as service
 
-    user, chosen, collections = member.given()
+    user, chosen, collections = member.parsed()
     if collections and chosen == "admin":
         raise UsageError("an admin sees all collections; use --collection with reader or writer")
 
     with options.connect() as database:
         is_new = service.grant(database, user, chosen, collections)
-        more = service.rights_beyond(database, user, chosen, collections)
+        further_rights = service.rights_beyond(database, user, chosen, collections)
 
     name = f"{_PREFIX}{chosen}"
     sees = f", of {', '.join(collections)}" if collections else ""
     done = {"user": user, "role": name, "new": is_new, "collections": collections}
     outcome.show(done, f"{user} is {'now' if is_new else 'already'} a {name}{sees}")
-    _warn_of_more(user, chosen, more)
+    _warn_of_further_rights(user, chosen, further_rights)
 
 
 @access.command(epilog="Example: nearsim access revoke anna reader")
 def revoke(member: _Membership, outcome: options.ShortOutcome) -> None:
     """Revoke a role from a user of the server, or with --collection only access to these collections.
 
-    With its last role, a user also loses all collections granted to it in this database.
+    When a user loses its last role, it also loses its access to all collections of this database.
     """
     from nearsim_db.admin import access as service
 
-    user, chosen, collections = member.given()
+    user, chosen, collections = member.parsed()
 
     with options.connect() as database:
         was_granted = service.revoke(database, user, chosen, collections)
-        more = [] if chosen == "reader" or collections else service.rights_beyond(database, user, "reader")
+        further_rights = (
+            [] if chosen == "reader" or collections else service.rights_beyond(database, user, "reader")
+        )
 
     name = f"{_PREFIX}{chosen}"
-    what = f"collection {', '.join(collections)}" if collections else name
+    revoked = f"collection {', '.join(collections)}" if collections else name
     done = {"user": user, "role": name, "revoked": was_granted, "collections": collections}
-    outcome.show(done, f"revoked {what} from {user}" if was_granted else f"{user} was not granted {what}")
-    _warn_of_more(user, "reader", more)
+    outcome.show(
+        done, f"revoked {revoked} from {user}" if was_granted else f"{user} was not granted {revoked}"
+    )
+    _warn_of_further_rights(user, "reader", further_rights)
 
 
-def _warn_of_more(user: str, role: "Role", more: list[str]) -> None:
-    """Warn of what a user may do beyond a role that was granted, or that is left."""
-    if more:
+def _warn_of_further_rights(user: str, role: "Role", further_rights: list[str]) -> None:
+    """Warn if a user may do more than a role that was granted, or that remains, allows."""
+    if further_rights:
         terminal.print_warning(
-            f"{user} {'; '.join(more)}, and so may do more than a {_PREFIX}{role}; to end that, revoke the membership "
-            "(of a role of nearsim: nearsim access revoke USER ROLE)"
+            f"{user} {'; '.join(further_rights)}, and so may do more than a {_PREFIX}{role}; to end that, revoke the "
+            "membership (of a role of nearsim: nearsim access revoke USER ROLE)"
         )
 
 
 @access.command("list", epilog="Example: nearsim access list --json")
 def list_access(outcome: options.ShortOutcome) -> None:
-    """List who has which role, the collections granted to them, and whether collections are isolated.
+    """List users with their roles and collections, and whether collections are isolated.
 
-    Superusers and the owner of the schema need no role and are not listed.
+    Superusers and the owner of the schema are not listed; they need no role.
     """
     from nearsim_db.admin import access as service
 
@@ -138,7 +142,7 @@ def isolation(
     ],
     outcome: options.ShortOutcome,
 ) -> None:
-    """Isolate collections: readers and writers then see only those granted to them.
+    """Isolate collections: readers and writers then see only the collections granted to them.
 
     Grant collections first: nearsim access grant USER reader --collection NAME. Admins always see all collections.
     """

@@ -1,4 +1,4 @@
-"""The commands `nearsim table`, on tables of applications that collections follow: attach, sweep, detach, list."""
+"""The commands `nearsim table`: attach tables of applications to collections, sweep, detach and list them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 table: typer.Typer = typer.Typer(
     no_args_is_help=True,
-    help="Follow tables of applications, whose texts stay there.",
+    help="Index tables of applications, whose texts stay in the tables.",
 )
 
 Table = Annotated[str | None, options.argument("TABLE", "The table, as TABLE or SCHEMA.TABLE.")]
@@ -30,12 +30,14 @@ DetachedCollection = Annotated[
 ]
 
 
-def _column(what: str, **more: Any) -> Any:
-    return typer.Option(metavar="COL", help=f"Column of the {what}.", **more)
+def _column(content: str, **settings: Any) -> Any:
+    return typer.Option(metavar="COL", help=f"Column with the {content}.", **settings)
 
 
-def _expression(what: str, **more: Any) -> Any:
-    return typer.Option(metavar="COL|SQL", help=f"Column of the {what}, or an SQL expression.", **more)
+def _expression(content: str, **settings: Any) -> Any:
+    return typer.Option(
+        metavar="COL|SQL", help=f"Column with the {content}, or an SQL expression.", **settings
+    )
 
 
 _COUNTS = ("new", "changed", "gone", "unusable", "collections")
@@ -53,7 +55,7 @@ def attach_table(
         list[str] | None,
         typer.Option(
             metavar="COL|SQL",
-            help="Column of the text, or an SQL expression; repeat it to join several, each on a line of its own.",
+            help="Column with the text, or an SQL expression; repeat the option to join several by line ends.",
         ),
     ] = None,
     title: Annotated[str | None, _expression("title")] = None,
@@ -64,7 +66,7 @@ def attach_table(
         str | None,
         typer.Option(
             metavar="SQL",
-            help="Condition on the rows that are documents, e.g. 'deleted_at IS NULL'.",
+            help="Only index rows that meet this condition, such as 'deleted_at IS NULL'.",
             rich_help_panel=options.INPUT,
         ),
     ] = None,
@@ -72,7 +74,7 @@ def attach_table(
         str | None,
         typer.Option(
             metavar="COL",
-            help="Column whose values have a collection each, named NAME:VALUE and made as they appear.",
+            help="Create a collection for each value of this column, named NAME:VALUE, as the values appear.",
             rich_help_panel=options.INPUT,
         ),
     ] = None,
@@ -85,7 +87,7 @@ def attach_table(
     ] = False,
     outcome: options.Outcome,
 ) -> None:
-    """Index a table of an application, and its changes from then on.
+    """Index a table of an application, and all later changes of it.
 
     The texts stay in the table. Triggers on the table only capture the ids of inserted, changed and deleted rows.
     Existing rows are ingested at once; after an interruption, run the command again.
@@ -137,9 +139,9 @@ def sweep(
     collection: options.CollectionOrArgument = None,
     outcome: options.Outcome,
 ) -> None:
-    """Ingest changes of an attached table that its triggers missed.
+    """Index changes of an attached table that its triggers missed.
 
-    Compares the table with the documents of the collection, as workers do every hour.
+    Compares the whole table with the documents of the collection, as workers do every hour.
     """
     chosen = _required(collection)
     with outcome.index(chosen) as index:
@@ -164,7 +166,7 @@ def detach(
 ) -> None:
     """Detach a collection from its table, and delete it unless --keep is given.
 
-    The triggers on the table are dropped. Asks first on a terminal.
+    The triggers on the table are dropped. Asks for confirmation on a terminal.
     """
     from nearsim_db.admin import attach as service
     from nearsim_db.index import Index
@@ -174,7 +176,7 @@ def detach(
     outcome, collection = options.Outcome(format, quiet), _required(collection)
     with options.connect() as database:
         if not keep:
-            # Nobody is asked about a collection that is missing or not attached.
+            # Check that the collection exists and is attached before asking for confirmation.
             with database.transaction() as connection:
                 collection_id = get_collection(connection, collection).collection_id
                 get_attachment(connection, collection_id, collection)
@@ -226,7 +228,7 @@ def _required(collection: str | None) -> str:
 
 
 def _print_attachments(rows: Sequence[dict[str, Any]]) -> None:
-    """Print attached tables; a narrow terminal shows no empty columns, then no times."""
+    """Print attached tables. On a narrow terminal, empty columns are left out first, then the times."""
     empty = [name for name in ("unusable", "trouble") if not any(row[name] for row in rows)]
     values = [
         [

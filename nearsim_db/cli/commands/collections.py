@@ -1,4 +1,4 @@
-"""Commands for collections: create, list, show, rename, delete."""
+"""The commands `nearsim collection`: create, list, show, rename and delete collections."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 collection: typer.Typer = typer.Typer(
     no_args_is_help=True,
-    help="Create, list, show, rename and delete collections.\n\nA collection is a set of documents that are compared.",
+    help="Create, list, show, rename and delete collections.\n\nThe documents of a collection are compared.",
 )
 
 _NONE = "no collections yet; ingest creates one, or run: nearsim collection create NAME"
@@ -27,7 +27,7 @@ Name = Annotated[
 
 @collection.command(epilog="Example: nearsim collection create news")
 def create(name: NewName, outcome: options.ShortOutcome) -> None:
-    """Create an empty collection; ingest also creates a missing one."""
+    """Create an empty collection; ingest also creates a missing collection."""
     with options.connect() as database:
         database.create_collection(name)
     outcome.show({"created": name}, f"created collection {name}")
@@ -91,7 +91,7 @@ def delete(
         bool,
         typer.Option(
             "--with-values",
-            help="Also delete the collections of the values of an attached table's collection field.",
+            help="Also delete the collections that an attached table has for the values of its collection field.",
         ),
     ] = False,
     yes: options.Yes = False,

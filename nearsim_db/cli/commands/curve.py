@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nearsim_db.analysis.curves import Curve
     from nearsim_db.similarity.amplification import Sensitivity
 
-# More curves cannot be told apart in one plot.
+# More curves could not be distinguished in one plot.
 _MAX_CURVES = 50
 
 
@@ -23,7 +23,7 @@ def curve(
         list[str] | None,
         options.argument(
             "CURVE",
-            'Bands x rows, e.g. 25x2; 25x2@3 requires 3 shared bands; or an amplification, "or(4, and(4))".',
+            'Bands x rows, such as 25x2; 25x2@3 requires 3 shared bands. Or an amplification, "or(4, and(4))".',
         ),
     ] = None,
     threshold: Annotated[
@@ -31,7 +31,7 @@ def curve(
         typer.Option(
             metavar="SIMILARITY",
             help="Threshold at which to measure false negatives and false positives. "
-            "(default: that of the profile or recipe)",
+            "(default: the threshold of the profile or recipe)",
         ),
     ] = None,
     near: Annotated[
@@ -59,10 +59,13 @@ def curve(
     ] = None,
     far_probability: Annotated[
         float | None,
-        typer.Option(metavar="PROBABILITY", help="At most this probability at --far, see above."),
+        typer.Option(
+            metavar="PROBABILITY",
+            help="With --near-probability: the largest probability at --far of the drawn construction.",
+        ),
     ] = None,
     min_shared_bands: Annotated[
-        int, typer.Option(min=1, metavar="M", help="Shared bands to require without @M.")
+        int, typer.Option(min=1, metavar="M", help="Number of shared bands to require of curves without @M.")
     ] = 1,
     profile: Annotated[
         str | None, options.profile_option("Profile whose curve to draw.", envvar=None)
@@ -74,8 +77,8 @@ def curve(
 ) -> None:
     """Draw the probability of becoming candidates by similarity.
 
-    An amplification is written from the outside in: "or(4, and(4))" means any of 4 bands of 4 rows. --near and --far
-    alone are of the default recipe.
+    An amplification is written from the outside in: "or(4, and(4))" means any of 4 bands of 4 rows. If only --near and
+    --far are given, they apply to the default recipe.
     """
     from nearsim_db.analysis import curves
     from nearsim_db.cli.output import plots
@@ -92,7 +95,7 @@ def curve(
     wanted = _wanted_sensitivity(near, far, near_probability, far_probability)
     chosen = recipe_options.chosen_if_any()
 
-    # Two distances without a curve are those of the default recipe.
+    # Two distances without a curve apply to the default recipe.
     if chosen is None and near is not None and not drawn and wanted is None:
         chosen = recipe_options.chosen()
 
@@ -131,9 +134,9 @@ def _of_stored(collection: str | None, name: str) -> "Curve":
 def _wanted_sensitivity(
     near: float | None, far: float | None, near_probability: float | None, far_probability: float | None
 ) -> "Sensitivity | None":
-    """Return the distances and probabilities to design bands for, None without probabilities.
+    """Return the distances and probabilities for which to design bands, None if no probabilities are given.
 
-    Raises UsageError if options are missing.
+    Raises UsageError if some of the four options are missing.
     """
     from nearsim_db.similarity.amplification import Sensitivity
 
@@ -156,7 +159,7 @@ def _sensitivities(drawn: "list[Curve]", near: float | None, far: float | None) 
 
 
 def _chosen_threshold(drawn: "list[Curve]", wanted: float | None) -> float | None:
-    """Return --threshold, otherwise the threshold that all profiles and recipes share, if any."""
+    """Return --threshold, otherwise the threshold that all drawn profiles and recipes share, if they share one."""
     if not 1 <= len(drawn) <= _MAX_CURVES:
         raise UsageError(
             "no curve given: name bands x rows such as 25x2, an amplification, --profile, --recipe or --preset"

@@ -1,4 +1,4 @@
-"""Commands that examine an installation and its indexes: doctor, verify-index."""
+"""The commands that examine an installation and its indexes: `nearsim doctor` and `nearsim verify-index`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -18,21 +18,25 @@ _FAULTS = 3
 
 Generation = Annotated[
     int | None,
-    typer.Option("--generation", "-g", metavar="N", help="A built generation instead of the live one."),
+    typer.Option(
+        "--generation", "-g", metavar="N", help="Check this built generation instead of the live one."
+    ),
 ]
 Sample = Annotated[
     int | None,
     typer.Option("--sample", metavar="N", min=1, help="Number of documents to check. (default: 1,000)"),
 ]
-All = Annotated[bool, typer.Option("--all", help="Check everything, and that nothing else is stored.")]
-Repair = Annotated[bool, typer.Option("--repair", help="Repair what differs, and check again.")]
+All = Annotated[
+    bool, typer.Option("--all", help="Check all documents, and also find rows that should not exist.")
+]
+Repair = Annotated[bool, typer.Option("--repair", help="Repair all differences, and check again.")]
 
 
 def doctor(outcome: options.ShortOutcome) -> None:
     """Check the installation, the server and the indexes.
 
-    Says what to change. The exit code is 1 if there is a problem; warnings do not count. With --quiet only problems
-    and warnings are shown.
+    Prints the remedy for each problem. The exit code is 1 if there is a problem; warnings do not count. With --quiet,
+    only problems and warnings are shown.
     """
     from nearsim_db.admin.doctor import examine
 
@@ -40,7 +44,7 @@ def doctor(outcome: options.ShortOutcome) -> None:
 
 
 def show_findings(findings: "Sequence[Finding]", outcome: options.Outcome) -> None:
-    """Print findings, with --quiet those that are not ok; exit with 1 if one is a problem."""
+    """Print findings, with --quiet only problems and warnings; exit with 1 if there is a problem."""
     is_sound = all(finding.verdict != "problem" for finding in findings)
     shown = [finding for finding in findings if not outcome.quiet or finding.verdict != "ok"]
     options.Result(outcome.format).show(
@@ -64,9 +68,9 @@ def verify_index(
 ) -> None:
     """Compare an index with its documents, and repair it.
 
-    Checks the sketches, bands, pairs and clusters of a sample of the documents, or of all. The exit code is 3 if
-    anything differs and is not repaired. An index that cannot be repaired in place is rebuilt beside the old one,
-    which answers meanwhile as far as it can.
+    Checks the sketches, bands, pairs and clusters of a sample of the documents, or of all documents. The exit code is 3
+    if anything differs and is not repaired. An index that cannot be repaired in place is rebuilt beside the old index,
+    which answers queries until then as far as it can.
     """
     from nearsim_db.admin.verify_index import DEFAULT_SAMPLE
     from nearsim_db.admin.verify_index import verify_index as verify
@@ -98,7 +102,7 @@ def verify_index(
 
 
 def _selection(generation: int | None, sample: int | None, *, everything: bool) -> list[str]:
-    """Return the options that select what is checked, for a command that repairs it."""
+    """Return the options that chose what to check, for the suggested command that repairs it."""
     numbers = {"--generation": generation, "--sample": sample}
     words = [word for name, value in numbers.items() if value is not None for word in (name, str(value))]
     return [*words, "--all"] if everything else words

@@ -1,4 +1,4 @@
-"""The commands `nearsim document` (get, delete, purge) and `nearsim stats`."""
+"""The commands `nearsim document` (get, delete and purge) and `nearsim stats`."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ def get(
 
 
 def _with_names_of_numbers(vector: object) -> object:
-    """Return a vector, of any dimensions, with the numbers that JSON lacks as PostgreSQL spells them: "NaN"."""
+    """Return a vector with the numbers that JSON lacks as strings, spelled as in PostgreSQL, such as "NaN"."""
     if isinstance(vector, list):
         return [_with_names_of_numbers(number) for number in vector]
     if isinstance(vector, float) and not isfinite(vector):
@@ -54,7 +54,7 @@ def delete(
     ] = False,
     rejects: Annotated[
         list[Path] | None,
-        typer.Option(metavar="PATH", hidden=True, help="As of nearsim document purge."),
+        typer.Option(metavar="PATH", hidden=True, help="The same as for nearsim document purge."),
     ] = None,
     format: options.MessageFormat = Format.TABLE,
     yes: options.Yes = False,
@@ -82,9 +82,10 @@ def purge_documents(
     yes: options.Yes = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Erase documents at once from every index, queue and cache, and list where; asks first on a terminal.
+    """Erase documents at once from every index, queue and cache; asks for confirmation on a terminal.
 
-    Exits with 1 if any id does not exist; the other documents are erased.
+    Lists the places that had data of the documents. Exits with 1 if any id does not exist; the other documents are
+    erased.
     """
     _delete(ids, collection, options.Outcome(format, quiet), yes=yes, purge_from=rejects or ())
 
@@ -97,11 +98,11 @@ def _delete(
     yes: bool,
     purge_from: Sequence[Path] | None,
 ) -> None:
-    """Delete documents, or purge them from every place and from files of rejects unless `purge_from` is None."""
+    """Delete documents; if `purge_from` is not None, purge them from all places and from these reject files."""
     from nearsim_db.store.access.collection_rows import get_collection
 
     database, name = options.connect_to(collection)
-    # Nobody is asked about documents of a collection that is missing.
+    # Check that the collection exists before asking for confirmation.
     with database, database.transaction() as connection:
         get_collection(connection, name)
 
@@ -131,7 +132,7 @@ def stats(
     scope: options.Scope,
     recount: Annotated[
         bool,
-        typer.Option("--recount", help="Count the buckets now; otherwise they are shown as of the build."),
+        typer.Option("--recount", help="Count the buckets now, instead of showing the counts of the build."),
     ] = False,
     result: options.Result,
 ) -> None:
@@ -142,13 +143,13 @@ def stats(
 
 
 def confirm(question: str | Callable[[], str], *, yes: bool = False) -> None:
-    """Ask for confirmation on a terminal unless --yes is given. Raises typer.Exit(1) on a refusal."""
+    """Ask for confirmation, on a terminal and without --yes. Raises typer.Exit(1) if the user refuses."""
     if yes or not sys.stdin.isatty():
         return
     try:
         is_confirmed = typer.confirm(question if isinstance(question, str) else question(), err=True)
     except typer.Abort:
-        # What Typer makes of Ctrl-C, with the exit code of a refusal.
+        # Typer turns Ctrl-C into Abort, whose exit code would be that of a refusal.
         raise KeyboardInterrupt from None
     if not is_confirmed:
         typer.echo("nothing was changed", err=True)

@@ -1,4 +1,4 @@
-"""The command `nearsim evaluate`: score an index by pairs that people labelled."""
+"""The command `nearsim evaluate`: measure the quality of an index by pairs that people labelled."""
 
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ def evaluate(
         bool,
         typer.Option(
             "--verdicts",
-            help="Take the verdicts in the database for labels: pinned are duplicates, vetoed are not.",
+            help="Use the verdicts in the database as labels: pinned pairs are duplicates, vetoed pairs are not.",
         ),
     ] = False,
     scope: options.Scope,
@@ -40,18 +40,18 @@ def evaluate(
 ) -> None:
     """Score pairs and clusters by pairs that people labelled.
 
-    Shows precision, recall and F1 of both, what accepting every labelled pair would give, and the share of duplicates
-    by similarity, as far as it is stored: from the threshold on, or from match.review. Then where labels and index
-    disagree, by cluster.
+    Shows precision, recall and F1 of the pairs and of the clusters, and for comparison the figures of accepting every
+    labelled pair. Then shows the share of duplicates by similarity, for all pairs that the index stores: from the
+    threshold on, or from match.review on. Last come the pairs on which labels and index disagree, by cluster.
     """
     if (labels is None) != verdicts:
         raise UsageError("give either --labels or --verdicts")
     from nearsim_db.analysis.evaluation import evaluate as run
     from nearsim_db.analysis.tuning.labels import PairLabels, read_labels
 
-    given = None if labels is None else read_labels(labels)
+    labelled = None if labels is None else read_labels(labels)
     with scope.answers() as answers:
-        evaluation = run(answers, given or PairLabels(answers.database.labels(answers.collection)))
+        evaluation = run(answers, labelled or PairLabels(answers.database.labels(answers.collection)))
     result.show(evaluation, lambda: _print(evaluation))
 
 

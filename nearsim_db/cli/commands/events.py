@@ -1,4 +1,4 @@
-"""Commands for events: list, follow, prune."""
+"""The commands `nearsim events`: list and follow the changes of pairs and clusters, and delete old events."""
 
 import signal
 from enum import StrEnum
@@ -22,7 +22,7 @@ events: typer.Typer = typer.Typer(
 
 
 class Kind(StrEnum):
-    """Kinds of events."""
+    """The kinds of events."""
 
     PAIR_FOUND = "pair_found"
     PAIR_GONE = "pair_gone"
@@ -75,9 +75,9 @@ def show(
 ) -> None:
     """List the changes of pairs and clusters, in commit order.
 
-    A consumer stores the event_id of the last line and resumes with --after; removed events are reported. The
-    similarity of a pair is an estimate if verified is false.
-    --follow writes JSON lines or csv as events occur, and appends to --output; Ctrl-C or SIGTERM ends it.
+    A consumer stores the event_id of the last line, and resumes with --after; if events after it were removed, the
+    command fails. The similarity of a pair is an estimate if verified is false. --follow writes JSON lines or csv as
+    events occur, and appends them to --output; Ctrl-C or SIGTERM ends it.
     """
     if context.invoked_subcommand is not None:
         return

@@ -1,4 +1,4 @@
-"""Commands that write a file: export for the documents of a collection, report for its index."""
+"""The commands `nearsim export`, which writes documents to a file, and `nearsim report`, which writes a page."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,8 +17,8 @@ _Keep = Annotated[
     typer.Option(
         "--keep",
         metavar="WHICH",
-        help="Documents to write: survivors (of each cluster the one to keep, and all without near-duplicates), "
-        "duplicates (the others) or all.",
+        help="Documents to write: survivors (the document to keep of each cluster, and all documents without "
+        "near-duplicates), duplicates (all others) or all.",
     ),
 ]
 _Columns = Annotated[
@@ -26,8 +26,8 @@ _Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="NAME,...",
-        help="Columns in this order (repeatable): id, title, text, source, url, published_at, vector, attributes, "
-        "doc_id, revision, created_at, updated_at, cluster, survivor, or any key of the attributes. "
+        help="Columns to write, in this order (repeatable): id, title, text, source, url, published_at, vector, "
+        "attributes, doc_id, revision, created_at, updated_at, cluster, survivor, or any key of the attributes. "
         "(default: id to published_at, keys of the attributes, cluster, survivor)",
     ),
 ]
@@ -45,7 +45,7 @@ _PageFormatOption = Annotated[
     typer.Option(
         "--format",
         callback=options.resolved,
-        help="Format, if the suffix of --output names none: html for a page, json for its figures.",
+        help="Format, if the suffix of --output names none: html for a page, json for the figures of the page.",
         rich_help_panel=options.OUTPUT,
     ),
 ]
@@ -64,10 +64,10 @@ def export(
 ) -> None:
     """Write the documents to keep, the duplicates or all to a file.
 
-    Documents are in order of insertion, each with its cluster, a number, and the id of the survivor of that; both are
-    null for a document without near-duplicates. A column that is also a key of the attributes is prefixed there, as
-    attributes.source. In csv, text that a spreadsheet would run as a formula gets a leading apostrophe, in csv-exact
-    not. An output file is complete or absent.
+    Documents are in the order of insertion. Each has the number of its cluster and the id of the cluster's survivor;
+    both are null for a document without near-duplicates. A key of the attributes with the name of a column is written
+    as attributes.source. In csv, text that a spreadsheet would run as a formula gets a leading apostrophe; in csv-exact
+    it does not. An output file is complete or absent.
     """
     from nearsim_db.search.exports import Target, parse_columns, write_export
 
@@ -100,21 +100,22 @@ def report(
     scope: options.Scope,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     top: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Maximum number of rows per table.")
+        int, typer.Option(metavar="N", min=1, max=1000, help="Maximum number of rows in each table.")
     ] = 25,
     diffs: Annotated[
-        int, typer.Option(metavar="N", min=0, max=200, help="Number of pairs shown side by side.")
+        int, typer.Option(metavar="N", min=0, max=200, help="Number of pairs to show side by side.")
     ] = 12,
     rejects: Annotated[
-        list[Path] | None, typer.Option(metavar="PATH", help="Reject file to count by reason (repeatable).")
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="Reject file whose records are counted by reason (repeatable)."),
     ] = None,
     format: _PageFormatOption = None,
     reporting: options.Reporting,
 ) -> None:
     """Write a report on an index as one HTML page.
 
-    It shows figures, clusters, pairs side by side, sources and exclusions. The page is a self-contained file that makes
-    no requests. Long lists are cut to --top rows.
+    The page shows figures, clusters, pairs side by side, sources and exclusions. It is a self-contained file that makes
+    no requests. Lists have at most --top rows.
     """
     as_json = _is_json(format, output)
     from nearsim_db import readers
@@ -139,7 +140,7 @@ def report(
 
 
 def _is_json(format: _PageFormat | None, output: Path | None) -> bool:
-    """Whether the report is JSON. Raises UsageError for an output that is missing, or has another suffix."""
+    """Whether the report is JSON. Raises UsageError if the output is missing, or if its suffix is of another format."""
     if output is None and format != "json":
         raise UsageError("give --output PATH (- for standard output), or --json")
     suffix = "" if output is None else output.suffix.lower()

@@ -1,4 +1,4 @@
-"""Commands for profiles: create, list, presets, show, delete."""
+"""The commands `nearsim profile`: create, list, show and delete profiles, and list presets."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 profile: typer.Typer = typer.Typer(
     no_args_is_help=True,
-    help="Create, list, show and delete profiles, and list presets.\n\nA profile is a recipe with an index of its own.",
+    help="Create, list, show and delete profiles, and list presets.\n\nA profile is a recipe with its own index.",
 )
 
 NewName = Annotated[str, options.argument("NAME", "Name of the profile.")]
@@ -34,16 +34,16 @@ def create(
     threshold: recipes.Threshold = None,
     outcome: options.Outcome,
 ) -> None:
-    """Create a profile from a recipe, by default the preset default, and index the documents of the collection."""
+    """Create a profile, by default with the preset default, and index the documents of the collection."""
     from nearsim_db.search.statistics import describe
 
     chosen = recipe_options.chosen(threshold)
     with outcome.index(collection) as index:
-        # Read before the profile creates a missing collection.
-        known = {collection.name for collection in index.database.collections()}
+        # List the collections first, because `create_profile` creates a missing collection.
+        existing = {collection.name for collection in index.database.collections()}
         profile = index.create_profile(name, chosen)
         built = [stats for stats in summaries.live_profile_stats(index) if stats["profile"] == name]
-        if collection not in known and not outcome.quiet:
+        if collection not in existing and not outcome.quiet:
             terminal.print_info(f"created collection {collection}, which did not exist")
 
         def print_text() -> None:
@@ -126,7 +126,7 @@ def show(
         ),
     ] = False,
 ) -> None:
-    """Show the recipe of a profile, the bands chosen for it, and its expected recall and size."""
+    """Show the recipe of a profile, the bands that were chosen for it, and its expected recall and size."""
     if format.is_machine and as_toml:
         raise UsageError(f"give either --format {format} or --toml, not both")
     from nearsim_db.search.answers import list_newest, profile_of

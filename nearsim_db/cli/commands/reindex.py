@@ -1,4 +1,4 @@
-"""Commands that replace the index of a profile while it stays in use."""
+"""The commands `nearsim reindex`: replace the index of a profile while it stays in use."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,8 @@ _EXCEEDED = 3
 
 reindex: typer.Typer = typer.Typer(
     no_args_is_help=True,
-    help="Replace the index of a profile while it stays in use.\n\nBuild a new one, compare it, promote it, roll back.",
+    help="Replace the index of a profile while it stays in use.\n\n"
+    "Build a new generation of the index, compare it with the live generation, promote it, and roll back if necessary.",
 )
 
 
@@ -31,15 +32,15 @@ def _generation_option(help: str) -> Any:
     return typer.Option("--generation", "-g", metavar="N", help=help)
 
 
-def _limit(what: str) -> Any:
+def _limit(change: str) -> Any:
     return typer.Option(
-        metavar="LIMIT", help=f"Fail if more than LIMIT {what}.", rich_help_panel=options.LIMITS
+        metavar="LIMIT", help=f"Fail if more than LIMIT {change}.", rich_help_panel=options.LIMITS
     )
 
 
 @dataclass(eq=False, repr=False)
 class _LimitOptions:
-    """How far two generations may differ, by kind of difference."""
+    """By how much two generations may differ, for each kind of difference."""
 
     max_lost: Annotated[str | None, _limit("pairs are lost")] = None
     max_gained: Annotated[str | None, _limit("pairs are gained")] = None
@@ -48,7 +49,7 @@ class _LimitOptions:
     max_split: Annotated[str | None, _limit("clusters are split")] = None
 
     def parsed(self) -> "Limits":
-        """Return the limits. Raises RecipeError for a value that is neither share nor count."""
+        """Return the limits. Raises RecipeError for a value that is neither a share nor a count."""
         from nearsim_db.admin.reindex import Limits
 
         return Limits.parse(**{name.removeprefix("max_"): value for name, value in vars(self).items()})
@@ -66,7 +67,10 @@ class _GenerationOptions:
     def open(
         self, reporting: options.Reporting, *, every: bool = False, threads: int | None = None
     ) -> "Iterator[Reindex]":
-        """Open the profile, or all of the collection; warns of a build that is left unfinished."""
+        """Open the profile, or with `every` all profiles of the collection.
+
+        If the block ends with an error or Ctrl-C and leaves a build unfinished, prints how to continue it.
+        """
         from nearsim_db.admin.reindex import Reindex
         from nearsim_db.errors import BuildStoppedError, NearsimError
 
@@ -80,10 +84,11 @@ class _GenerationOptions:
                 )
                 yield reindex
         except (KeyboardInterrupt, NearsimError) as error:
-            # Somebody stopped the build on purpose if it was paused or abandoned.
-            left = None if reindex is None or isinstance(error, BuildStoppedError) else reindex.left_behind
-            if left is not None:
-                shown.print_left(left)
+            # A build that was paused or abandoned was stopped on purpose.
+            is_stopped = isinstance(error, BuildStoppedError)
+            unfinished = None if reindex is None or is_stopped else reindex.left_behind
+            if unfinished is not None:
+                shown.print_left(unfinished)
             raise
         finally:
             terminal.print_warnings(warnings)
@@ -101,14 +106,16 @@ def start(
     recipe_options: recipes.RecipeOptions,
     threshold: recipes.Threshold = None,
     detach: Detach = False,
-    promote: Annotated[bool, typer.Option("--promote", help="Promote it when it is ready.")] = False,
+    promote: Annotated[
+        bool, typer.Option("--promote", help="Promote the new generation when it is ready.")
+    ] = False,
     jobs: options.Jobs = None,
     outcome: options.Outcome,
 ) -> None:
-    """Build a new generation beside the live one, which stays in use, until it is ready to be promoted.
+    """Build a new generation beside the live generation, which stays in use, until it is ready to be promoted.
 
-    Its recipe is the live one's, or that of --recipe or --preset, changed by --set and --threshold. After Ctrl-C, the
-    build continues with nearsim reindex resume.
+    The recipe is the recipe of the live generation, or of --recipe or --preset, changed by --set and --threshold. After
+    Ctrl-C, continue the build with nearsim reindex resume.
     """
     if promote and detach:
         raise UsageError(
@@ -130,7 +137,7 @@ def start(
 
 @reindex.command(epilog="Example: nearsim reindex status --collection news")
 def status(*, target: _GenerationOptions, result: options.Result) -> None:
-    """Show the generations of a profile, or of all, and the progress of each."""
+    """Show the generations of a profile, or of all profiles, and the progress of each."""
     from nearsim_db.admin.reindex.status import read_status
 
     database, collection = options.connect_to(target.collection)
@@ -144,10 +151,10 @@ def diff(
     *,
     target: _GenerationOptions,
     generation: Annotated[
-        int | None, _generation_option("Compare this one instead of the pending one.")
+        int | None, _generation_option("Compare this generation instead of the pending one.")
     ] = None,
     samples: Annotated[
-        int, typer.Option(metavar="N", min=0, max=1000, help="At most so many samples of each kind.")
+        int, typer.Option(metavar="N", min=0, max=1000, help="Maximum number of samples of each kind.")
     ] = 20,
     limit_options: _LimitOptions,
     output: Annotated[
@@ -155,10 +162,11 @@ def diff(
     ] = None,
     outcome: options.Outcome,
 ) -> None:
-    """Compare the pending generation, or another, with the live one: pairs lost, gained and re-scored, clusters.
+    """Compare the pending generation, or another generation, with the live generation.
 
-    Nothing is changed. Pairs are those that nearsim pairs shows, twins expanded. The exit code is 3 if the differences
-    exceed a --max option. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
+    Shows lost, gained and re-scored pairs, and changes of clusters; changes nothing. Pairs are counted as nearsim pairs
+    lists them. The exit code is 3 if the differences exceed a --max option. A LIMIT is a share of the live pairs or
+    clusters, such as 0.1% or 0.001, or a count, such as 25.
     """
     from nearsim_db.admin.reindex import Reindex
     from nearsim_db.cli.output import diff as diff_output
@@ -187,14 +195,16 @@ def diff(
 def promote(
     *,
     target: _GenerationOptions,
-    generation: Annotated[int | None, _generation_option("Promote this one; it may be retired.")] = None,
+    generation: Annotated[
+        int | None, _generation_option("Promote this generation, which may be retired.")
+    ] = None,
     limit_options: _LimitOptions,
     outcome: options.Outcome,
 ) -> None:
-    """Make the ready generation live, in one short transaction; the previous one is kept for a rollback.
+    """Make the ready generation live in one short transaction; the previous generation is kept for a rollback.
 
-    With a --max option it is compared with the live one first; if it differs by more, it is not promoted and the exit
-    code is 3. A LIMIT is a share of the live pairs or clusters, 0.1% or 0.001, or a count, 25.
+    With a --max option, the two are compared first. If they differ by more, the generation is not promoted, and the
+    exit code is 3. A LIMIT is a share of the live pairs or clusters, such as 0.1% or 0.001, or a count, such as 25.
     """
     from nearsim_db.errors import LimitsExceededError
 
@@ -211,7 +221,7 @@ def promote(
 
 @reindex.command(epilog="Example: nearsim reindex rollback --collection news")
 def rollback(*, target: _GenerationOptions, outcome: options.Outcome) -> None:
-    """Make the previous generation live again; it has been kept up to date with the documents."""
+    """Make the previous generation live again; it was kept up to date with the documents."""
     with target.open(outcome) as reindex:
         shown.show_promoted(outcome, reindex, *reindex.rollback(), is_rollback=True)
 
@@ -221,14 +231,17 @@ def drop(
     *,
     context: typer.Context,
     target: _GenerationOptions,
-    generation: Annotated[int | None, _generation_option("Drop only this one.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="For all profiles of the collection.")] = False,
+    generation: Annotated[int | None, _generation_option("Drop only this generation.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Drop generations of all profiles of the collection.")
+    ] = False,
     yes: options.Yes = False,
     outcome: options.Outcome,
 ) -> None:
-    """Drop retired and abandoned generations, or one; no other session is blocked. Asks first on a terminal.
+    """Drop retired and abandoned generations, or only one; asks for confirmation on a terminal.
 
-    A generation that is still read after ten seconds is dropped later, by a worker or the next call.
+    Blocks no other session: a generation that is still read after ten seconds is dropped later, by a worker or the next
+    call.
     """
     if every and (target.name is not None or options.is_typed(context, "profile") or generation is not None):
         raise UsageError("--all cannot be combined with a profile or --generation")
@@ -241,7 +254,7 @@ def drop(
 
 @reindex.command(epilog="Example: nearsim reindex pause --collection news")
 def pause(*, target: _GenerationOptions, outcome: options.Outcome) -> None:
-    """Pause a build, or its catching up, at the next step; later changes are queued for it."""
+    """Pause a build, or its catching up, at the next step; changes of documents are queued until it is resumed."""
     with target.open(outcome) as reindex:
         shown.show_state(outcome, reindex, reindex.pause())
 
@@ -250,14 +263,17 @@ def pause(*, target: _GenerationOptions, outcome: options.Outcome) -> None:
 def resume(
     *, target: _GenerationOptions, detach: Detach = False, jobs: options.Jobs = None, outcome: options.Outcome
 ) -> None:
-    """Continue a build that was paused or left behind, until it is ready to be promoted."""
+    """Continue a build that was paused or interrupted, until the generation is ready to be promoted."""
     with target.open(outcome, threads=jobs) as reindex:
         shown.show_state(outcome, reindex, reindex.resume(detached=detach))
 
 
 @reindex.command(epilog="Example: nearsim reindex abandon strict --collection news --yes")
 def abandon(*, target: _GenerationOptions, yes: options.Yes = False, outcome: options.Outcome) -> None:
-    """Abandon a build, or a ready generation; its tables exist until it is dropped. Asks first on a terminal."""
+    """Abandon a build or a ready generation; asks for confirmation on a terminal.
+
+    The generation's tables exist until it is dropped.
+    """
     with target.open(options.Reporting(quiet=True)) as reindex:
         confirm(
             lambda: f"Abandon {shown.describe(reindex, [reindex.pending()])}? It cannot be resumed.", yes=yes

@@ -1,4 +1,4 @@
-"""The command review, which serves the review desk."""
+"""The command `nearsim review`: serve the review desk, a web page on which people judge pairs."""
 
 import sys
 import tempfile
@@ -29,14 +29,16 @@ def review(
     ] = 0,
     host: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Address to listen on; beyond this machine with --token only."),
+        typer.Option(
+            metavar="ADDRESS", help="Address to listen on; one beyond this machine requires --token."
+        ),
     ] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
             "--allow-host",
             metavar="NAME",
-            help="Host name or address in the URLs of browsers, if not that of --host; repeatable.",
+            help="Host name or address in the URLs of browsers, if it differs from --host (repeatable).",
         ),
     ] = None,
     token: Annotated[
@@ -45,7 +47,8 @@ def review(
             metavar="TEXT",
             envvar="NEARSIM_REVIEW_TOKEN",
             show_envvar=True,
-            help="Secret of the opening URL, at least 16 characters; for --host beyond this machine. (default: random)",
+            help="Secret in the opening URL, of at least 16 characters; required if --host is beyond this machine. "
+            "(default: random)",
         ),
     ] = None,
     labels: Annotated[
@@ -53,16 +56,16 @@ def review(
         typer.Option(
             metavar="PAIRS.csv",
             parser=options.path,
-            help="File that has the verdicts in force, after each decision, as nearsim tune --labels takes them.",
+            help="CSV file that is rewritten with all verdicts after each decision, for nearsim tune --labels.",
         ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
     """Serve a page on which people judge doubtful pairs.
 
-    Their decisions become verdicts at once. Prints the URL that opens it, valid once, on standard output and serves
-    until Ctrl-C. Pairs come from queues: below and near the threshold, numbers differ, a random sample. Needs the
-    extra review: pip install 'nearsim-db[review]'.
+    Each decision becomes a verdict at once. Prints the URL that opens the page, valid once, on standard output, and
+    serves until Ctrl-C. The pairs come from queues: pairs below the threshold, pairs near it, pairs whose numbers
+    differ, and a random sample. Requires the extra review: pip install 'nearsim-db[review]'.
     """
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise UsageError(f"--token has {len(token)} characters; it needs at least {_SHORTEST_TOKEN}")
@@ -97,7 +100,7 @@ def review(
         site = stack.enter_context(
             Site.open(*options.connect_to(scope.collection), scope.profile, by, labels)
         )
-        # Port 0 is any free one.
+        # With --port 0 the system chose a free port.
         bound_port = listening.getsockname()[1]
         address = server.Address(allow_host or [host], bound_port, token or secrets.token_urlsafe(32))
         typer.echo(address.url)
@@ -109,9 +112,9 @@ def review(
 
 @contextmanager
 def _private_link(url: str) -> Iterator[Path]:
-    """Write a page that leads to a URL and that other users cannot read, as they can the arguments of a browser."""
+    """Write a page that leads to a URL. Other users can read the arguments of a browser, but not this page."""
     with tempfile.NamedTemporaryFile("w", prefix="nearsim-review-", suffix=".html") as page:
         page.write(f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={escape(url)}">\n')
-        # The browser reads the file by its name while it is open here.
+        # Write the page now: the browser reads it by its name while the file is still open here.
         page.flush()
         yield Path(page.name)

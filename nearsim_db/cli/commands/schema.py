@@ -16,7 +16,9 @@ schema: typer.Typer = typer.Typer(
 
 Patience = Annotated[
     float,
-    typer.Option(min=0, metavar="SECONDS", help="Longest time that a step waits for other transactions."),
+    typer.Option(
+        min=0, metavar="SECONDS", help="Maximum time for which a step waits for other transactions."
+    ),
 ]
 
 
@@ -27,14 +29,14 @@ def init(
     citus: Annotated[
         CitusUse,
         typer.Option(
-            help="Keep band rows on the nodes of a Citus cluster; auto does so on a coordinator with nodes."
+            help="Store band rows on the nodes of a Citus cluster; auto does so on a coordinator with nodes."
         ),
     ] = "auto",
     outcome: options.ShortOutcome,
 ) -> None:
     """Create the schema nearsim in the database, or upgrade it while it is in use.
 
-    Views, functions, triggers and privileges that are missing or changed are restored; other objects are named.
+    Restores views, functions, triggers and privileges that are missing or changed, and names other changed objects.
     """
     _upgrade(patience, citus, outcome)
 
@@ -99,9 +101,9 @@ def _upgrade(patience: float, citus: CitusUse, outcome: options.ShortOutcome) ->
 
 @schema.command(epilog="Example: nearsim schema check --json")
 def check(outcome: options.ShortOutcome) -> None:
-    """Check that the schema is up to date and that its objects are as this version defines them.
+    """Check that the schema is up to date, and that its objects are as this version defines them.
 
-    The exit code is 1 if it is not. nearsim doctor checks the server and the indexes, too.
+    The exit code is 1 if there is a problem. nearsim doctor also checks the server and the indexes.
     """
     from nearsim_db.admin.doctor import examine_schema
 

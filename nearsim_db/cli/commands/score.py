@@ -1,4 +1,4 @@
-"""The command `nearsim score`: how similar the pairs of a file are."""
+"""The command `nearsim score`: compute the similarity of the pairs of texts in a file."""
 
 import sys
 from collections.abc import Generator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _side_option(side: str, id_name: str) -> Any:
     return typer.Option(
         metavar="KEY",
-        help=f"Field of the {side} text; a,b joins two by a line end. (default: {side}, with --corpus {id_name})",
+        help=f"Field with the {side} text; a,b joins two by a line end. (default: {side}, or {id_name} with --corpus)",
     )
 
 
@@ -39,7 +39,7 @@ def score(
         typer.Option(
             metavar="KEY",
             help="Field that says whether the two are duplicates: 1/0, yes/no, true/false, duplicate/distinct. "
-            "(default: label, if there is one)",
+            "(default: label, if there is such a field)",
         ),
     ] = None,
     corpus: Annotated[
@@ -47,7 +47,7 @@ def score(
         typer.Option(
             metavar="FILE",
             parser=inputs.path,
-            help="File or folder with the documents; --left-field and --right-field are then their ids.",
+            help="File or folder with the documents; --left-field and --right-field then have their ids.",
         ),
     ] = None,
     recipe_options: recipes.RecipeOptions,
@@ -57,11 +57,12 @@ def score(
 ) -> None:
     """Score given pairs of texts, without a database.
 
-    Shows their exact similarity, and what a recipe's sketches make of them. Each row has similarity, estimate,
-    left_in_right and right_in_left (the share of the features of one that the other has), intersection and union of
-    the features, shared_bands, candidate (whether these bands suffice) and pair (whether the threshold is reached,
-    too). With labels, precision, recall and F1 by threshold follow. Texts without features have no similarity,
-    which counts as 0 there. Weights by document frequency are counted in the texts of the pairs.
+    Shows the exact similarity of each pair, and whether the sketches of a recipe would find it. Each row has
+    similarity, estimate, left_in_right and right_in_left (the share of each text's features that the other text has),
+    intersection and union (numbers of features), shared_bands, candidate (whether the shared bands suffice) and pair
+    (whether the similarity also reaches the threshold). If the file has labels, precision, recall and F1 by threshold
+    follow. Texts without features have no similarity; for these figures it counts as 0. Weights by document frequency
+    are counted in the texts of the pairs.
     """
     from nearsim_db.analysis.pair_scores import PairFields, PairFile
     from nearsim_db.readers import Source
@@ -79,36 +80,38 @@ def score(
     with readable_twice([pairs], reading.format) as readable:
         documents = None if corpus is None else Source([corpus], file_options.fields(), reading=reading)
         source = Source(readable, file_options.fields(), reading=reading, originals={readable[0]: pairs})
-        given = PairFile(source, fields, documents)
-        # Added to while rows are written, as the figures of labels follow the last one.
+        pair_file = PairFile(source, fields, documents)
+        # `_scores` fills the facts after the last row, when the figures of the labels are complete.
         facts: dict[str, object] = {"skipped": 0}
-        rows.write(layouts.SCORES, _scores(given, recipe, facts), facts=facts)
+        rows.write(layouts.SCORES, _scores(pair_file, recipe, facts), facts=facts)
 
-    if given.skipped:
-        terminal.print_warning(f"{count_of(given.skipped, 'row')} skipped ({given.reasons[0]})")
+    if pair_file.skipped:
+        terminal.print_warning(f"{count_of(pair_file.skipped, 'row')} skipped ({pair_file.reasons[0]})")
     if not rows.quiet and rows.chosen() is not options.Format.JSON:
         is_table = rows.chosen() is options.Format.TABLE and not rows.is_to_file
-        _print_labels(given, sys.stdout if is_table else sys.stderr)
+        _print_labels(pair_file, sys.stdout if is_table else sys.stderr)
 
 
 def _scores(
-    given: "PairFile", recipe: "Recipe", facts: dict[str, object]
+    pair_file: "PairFile", recipe: "Recipe", facts: dict[str, object]
 ) -> "Generator[ScoredRow, None, None]":
     """Yield the scores, then add the figures of the labels to the facts. Raises InputError if no row has a pair."""
     is_empty = True
-    for row in given.scores(recipe):
+    for row in pair_file.scores(recipe):
         is_empty = False
         yield row
-    if is_empty and given.skipped:
-        raise InputError(f"none of the {count_of(given.skipped, 'row')} has a pair ({given.reasons[0]})")
-    facts["skipped"] = given.skipped
-    facts["labels"] = given.labels()
+    if is_empty and pair_file.skipped:
+        raise InputError(
+            f"none of the {count_of(pair_file.skipped, 'row')} has a pair ({pair_file.reasons[0]})"
+        )
+    facts["skipped"] = pair_file.skipped
+    facts["labels"] = pair_file.labels()
 
 
-def _print_labels(given: "PairFile", stream: TextIO) -> None:
+def _print_labels(pair_file: "PairFile", stream: TextIO) -> None:
     from nearsim_db.analysis.tuning.labels import thin_out
 
-    scores = given.labels()
+    scores = pair_file.labels()
     if scores is None:
         return
     terminal.print_line(

@@ -1,4 +1,4 @@
-"""The commands `nearsim server`: which server is used, and the embedded one's start and stop."""
+"""The commands `nearsim server`: show which server is used, and start and stop the embedded server."""
 
 import re
 from dataclasses import asdict
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 server: typer.Typer = typer.Typer(
     no_args_is_help=True,
     help="Show the database server; start and stop the embedded one.\n\n"
-    "The server is that of NEARSIM_DATABASE_URL, otherwise an embedded PostgreSQL that is started on demand.",
+    "NEARSIM_DATABASE_URL names the server. Without it, an embedded PostgreSQL is started on demand.",
 )
 
 
@@ -37,7 +37,7 @@ def status(result: options.Result) -> None:
 
     settings = from_environment()
     server = _own_server(settings.database_url) if settings.database_url else _embedded_server(settings)
-    # A process id is printed without separators of thousands.
+    # As a string, the process id is printed without separators.
     plain = server | ({"pid": str(server["pid"])} if server.get("pid") else {})
     plain |= {"nodes": "\n".join(map(_describe_node, server["nodes"]))} if "nodes" in server else {}
     result.show(server, lambda: tables.print_named(plain))
@@ -56,10 +56,10 @@ def stop(outcome: options.ShortOutcome) -> None:
 
 @server.command(epilog='Example: psql "$(nearsim server url)"')
 def url() -> None:
-    """Print the URL of the database for psql; starts the embedded server if it is used."""
+    """Print the URL of the database for psql; starts the embedded server if that is used."""
     from nearsim_db.store.settings import database_url
 
-    # psql knows no Python driver in the scheme.
+    # psql does not accept a Python driver in the scheme.
     typer.echo(re.sub(r"^(postgres(?:ql)?)\+\w+:", r"\1:", database_url()))
 
 

@@ -1,4 +1,4 @@
-"""The command `nearsim sketch`: watch a text become a signature and its buckets."""
+"""The command `nearsim sketch`: show how a text becomes a signature and its buckets."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,9 +26,10 @@ def sketch(
 ) -> None:
     """Show how a text becomes a signature and buckets, step by step.
 
-    Prints the normalised text, its shingles with their hashes, the coefficients of the functions (minhash), the
-    signature and the band keys; of two texts also what they have in common, their similarity and its estimate. --text
-    takes a recipe and no database; documents are sketched by the profile of their collection, or by a recipe given.
+    Prints the normalised text, its shingles with their hashes, the coefficients of the hash functions (minhash), the
+    signature and the band keys. For two texts, also prints what they have in common, their similarity and its estimate.
+    --text uses a recipe and needs no database. Documents are sketched with the profile of their collection, or with the
+    given recipe.
     """
     texts, names = text or [], ids or []
     if bool(texts) == bool(names) or len(texts) > 2 or len(names) > 2:

@@ -1,4 +1,4 @@
-"""The command `nearsim tune`: propose a recipe from the user's own documents."""
+"""The command `nearsim tune`: propose a recipe for the user's documents."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ _KEPT = ("shingle.scheme", "shingle.k", "match.passage", "match.passage_gap", "c
 
 _Files = Annotated[
     list[Path] | None,
-    options.argument("FILE...", "Files as for ingest; or give --collection.", parser=inputs.path),
+    options.argument("FILE...", "Files, as for ingest; or give --collection.", parser=inputs.path),
 ]
 _Collection = Annotated[str | None, options.collection_option("Collection to sample, instead of files.")]
 _Output = Annotated[
@@ -44,7 +44,7 @@ _Recall = Annotated[
     typer.Option(
         "--recall",
         metavar="SHARE",
-        help="Share of the pairs at the threshold that must be found, between 0 and 1.",
+        help="Share of the pairs at the threshold that the recipe must find, between 0 and 1.",
     ),
 ]
 _Threshold = Annotated[
@@ -60,7 +60,7 @@ _Precision = Annotated[
         metavar="SHARE",
         min=0,
         max=1,
-        help="Share of duplicates that --labels must have from the threshold on, instead of the best F1.",
+        help="Choose the threshold by this share of duplicates among the labelled pairs above it, instead of by F1.",
     ),
 ]
 _Size = Annotated[
@@ -98,7 +98,7 @@ def tune(
     shingle.scheme and shingle.k are kept if given with --set. Of the family winnow (--preset embedded-stories) it
     proposes match.passage, match.passage_gap and match.threshold; the first two are kept if given with --set.
     """
-    # A collection from the environment gives way to files.
+    # Files override a collection from the environment.
     if files and not options.is_typed(context, "collection"):
         collection = None
     if bool(files) == (collection is not None):
@@ -157,6 +157,6 @@ def tune(
 
 
 def _kept(settings: list[str] | None) -> frozenset[str]:
-    """Return the keys fixed by --set, without their sections."""
+    """Return the keys that --set fixes, without the names of their sections."""
     named = {setting.partition("=")[0].strip() for setting in settings or ()}
     return frozenset(key.partition(".")[2] for key in _KEPT if key in named)

@@ -1,4 +1,4 @@
-"""Commands for verdicts on pairs: pin, veto, undo, list."""
+"""The commands `nearsim verdict`: pin, veto, undo, keep, import and list."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ class _Decision(options.TwoDocuments):
     collection: options.Collection = None
 
     def make(self, outcome: options.ShortOutcome, judge: Literal["pin", "veto", "undo"], done: str) -> None:
-        """Decide, and print what was done."""
+        """Store the decision, and print it."""
         with outcome.index(self.collection) as index:
             verdict = getattr(index, judge)(self.one, self.other, self.why, self.by)
 
@@ -57,7 +57,7 @@ def pin(decision: _Decision, outcome: options.ShortOutcome) -> None:
 
 @verdict.command(epilog='Example: nearsim verdict veto story-17 story-19 --why "two storms" --by anna')
 def veto(decision: _Decision, outcome: options.ShortOutcome) -> None:
-    """Keep two documents out of one cluster, whatever their similarity.
+    """Keep two documents in different clusters, whatever their similarity.
 
     Replaces an earlier verdict on the pair.
     """
@@ -84,7 +84,7 @@ def keep(
 ) -> None:
     """Choose the document to keep of its cluster, whatever cluster.keep says.
 
-    The newest choice in a cluster counts. It outlives reindexing.
+    The newest choice in a cluster counts. Choices are kept when an index is rebuilt.
     """
     done = "undone" if undo else "kept"
     with outcome.index(collection) as index:
@@ -119,19 +119,19 @@ def import_verdicts(
         str | None, typer.Option(metavar="NAME", help="Author of the verdicts. (default: the database user)")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would change, and change nothing.")
+        bool, typer.Option("--dry-run", help="Count what would change, without changing it.")
     ] = False,
     outcome: options.ShortOutcome,
 ) -> None:
-    """Set verdicts from labelled pairs: duplicates are pinned, others vetoed, all or none.
+    """Set verdicts from labelled pairs: pin duplicates, and veto distinct pairs.
 
-    Pairs that have the verdict already, pairs of unknown documents and invalid lines are counted and left out. Of
-    several lines about a pair the last one counts.
+    All verdicts are stored in one transaction. Pairs that already have the verdict, pairs of unknown documents and
+    invalid lines are counted and left out. If several lines are about the same pair, the last line counts.
     """
     from nearsim_db.analysis.tuning.labels import read_labels
 
     labels = read_labels(file)
-    # A set, as lines may name the two documents in either order.
+    # The key is a set, because lines may name the two documents in either order.
     last = {frozenset(pair[:2]): pair for pair in labels.pairs}
     with outcome.index(collection) as index:
         reason = why or f"imported from {file.name}"
@@ -172,7 +172,7 @@ def list_verdicts(
 ) -> None:
     """List verdicts, newest first.
 
-    Deleted documents are shown as # and their number.
+    A deleted document is shown as # and its doc_id.
     """
     with options.Scope(collection).answers() as answers:
         layout = layouts.UNDONE_VERDICTS if undone else layouts.VERDICTS

@@ -1,4 +1,4 @@
-"""Commands on the work queue: list, retry, discard."""
+"""The commands `nearsim work`, on the work queue: list, retry and discard."""
 
 from collections import Counter
 from collections.abc import Generator
@@ -27,22 +27,22 @@ work: typer.Typer = typer.Typer(
 
 @dataclass(eq=False, repr=False)
 class _Chosen:
-    """The documents whose work is chosen."""
+    """The documents whose work a command changes."""
 
-    ids: Annotated[list[str] | None, options.argument("[ID]...", "Ids as nearsim work list shows them.")] = (
+    ids: Annotated[list[str] | None, options.argument("[ID]...", "Ids, as nearsim work list shows them.")] = (
         None
     )
     everything: Annotated[bool, typer.Option("--all", help="All work that failed or was set aside.")] = False
     collection: options.OneCollection = None
 
     def wanted(self) -> list[str] | None:
-        """Return the ids, None for all."""
+        """Return the ids, or None for all documents. Raises UsageError unless either ids or --all are given."""
         if bool(self.ids) == self.everything:
             raise UsageError("give either ids or --all")
         return None if self.everything else self.ids
 
     def change(self, how: Literal["retry", "discard"]) -> list[str]:
-        """Retry or discard their work; return the ids of those that failed or were set aside."""
+        """Retry or discard the documents' work; return the ids of the changed documents."""
         from nearsim_db.store.work import backlog
 
         wanted = self.wanted()
@@ -52,7 +52,7 @@ class _Chosen:
             return changed
 
     def refuse_unknown(self, changed: list[str]) -> None:
-        """Raise NotFoundError for ids that are not among those changed."""
+        """Raise NotFoundError for ids whose work was not changed."""
         unknown = sorted(set(self.wanted() or ()) - set(changed))
         if unknown:
             ids = ", ".join(map(repr, unknown))
@@ -72,10 +72,10 @@ def list_work(
     ] = False,
     rows: options.Rows,
 ) -> None:
-    """Show work that is waiting, in progress, failing, or was set aside after its last attempt.
+    """Show work that is waiting, in progress, failing, or set aside after its last attempt.
 
-    Work for an index is held while it is being built or its build is paused. Deleted documents are shown by number, as
-    #7; #0 is a whole index.
+    Work for an index is held while the index is being built or its build is paused. A deleted document is shown by its
+    doc_id, such as #7; #0 stands for a whole index.
     """
     from nearsim_db.store.work import backlog
 
@@ -94,7 +94,7 @@ def list_work(
 def retry(chosen: _Chosen, outcome: options.ShortOutcome) -> None:
     """Retry documents that failed or were set aside: a worker takes them next.
 
-    The exit code is 1 if some of the ids neither failed nor were set aside; the rest are retried.
+    The exit code is 1 if some of the documents neither failed nor were set aside; the others are retried.
     """
     retried = chosen.change("retry")
     done = f"to be retried: {len(retried):,}" if retried else "nothing to retry"
@@ -104,10 +104,10 @@ def retry(chosen: _Chosen, outcome: options.ShortOutcome) -> None:
 
 @work.command(epilog="Example: nearsim work discard story-17 --yes")
 def discard(*, chosen: _Chosen, yes: options.Yes = False, outcome: options.ShortOutcome) -> None:
-    """Remove documents that failed or were set aside from the queue. Asks first on a terminal.
+    """Remove documents that failed or were set aside from the queue; asks for confirmation on a terminal.
 
-    Until they change again, they are missing from the index, lack some pairs, or are indexed by an older text. The exit
-    code is 1 if some of the ids neither failed nor were set aside; the rest are discarded.
+    Until a discarded document changes again, it is missing from the index, lacks some pairs, or is indexed with an old
+    text. The exit code is 1 if some of the documents neither failed nor were set aside; the others are discarded.
     """
     wanted = chosen.wanted()
     shown = (
@@ -132,7 +132,7 @@ def _items(
     *,
     failed: bool,
 ) -> "Generator[WorkItem, None, None]":
-    """Yield the work, counted by its state."""
+    """Yield the work, and count it by state."""
     from nearsim_db.store.work import backlog
 
     with database.transaction() as connection:

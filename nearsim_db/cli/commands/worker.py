@@ -1,4 +1,4 @@
-"""The command worker."""
+"""The command `nearsim worker`: index what applications write, until the worker is stopped."""
 
 import logging
 import os
@@ -32,7 +32,8 @@ KeepEvents = Annotated[
     typer.Option(
         "--keep-events",
         metavar="AGE",
-        help='Delete older events, as in "2 days", or none. (default: NEARSIM_KEEP_EVENTS, else 7 days)',
+        help='Delete events older than AGE, such as "2 days"; none keeps all. (default: NEARSIM_KEEP_EVENTS, else 7 '
+        "days)",
     ),
 ]
 _log_option = partial(typer.Option, rich_help_panel=options.OUTPUT)
@@ -54,9 +55,8 @@ def worker(
     """Keep indexes up to date with what applications write.
 
     Runs until it is stopped, and indexes the documents that applications insert, change and delete. Any number of
-    workers may run, on any number of machines. On SIGTERM or Ctrl-C a worker finishes its current batch and ends;
-    if it is killed, other workers take over its work. Events are logged on standard error, with a summary of the
-    work each minute.
+    workers may run, on any number of machines. On SIGTERM or Ctrl-C, a worker finishes its current batch and ends. If a
+    worker is killed, other workers take over its work. The log on standard error has a summary of the work each minute.
     """
     from nearsim_db.search.events import kept_seconds
     from nearsim_db.worker import metrics_server
@@ -72,7 +72,7 @@ def worker(
     received: list[int] = []
 
     def receive(number: int) -> None:
-        """Stop after the current batch; on a second SIGINT at once."""
+        """Stop after the current batch, or at once on a second SIGINT."""
         if number == signal.SIGINT and signal.SIGINT in received:
             os._exit(INTERRUPTED)
         received.append(number)
@@ -80,13 +80,13 @@ def worker(
 
     handler = stderr_handler(as_json=as_json)
     level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO
-    # The handler filters, not the logger, so that the start record can be let through.
+    # The handler filters by level, not the logger, so that the start record can be let through below.
     with logged_to(handler, "nearsim.worker", min(level, logging.INFO)) as log:
         handler.setLevel(level)
         try:
             with on_signals(receive, signal.SIGTERM, signal.SIGINT), served as address:
                 if http == 0:
-                    # The start record is the only place that names the chosen port.
+                    # Only the start record names the chosen port, so write it even with --quiet.
                     handler.setLevel(logging.INFO)
                 _log_start(log, collection, address)
                 handler.setLevel(level)
