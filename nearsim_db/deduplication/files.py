@@ -1,6 +1,6 @@
 """Remove near-duplicates from files, without a database: read, encode, link, verify, cluster and write."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -65,6 +65,16 @@ class DedupeSummary:
     untouched_clusters: int | None = None  # clusters of which nothing was removed; None without `only_from`
 
 
+@dataclass(frozen=True, slots=True)
+class FoundDuplicates:
+    """The records of files and their duplicates, while their sketches and places are at hand."""
+
+    records: EncodedRecords
+    reader: RecordReader
+    duplicates: Duplicates
+    places: RecordPlaces
+
+
 def dedupe(
     source: Source,
     recipe: Recipe,
@@ -83,6 +93,7 @@ def dedupe(
     max_rejected: int | None = None,
     threads: int | None = None,
     mark_prefix: str | None = None,
+    inspect: Callable[[FoundDuplicates], None] | None = None,
 ) -> DedupeSummary:
     """Write the records of `source` without its near-duplicates, in input order.
 
@@ -98,7 +109,7 @@ def dedupe(
     kept in memory as a whole; output files are complete or absent. Raises InputError if a file cannot be read or
     changes between the readings, if no record is usable, or, with `strict`, for the first record that is rejected or
     has an unreadable date. If more than `max_rejected` records are rejected, also raises it before an output replaces
-    an input.
+    an input. `inspect` is called before anything is written.
     """
     recipe = _with_review(recipe, wanted=outputs.review is not None)
     check_readable_twice(source.paths)
@@ -125,7 +136,7 @@ def dedupe(
         ) as records,
         open_vectors(vectors) as beside,
         RecordPlaces()
-        if names or outputs.pairs or outputs.clusters or outputs.review
+        if names or inspect or outputs.pairs or outputs.clusters or outputs.review
         else nullcontext() as places,
     ):
         # Read and encode.
@@ -142,6 +153,10 @@ def dedupe(
 
         # Link, verify and cluster.
         duplicates = find_duplicates(records, reader.labels, progress)
+
+        # Before anything is written, since the output may replace the input.
+        if inspect is not None and places is not None:
+            inspect(FoundDuplicates(records, reader, duplicates, places))
 
         # Write.
         if places is not None:

@@ -1,7 +1,8 @@
 """Read the records of the input and of --against once, pass them on to be encoded, and note where each record is."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, starmap
@@ -95,6 +96,7 @@ class RecordReader:
         comparison: Comparison,
     ) -> None:
         self.reasons: RejectReasons = RejectReasons()
+        self.rejected_by_file: Counter[str] = Counter()
         self.summary: IngestSummary = IngestSummary()
         self.labels: Labels = Labels(comparison)
         self.against_read: int = 0
@@ -179,6 +181,7 @@ class RecordReader:
             return
 
         self._absent.note(documents)
+        self.rejected_by_file.update(record.file for record in batch if isinstance(record, Reject))
         summary = self.summary
         summary.read += len(batch)
         summary.rejected += rejected
@@ -349,6 +352,17 @@ class RecordReader:
             kept[number] = np.frombuffer(part.positions, np.int64)[~inside]
             first += len(part.positions)
         return {number: positions for number, positions in kept.items() if len(positions)}
+
+    def read_again(self, numbers: Collection[int]) -> Iterator[tuple[int, Document]]:
+        """Read the input again, and yield the documents of these numbers."""
+        wanted = {number: number for number in numbers}
+        for (path, part), number_of_position in zip(self._parts, self.placed(wanted), strict=True):
+            if not number_of_position:
+                continue
+            for position, record in enumerate(self._source.read(path)):
+                place = record.line if part.by_line else position
+                if place in number_of_position and isinstance(record, ReadDocument):
+                    yield number_of_position[place], record.document
 
     def placed_numbers(self) -> list[tuple[Ints, int]]:
         """Return for each input the positions of its documents, ascending, and the number of its first document."""

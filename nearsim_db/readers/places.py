@@ -1,19 +1,32 @@
-"""Where records were read, with their ids and titles, in temporary files."""
+"""Where records were read, with their ids, titles, sources and dates, in temporary files."""
 
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from tempfile import TemporaryFile
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearsim_db.readers.output import full_disk
 from nearsim_db.records import ReadDocument
 
 _ROW = np.dtype(
-    [("file", "<i4"), ("line", "<i8"), ("record", "<i8"), ("id", "<i4"), ("title", "<i4"), ("end", "<i8")]
-)  # the bytes of its id and title, -1 without one, and where they end
+    [
+        ("file", "<i4"),  # index of the file
+        ("line", "<i8"),
+        ("record", "<i8"),
+        ("id", "<i4"),  # bytes of the id
+        ("title", "<i4"),  # bytes of the title, -1 without one
+        ("end", "<i8"),  # where the bytes of the id and the title end
+        ("source", "<i4"),  # index of the source, -1 without one
+        ("published", "<M8[us]"),  # in UTC, NaT without a date
+    ]
+)
 _BLOCK_ROWS = 4_096
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_NO_DATE = np.iinfo(np.int64).min  # NaT
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +44,8 @@ class RecordPlaces:
     def __init__(self) -> None:
         self._ids, self._rows = TemporaryFile(), TemporaryFile()  # noqa: SIM115  closed on exit
         self._files: list[str] = []
-        self._pending: list[tuple[int, ...]] = []
+        self._sources: dict[str, int] = {}
+        self._pending: list[tuple[object, ...]] = []
         self._end = 0
         self._stored = 0
 
@@ -56,8 +70,13 @@ class RecordPlaces:
         content = external_id + (title or b"")
         self._end += len(content)
         title_bytes = -1 if title is None else len(title)
+        source, published = record.document.source, record.document.published_at
         self._pending.append(
-            (len(self._files) - 1, record.line, ordinal, len(external_id), title_bytes, self._end)
+            (
+                *(len(self._files) - 1, record.line, ordinal, len(external_id), title_bytes, self._end),
+                -1 if source is None else self._sources.setdefault(source, len(self._sources)),
+                _NO_DATE if published is None else (published - _EPOCH) // _MICROSECOND,
+            )
         )
 
         with full_disk():
@@ -74,11 +93,33 @@ class RecordPlaces:
         (row,) = np.frombuffer(
             os.pread(self._rows.fileno(), _ROW.itemsize, _ROW.itemsize * number), _ROW
         ).tolist()
-        file, line, record, id_bytes, title_bytes, end = row
+        file, line, record, id_bytes, title_bytes, end, *_ = row
         begin = end - id_bytes - max(0, title_bytes)
         content = os.pread(self._ids.fileno(), end - begin, begin)
         title = None if title_bytes < 0 else content[id_bytes:].decode()
         return Place(self._files[file], line, record), content[:id_bytes].decode(), title
+
+    @property
+    def files(self) -> list[str]:
+        """The files in the order in which they were read."""
+        return self._files
+
+    @property
+    def sources(self) -> list[str]:
+        """The sources of the records, in the order of their first records."""
+        return list(self._sources)
+
+    def columns(self) -> NDArray[np.void]:
+        """Return rows of (file, title, source, published), a row for each record.
+
+        `file` and `source` are indexes in `files` and `sources`, -1 for a missing source; `title` is the number of
+        bytes of the title, -1 without one; `published` is in UTC, NaT without a date.
+        """
+        if self._pending:
+            self._flush()
+        self._rows.seek(0)
+        rows: NDArray[np.void] = np.fromfile(self._rows, _ROW)
+        return rows[["file", "title", "source", "published"]]
 
     @full_disk()
     def _flush(self) -> None:

@@ -3,7 +3,8 @@
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from nearsim_db.analysis.report.contents import (
     ClusterOverview,
@@ -14,50 +15,64 @@ from nearsim_db.analysis.report.contents import (
     Why,
 )
 from nearsim_db.analysis.text_diff import compare
-from nearsim_db.search.passages import passages_if_contained
+from nearsim_db.similarity.arrays import Ints
+from nearsim_db.similarity.passages import Passage
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text.pages import shown_text
-from nearsim_db.store.clusters import reports
-from nearsim_db.store.clusters.reports import ClusterFacts, ReadText, ReportPair
-from nearsim_db.store.driver import Connection
-from nearsim_db.store.generations.generation_rows import Generation
-from nearsim_db.store.generations.tables import GenerationTables
+from nearsim_db.store.clusters.reports import ClusterFacts, Member, ReadText, ReportPair, Timeline
 
 MAX_READ_CHARACTERS = 100_000
 _CANDIDATES_PER_PAIR = 8
 _MAX_PASSAGES = 5
 
-_Choice = tuple[Why, ReportPair]
+Choice = tuple[Why, ReportPair]
 
 
-def read(
-    connection: Connection, generation: Generation, least: float, recipe: Recipe, count: int
-) -> list[ShownPair]:
-    """Read up to `count` pairs with their differences, a third of each kind, preferably of different clusters.
+class ReportFigures(Protocol):
+    """The pairs and clusters of a report: those of an index (`ReportQueries`), or of files (`FileFigures`)."""
+
+    def read_lowest_pairs(self, amount: int, /) -> list[ReportPair]:
+        """Return the least similar pairs."""
+
+    def read_renumbered_pairs(self, amount: int, /) -> list[ReportPair]:
+        """Return the most similar pairs whose numbers differ."""
+
+    def read_spread_pairs(self, min_similarity: float, steps: int, /) -> list[ReportPair]:
+        """Return a pair for each of equal steps of similarity from `min_similarity` to 1."""
+
+    def count_similarities(self, min_similarity: float, steps: int, /) -> Ints:
+        """Count pairs in equal steps of similarity: int64 of (steps, 2), with equal and with different numbers."""
+
+    def stream_cluster_facts(self) -> Iterator[ClusterFacts]:
+        """Yield the facts of all clusters."""
+
+    def read_cluster_details(self, cluster_ids: Sequence[int], members: int, /) -> dict[int, list[Member]]:
+        """Return the first members of some clusters: the survivor, then the least similar ones."""
+
+    def read_timelines(self, cluster_ids: Sequence[int], steps: int, /) -> dict[int, Timeline]:
+        """Return the timelines of those of some clusters that have dates."""
+
+
+def choose(report: ReportFigures, least: float, count: int) -> list[Choice]:
+    """Choose up to `count` pairs to show, a third of each kind, preferably of different clusters.
 
     The kinds are the least similar pairs, pairs whose numbers differ, and a sample over the similarity range from
-    `least` on. Pairs with a verdict come last; pairs of deleted documents are omitted.
+    `least` on.
     """
+    chosen: list[Choice] = []
     if not count:
-        return []
-    report = generation.tables(connection).report
+        return chosen
     third, max_candidates = -(-count // 3), count * _CANDIDATES_PER_PAIR
 
-    chosen: list[_Choice] = []
     _choose(chosen, "numbers differ", report.read_renumbered_pairs(max_candidates), third)
     _choose(chosen, "least similar", report.read_lowest_pairs(max_candidates), third)
     remaining = count - len(chosen)
     spread = report.read_spread_pairs(min(least, 0.99), max(remaining, 1))
     _choose(chosen, "sample", spread, remaining)
-
-    doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
-    texts = report.read_texts(generation.collection_id, doc_ids, MAX_READ_CHARACTERS)
-    return sorted(
-        _compare(connection, chosen, texts, generation, recipe), key=lambda pair: pair.verdict is not None
-    )
+    return chosen
 
 
-def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], count: int) -> None:
+def _choose(chosen: list[Choice], why: Why, candidates: Sequence[ReportPair], count: int) -> None:
     """Append up to `count` candidates in their order, preferring unjudged ones and clusters not chosen yet."""
     taken = {(pair.left_id, pair.right_id) for _, pair in chosen}
     clusters = {pair.cluster_id for kind, pair in chosen if kind == why}
@@ -72,37 +87,42 @@ def _choose(chosen: list[_Choice], why: Why, candidates: Sequence[ReportPair], c
     chosen.extend((why, pair) for pair in fresh if id(pair) in kept)
 
 
-def _compare(
-    connection: Connection,
-    chosen: Sequence[_Choice],
-    texts: dict[int, ReadText],
-    generation: Generation,
+def compare_all(
+    chosen: Sequence[Choice],
+    texts: Mapping[int, ReadText],
     recipe: Recipe,
-) -> Iterator[ShownPair]:
+    passages_of: Callable[[str, str], Sequence[Passage]],
+) -> tuple[ShownPair, ...]:
+    """Return the chosen pairs with their differences; those with a verdict come last.
+
+    Pairs whose texts are missing, since a document was deleted, are omitted. `passages_of` returns the passages that
+    two texts share, none under metrics other than containment.
+    """
+    shown = []
     for why, pair in chosen:
         left, right = texts.get(pair.left_id), texts.get(pair.right_id)
         if left is None or right is None:
             continue
 
         contents = _content(left, recipe), _content(right, recipe)
-        yield ShownPair(
-            **pair.figures(),
-            why=why,
-            left=_side(left),
-            right=_side(right),
-            numbers_differ=pair.numbers_differ,
-            verdict=pair.verdict,
-            diff=compare(*contents),
-            passages=tuple(_passages(connection, generation, *contents)),
+        shown.append(
+            ShownPair(
+                **pair.figures(),
+                why=why,
+                left=_side(left),
+                right=_side(right),
+                numbers_differ=pair.numbers_differ,
+                verdict=pair.verdict,
+                diff=compare(*contents),
+                passages=tuple(map(_shown_passage, passages_of(*contents)[:_MAX_PASSAGES])),
+            )
         )
+    return tuple(sorted(shown, key=lambda pair: pair.verdict is not None))
 
 
-def _passages(
-    connection: Connection, generation: Generation, left: str, right: str
-) -> Iterator[ShownPassage]:
-    for passage in passages_if_contained(connection, generation, left, right)[:_MAX_PASSAGES]:
-        diff = compare(passage.left.text, passage.right.text)
-        yield ShownPassage(passage.equal, passage.share, passage.documents, diff)
+def _shown_passage(passage: Passage) -> ShownPassage:
+    diff = compare(passage.left.text, passage.right.text)
+    return ShownPassage(passage.equal, passage.share, passage.documents, diff)
 
 
 def _content(text: ReadText, recipe: Recipe) -> str:
@@ -130,7 +150,7 @@ MIN_SUSPICION = 10
 _Scored = tuple[float, ClusterFacts]
 
 
-def read_clusters(tables: GenerationTables, threshold: float, top: int) -> ClusterOverview:
+def read_clusters(report: ReportFigures, threshold: float, top: int) -> ClusterOverview:
     """Count clusters by size, and list the `top` largest and the `top` most suspicious with their first members.
 
     A cluster is suspicious from a score of 10 of 100. Clusters are streamed; only the listed ones are held in memory.
@@ -139,7 +159,7 @@ def read_clusters(tables: GenerationTables, threshold: float, top: int) -> Clust
     largest = _TopClusters(top)
     suspicious = _TopClusters(top)
     all_suspicious = 0
-    for facts in tables.report.stream_cluster_facts():
+    for facts in report.stream_cluster_facts():
         sizes[facts.members] += 1
         score = suspicion(facts, threshold)
         largest.offer(facts.members, score, facts)
@@ -149,8 +169,8 @@ def read_clusters(tables: GenerationTables, threshold: float, top: int) -> Clust
 
     chosen = [*largest.sorted(), *suspicious.sorted()]
     ids = sorted({facts.cluster_id for _, facts in chosen})
-    members = tables.report.read_cluster_details(ids, MAX_LISTED_MEMBERS) if ids else {}
-    timelines = tables.report.read_timelines(ids, TIMELINE_STEPS) if ids else {}
+    members = report.read_cluster_details(ids, MAX_LISTED_MEMBERS) if ids else {}
+    timelines = report.read_timelines(ids, TIMELINE_STEPS) if ids else {}
     return ClusterOverview(
         sizes.total(),
         sum(size * clusters for size, clusters in sizes.items()),
@@ -183,8 +203,8 @@ class _TopClusters:
 
 def _listed(
     chosen: Sequence[_Scored],
-    members: dict[int, list[reports.Member]],
-    timelines: dict[int, reports.Timeline],
+    members: dict[int, list[Member]],
+    timelines: dict[int, Timeline],
 ) -> tuple[ListedCluster, ...]:
     return tuple(
         ListedCluster(

@@ -137,7 +137,7 @@ class LargeBuckets:
 
     largest: tuple[LikeBuckets, ...]
     listed: int  # buckets in `largest`
-    shared: int  # buckets with two or more members
+    shared: int | None  # buckets with two or more members; None in a report on files
     over_limit: int  # buckets with more members than the bucket limit
     left_out: int  # links excluded by the bucket limit
 
@@ -191,11 +191,27 @@ class RejectSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class InputCounts:
+    """The records of an input file of `dedupe`."""
+
+    file: str
+    kept: int
+    removed: int
+    removed_for_other_file: int  # those of `removed` that duplicate a record of another file
+    rejected: int
+
+    @property
+    def records(self) -> int:
+        """Number of records of the file."""
+        return self.kept + self.removed + self.rejected
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """A report on a profile of a collection."""
+    """A report on a profile of a collection, or on files."""
 
     title: str
-    collection: str
+    collection: str | None  # None for files
     profile: str | None
     made_at: str
     version: str
@@ -206,6 +222,7 @@ class Report:
     index: IndexContents | None
     missing: str | None  # why there is no live index
     rejects: RejectSummary | None
+    inputs: tuple[InputCounts, ...] = ()  # the input files of `dedupe`
 
 
 # Control characters, and those that change the direction of text, are shown as code points.

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from itertools import islice, takewhile
 from pathlib import Path
 
 from nearsim_db.analysis.report import comparisons
+from nearsim_db.analysis.report.comparisons import ReportFigures
 from nearsim_db.analysis.report.contents import (
     IndexContents,
     LargeBuckets,
@@ -31,6 +33,7 @@ from nearsim_db.readers.rejects import read_rejects
 from nearsim_db.records import DEFAULT, Progress, silent
 from nearsim_db.search import live_generation, statistics
 from nearsim_db.search.answers import profile_of
+from nearsim_db.search.passages import passages_if_contained
 from nearsim_db.similarity.metrics import METRICS
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import to_toml
@@ -72,7 +75,7 @@ def gather(
 
     Raises NotFoundError for an unknown collection or profile, InputError for an invalid reject file.
     """
-    reject_summary = _summarise_rejects(options.rejects, options.top) if options.rejects else None
+    reject_summary = summarise_rejects(options.rejects, options.top) if options.rejects else None
     with reports.snapshot(database.engine) as connection:
         collection_row = collection_rows.get_collection(connection, collection)
         generations = generation_rows.list_generations(connection, collection_row.collection_id)
@@ -132,13 +135,18 @@ def _read_index(
     limit = profile.recipe.match.bucket_limit
 
     progress("report", 0, _PROGRESS_STEPS)
-    similarities = _read_similarities(connection, generation, profile, twins)
+    similarities = read_similarities(tables.report, profile, twins)
 
     progress("report", 1, _PROGRESS_STEPS)
-    clusters = comparisons.read_clusters(tables, similarities.least, top)
+    clusters = comparisons.read_clusters(tables.report, similarities.least, top)
 
     progress("report", 2, _PROGRESS_STEPS)
-    compared = comparisons.read(connection, generation, similarities.least, profile.recipe, options.diffs)
+    chosen = comparisons.choose(tables.report, similarities.least, options.diffs)
+    doc_ids = sorted({doc_id for _, pair in chosen for doc_id in (pair.left_id, pair.right_id)})
+    texts = tables.report.read_texts(collection.collection_id, doc_ids, comparisons.MAX_READ_CHARACTERS)
+    compared = comparisons.compare_all(
+        chosen, texts, profile.recipe, partial(passages_if_contained, connection, generation)
+    )
 
     progress("report", 3, _PROGRESS_STEPS)
     sources, all_sources = tables.report.count_sources(collection.collection_id, top)
@@ -153,7 +161,7 @@ def _read_index(
     return IndexContents(
         similarities,
         clusters,
-        tuple(compared),
+        compared,
         tuple(sources),
         all_sources,
         tuple(copies),
@@ -165,25 +173,22 @@ def _read_index(
     )
 
 
-def _read_similarities(
-    connection: Connection, generation: Generation, profile: Profile, twins: int
-) -> Similarities:
+def read_similarities(report: ReportFigures, profile: Profile, twins: int) -> Similarities:
     """Read the histogram in steps of 0.01, or of a multiple of 0.01 that gives at most 40 steps."""
     family, match = make_family(profile.recipe, "numpy"), profile.recipe.match
     threshold = METRICS[family.metric].similarity_at_threshold(match.threshold)
-    tables = generation.tables(connection)
 
     # Pairs that share enough bands are stored below the threshold too.
     lowest_stored = threshold
     if match.verify == "bands" or match.certain_shared_bands:
-        lowest = tables.report.read_lowest_pairs(1)
+        lowest = report.read_lowest_pairs(1)
         lowest_stored = min([threshold, *(pair.similarity for pair in lowest)])
 
     begin = min(lowest_stored, 1 - 10 * _HISTOGRAM_STEP)
     hundredths = -(-round((1 - begin) / _HISTOGRAM_STEP) // _MAX_HISTOGRAM_STEPS)
     step_count = max(1, round((1 - begin) / (hundredths * _HISTOGRAM_STEP)))
     width = (1 - begin) / step_count
-    counts = tables.report.count_similarities(begin, step_count).tolist()
+    counts = report.count_similarities(begin, step_count).tolist()
     steps = tuple(Step(round(begin + number * width, 6), *pair) for number, pair in enumerate(counts))
 
     curve_begin = max(begin - _CURVE_MARGIN, -1.0 if family.metric == "cosine" else 0.0)
@@ -219,7 +224,7 @@ def _read_set_aside(connection: Connection, generation: Generation, top: int) ->
 _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d[\d,.]*")
 
 
-def _summarise_rejects(paths: Sequence[Path], top: int) -> RejectSummary:
+def summarise_rejects(paths: Sequence[Path], top: int) -> RejectSummary:
     """Count the records of reject files by reason. Raises InputError for an unreadable or invalid file."""
     counts: Counter[str] = Counter()
     first: dict[str, tuple[str, int, str]] = {}

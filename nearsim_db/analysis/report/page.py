@@ -54,18 +54,24 @@ def render_difference(difference: Difference) -> bytes:
 
 def _render(template: str, /, **values: object) -> bytes:
     """Render a template with its values, the style sheet and the scripts."""
-    try:
-        templates = environment("nearsim_db.analysis.report")
-    except ImportError as error:
-        raise NearsimError(
-            "the report requires jinja2, which is not installed; run: pip install 'nearsim-db[report]', or print the "
-            "figures with --json"
-        ) from error
+    check_requirements()
+    templates = environment("nearsim_db.analysis.report")
     style, *scripts = map(asset, _ASSETS)
     rendered = templates.get_template(template).render(
         values, style=style, scripts=scripts, policy=content_policy(style, scripts)
     )
     return rendered.encode("utf-8", "replace")
+
+
+def check_requirements() -> None:
+    """Raise NearsimError if the extra `report` is not installed."""
+    try:
+        environment("nearsim_db.analysis.report")
+    except ImportError as error:
+        raise NearsimError(
+            "the report requires jinja2, which is not installed; run: pip install 'nearsim-db[report]', or write its "
+            "figures as JSON"
+        ) from error
 
 
 def asset(name: str, package: str = "nearsim_db.analysis.report") -> str:

@@ -17,6 +17,8 @@ from nearsim_db.errors import MissingCollectionError
 from nearsim_db.readers.writers.file_format import file_type
 
 if TYPE_CHECKING:
+    from nearsim_db.analysis.report import Report
+    from nearsim_db.deduplication.files import FoundDuplicates
     from nearsim_db.readers import Source
     from nearsim_db.similarity.recipe import Recipe
 
@@ -105,10 +107,8 @@ class _ComparisonOptions:
     ] = False
     cuts: Annotated[Path | None, remaining.lines_option("passages that --cut cuts out", hidden=True)] = None
 
-    def check(
-        self, files: list[Path], clusters: Path | None, vectors: Path | None, threshold: float | None
-    ) -> None:
-        """Raise UsageError for options that exclude each other."""
+    def check(self, files: list[Path], not_against: dict[str, Path | None], threshold: float | None) -> None:
+        """Raise UsageError for options that exclude each other; `not_against` are those that --against excludes."""
         if [*map(str, files), *(self.against or ())].count("-") > 1:
             raise UsageError("standard input can be read once: give - once among the FILEs and --against")
         if self.exact and threshold is not None:
@@ -121,7 +121,7 @@ class _ComparisonOptions:
             raise UsageError("--missing-ok requires --against")
         if self.cuts is not None and not self.cut:
             raise UsageError("--cuts requires --cut")
-        for option, path in (("--clusters", clusters), ("--vectors", vectors)):
+        for option, path in not_against.items():
             if self.against and path is not None:
                 remedy = "; --pairs has the matches of each removed record" if option == "--clusters" else ""
                 raise UsageError(f"{option} cannot be combined with --against{remedy}")
@@ -248,6 +248,41 @@ def _copied(collection: str, path: Path, *, with_vectors: bool) -> Path:
     return path
 
 
+_Report = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        parser=options.path,
+        help="HTML page with counts by file, clusters and pairs side by side, also with --dry-run; its figures if the "
+        "name ends in .json.",
+        rich_help_panel=options.OUTPUT,
+    ),
+]
+
+
+def _check_report(path: Path) -> None:
+    """Raise UsageError for another suffix than those of pages and JSON, NearsimError if no page can be rendered."""
+    from nearsim_db.analysis.report.page import check_requirements
+
+    suffix = path.suffix.lower()
+    if suffix not in (".html", ".htm", ".json"):
+        raise UsageError(
+            f"cannot write the report to {path}: end the name in .html, or in .json for its figures"
+        )
+    if suffix != ".json":
+        check_requirements()
+
+
+def _write_report(report: "Report", path: Path) -> None:
+    """Write a report as JSON or as a page, by the suffix of its path."""
+    from nearsim_db.analysis.report import render
+    from nearsim_db.cli.output.streams import json_row
+    from nearsim_db.readers.output import open_output
+
+    with open_output(path) as stream:
+        stream.write(json_row(report, stream) if path.suffix.lower() == ".json" else render(report))
+
+
 def dedupe(
     *,
     files: inputs.OptionalFiles = None,
@@ -261,6 +296,7 @@ def dedupe(
             "pairs below the threshold to be reviewed (match.review)", rich_help_panel=options.OUTPUT
         ),
     ] = None,
+    report: _Report = None,
     comparison: _ComparisonOptions,
     marks: _MarkOptions,
     threshold: recipes.Threshold = None,
@@ -280,11 +316,16 @@ def dedupe(
     unless --rejects or --max-rejected allows that.
     """
     paths = file_options.files(files, from_sqlite)
-    comparison.check(paths, clusters, vectors, threshold)
+    comparison.check(paths, {"--clusters": clusters, "--report": report, "--vectors": vectors}, threshold)
     if comparison.cut:
         comparison.refuse_with_cut(
             **{"pairs": pairs, "clusters": clusters, "review": review, "vectors": vectors},
-            **{"threshold": threshold, "mark": marks.mark, "mark_prefix": marks.mark_prefix},
+            **{
+                "threshold": threshold,
+                "mark": marks.mark,
+                "mark_prefix": marks.mark_prefix,
+                "report": report,
+            },
         )
         cut(
             files=paths,
@@ -296,7 +337,9 @@ def dedupe(
         )
         return
 
-    lists = [path for path in (pairs, clusters, review) if path is not None]
+    if report is not None:
+        _check_report(report)
+    lists = [path for path in (pairs, clusters, review, report) if path is not None]
     remaining_options.check(lists, recipe_options, file_options)
     # Exact duplicates have a similarity of 1.
     recipe = recipe_options.chosen(1.0 if comparison.exact else threshold)
@@ -304,6 +347,7 @@ def dedupe(
     allowed, mark_prefix = remaining_options.allowed_rejects, marks.prefix
 
     from nearsim_db.deduplication.files import dedupe as run
+    from nearsim_db.readers import refuse_overwriting_inputs
     from nearsim_db.readers.leftovers import temporary_copies
 
     outputs = remaining_options.outputs(pairs=pairs, clusters=clusters, review=review)
@@ -311,10 +355,19 @@ def dedupe(
         ids: Literal["required", "optional"] = "optional" if vectors is None else "required"
         source = stack.enter_context(remaining.opened_source(paths, file_options, outcome, ids))
         folder = stack.enter_context(temporary_copies()) if comparison.against else Path()
+        if report is not None:
+            refuse_overwriting_inputs([report], source.files)
         against = comparison.sources(source, folder, with_vectors=recipe.sketch.input == "vector")
         terminal.print_warnings(chain.from_iterable(corpus.notes for corpus in against))
         # Progress by bytes is only possible for a single source.
         with outcome.progress(None if against else source) as progress:
+            reports: list[Report] = []
+
+            def inspect(found: "FoundDuplicates") -> None:
+                from nearsim_db.analysis.report import Options, gather_files
+
+                reports.append(gather_files(found, Options(), progress))
+
             summary = run(
                 source,
                 recipe,
@@ -332,5 +385,8 @@ def dedupe(
                 max_rejected=allowed,
                 threads=jobs,
                 mark_prefix=mark_prefix,
+                inspect=None if report is None else inspect,
             )
+            if report is not None:
+                _write_report(reports[0], report)
     remaining.show_summary(summary, outputs, [source, *against], outcome, allowed)
