@@ -1,10 +1,13 @@
 """Explain why two documents are a pair or are not, with exact figures, the deciding reason first."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from nearsim_db.errors import InputError
@@ -30,11 +33,14 @@ from nearsim_db.similarity.passages import Passage
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.sections import METRIC_OF_FAMILY
+from nearsim_db.similarity.text.normalise import make_fold
 from nearsim_db.similarity.text.pages import shown_text
 from nearsim_db.store import query_rows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation
 from nearsim_db.store.query_rows import PairEvidence, SharedBucket
+
+_NUMBER = re.compile(r"[0-9]+")
 
 ReasonKind = Literal[
     "vetoed",
@@ -168,6 +174,8 @@ def explain(
         remedy = find_remedy(figures, contents, needed_limit)
     numbers = {ids[0]: evidence.left_numbers, ids[1]: evidence.right_numbers}
     sides = [_side(document, profile.recipe, numbers[document["doc_id"]]) for document in documents]
+    if profile.recipe.normalise.html == "main" and evidence.left_state is evidence.right_state is None:
+        sides = _with_numbers(sides, profile.recipe)
     passages = passages_if_contained(connection, generation, *(side.text for side in sides))
 
     return Explanation(
@@ -242,6 +250,16 @@ def _exclusion(recipe: Recipe, documents: Sequence[Mapping[str, Any]]) -> Reason
 def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDocument:
     text = shown_text(document, recipe.fields, html=recipe.normalise.html)
     return ExplainedDocument(document["external_id"], document["title"], text, numbers)
+
+
+def _with_numbers(sides: Sequence[ExplainedDocument], recipe: Recipe) -> list[ExplainedDocument]:
+    """Return two documents with the numbers of the articles of their pages, which SQL cannot extract."""
+    fold = make_fold(msgspec.structs.replace(recipe.normalise, html=False))
+    counts = [Counter(_NUMBER.findall(fold(side.text))) for side in sides]
+    only = counts[0] - counts[1], counts[1] - counts[0]
+    return [
+        replace(side, only_here=list(numbers.elements())) for side, numbers in zip(sides, only, strict=True)
+    ]
 
 
 def _scores(figures: PairFigures | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from nearsim_db import Document, Index
 from nearsim_db.errors import NotFoundError
 from nearsim_db.similarity import lsh, presets
-from nearsim_db.similarity.recipe import to_mapping
+from nearsim_db.similarity.recipe import override, to_mapping
 from nearsim_db.store.driver import Connection
 from tests.builders.sql_world import ALONE, EMPTY, RULES, THRESHOLD, World, world
 
@@ -306,13 +306,31 @@ def test_numbers_in_html(database_url: str) -> None:
         )
 
 
+def test_numbers_of_articles_are_not_those_of_their_pages(database_url: str) -> None:
+    story = "The ferry to the island was closed for {} days because of the storm, the harbour master said. "
+    pages = {
+        name: f"<html><body><nav>Call {phone}</nav><article><p>{story.format(days) * 4}</p></article></body></html>"
+        for name, phone, days in (("a", 555, 2), ("b", 777, 3), ("c", 888, 3))
+    }
+    with Index.connect(database_url) as index:
+        known = World.build(
+            index, ["normalise.html=main"], [Document(name, body=page) for name, page in pages.items()]
+        )
+        for other, differ, only in (("a", True, (["2"] * 4, ["3"] * 4)), ("c", False, ([], []))):
+            found = known.row("SELECT * FROM nearsim.why(%s, 'b')", other)
+            assert found["numbers_differ"] == differ
+            assert found["numbers_only_left"] is found["numbers_only_right"] is None
+            explained = index.why(other, "b")
+            assert (explained.left.only_here, explained.right.only_here) == only
+
+
 @pytest.mark.slow("11 megabytes in regular expressions")
 def test_numbers_in_a_megabyte_of_hostile_markup_take_seconds(database_url: str) -> None:
     pieces = ["<", "<script>", "<script>1</script>", "<p <b ", "&#1", "<div>", "<!--", "<a b='", "<style"]
     pieces += ["\u0300\u0316", "\uff9e\u0300"]
     pages = [piece * (1_000_000 // len(piece)) + "> 7" for piece in pieces]
     with Index.connect(database_url) as index, index.database.engine.begin() as connection:
-        recipe = json.dumps(to_mapping(presets.load("web-pages")))
+        recipe = json.dumps(to_mapping(override(presets.load("web-pages"), ["normalise.html=true"])))
         cursor = connection.backend.cursor()
         cursor.execute("INSERT INTO nearsim.collection (name) VALUES ('pages') RETURNING collection_id")
         collection_id = row[0] if (row := cursor.fetchone()) else None

@@ -1,5 +1,6 @@
 -- The runs of digits in the text that a recipe reads, in order. As far as the recipe asks for it, variants of characters such
--- as full-width digits are unified, and HTML tags are roughly removed. Empty if the recipe compares vectors.
+-- as full-width digits are unified, and HTML tags are roughly removed. Empty if the recipe compares vectors;
+-- NULL if it compares the article of a page (normalise.html = main), which SQL cannot extract.
 CREATE FUNCTION nearsim.numbers_of(doc_id bigint, recipe jsonb) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 DECLARE
@@ -9,12 +10,13 @@ BEGIN
     IF recipe #>> '{sketch,input}' = 'vector' THEN
         RETURN '{}';
     END IF;
+    IF recipe #>> '{normalise,html}' = 'main' THEN
+        RETURN NULL;
+    END IF;
     SELECT concat_ws(E'\n', CASE WHEN recipe -> 'fields' ? 'title' THEN document.title END,
         CASE WHEN recipe -> 'fields' ? 'body' THEN nearsim.body_of(numbers_of.doc_id) END)
     INTO content FROM nearsim.document WHERE document.doc_id = numbers_of.doc_id;
-    -- The value is true or main. With main, only the article of a page is compared, but the numbers of the whole page are
-    -- shown.
-    IF recipe #>> '{normalise,html}' <> 'false' THEN
+    IF recipe #>> '{normalise,html}' = 'true' THEN
         -- The time is linear, because every attempt to match succeeds: an unclosed element extends to the end of the text, and
         -- the text after the last ">" is not searched for tags. The first quantifier makes the whole expression non-greedy.
         content := regexp_replace(content, '<{1,1}?(script\y.*?(</script>|$)|style\y.*?(</style>|$)'

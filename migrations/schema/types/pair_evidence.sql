@@ -43,9 +43,9 @@ COMMENT ON COLUMN nearsim.pair_evidence.union_size IS
 COMMENT ON COLUMN nearsim.pair_evidence.bands IS 'Numbers, from 0, of the bands in which the sketches are equal';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_differ IS 'Whether the runs of digits in the two texts differ';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_left IS
-    'Runs of digits that only the left text has, with repetitions; NULL while a text is newer than the index';
+    'Runs of digits that only the left text has, with repetitions; NULL while a text is newer than the index, and if normalise.html is main';
 COMMENT ON COLUMN nearsim.pair_evidence.numbers_only_right IS
-    'Runs of digits that only the right text has, with repetitions; NULL while a text is newer than the index';
+    'Runs of digits that only the right text has, with repetitions; NULL while a text is newer than the index, and if normalise.html is main';
 COMMENT ON COLUMN nearsim.pair_evidence.verified_at IS 'When the similarity was computed; NULL for twins';
 COMMENT ON COLUMN nearsim.pair_evidence.verdict_by IS 'Author of the verdict; NULL if there is none';
 COMMENT ON COLUMN nearsim.pair_evidence.verdict_why IS 'Reason of the verdict; NULL if there is none';
