@@ -1,4 +1,4 @@
-"""Encode documents: counts, digests and sketches for the store, and features for verification."""
+"""Encoding: compute counts, digests and sketches of documents for the store, and features for verification."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,44 +41,45 @@ from nearsim_db.similarity.sketch.family import Family, RowAgreements
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.clean import clean
 
-# The ids of a chunk fit the cache of one core; eight times as many are 40 % slower. A word has four characters or more.
+# The ids of a chunk fit into the cache of a core; chunks of eight times this size are 40 % slower.
 _CHUNK_IDS = 1 << 16
+# A word, with the space after it, has at least about this number of characters.
 _CHARACTERS_PER_WORD = 4
-# NumPy encodes so many characters in the time that it takes to compare two stories.
+# The number of characters that NumPy encodes in the time in which it compares two stories.
 _CHARACTERS_PER_PAIR = 100
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]
-# The text of a document; for profiles that compare vectors its vector, if any.
+# What is encoded of a document: its text, or under a profile that compares vectors its vector, or None without one.
 Content = str | Vector | None
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Distinct features of n documents, sorted by id: document i has `ids[offsets[i]:offsets[i + 1]]`."""
+    """The distinct features of n documents, sorted by id. Document i has `ids[offsets[i]:offsets[i + 1]]`."""
 
-    ids: Hashes  # of shingles or dimensions
-    offsets: Ints  # int64 of n + 1
-    numbers: Hashes  # digest of the runs of digits in each text, 0 for none
-    weights: Floats | None = None  # as long as `ids`, none of them 0; None if features have no weights
-    sequence: tuple[Hashes, Ints] | None = (
-        None  # ids in the order of the text, and offsets; None if unordered
-    )
+    ids: Hashes  # ids of shingles, or dimensions
+    offsets: Ints  # n + 1
+    numbers: Hashes  # a digest of the runs of digits in each text, 0 for a text without digits
+    weights: Floats | None = None  # the weight of each id, never 0; None if features have no weights
+    # The ids in the order of the text, with repetitions, and their offsets; None if the family ignores the order.
+    sequence: tuple[Hashes, Ints] | None = None
 
     def of(self, index: int) -> NDArray[Any]:
-        """Return the features of one document: its uint64 ids, or an array of `FEATURE` if they have weights.
+        """Return the features of a document as its metric takes them.
 
-        If the family takes ids in the order of the text, these are all ids of `sequence`.
+        These are distinct uint64 ids, an array of `FEATURE` if features have weights, or the ids of `sequence` if the
+        family takes ids in the order of the text.
         """
         items, offsets = self.items()
         return items[offsets[index] : offsets[index + 1]]
 
     def ids_of(self, index: int) -> Hashes:
-        """Return the ids of one document: all of `sequence`, or the distinct ones."""
+        """Return the ids of a document: those of `sequence` if there is one, otherwise the distinct ids."""
         ids, offsets = self.sequence or (self.ids, self.offsets)
         return ids[offsets[index] : offsets[index + 1]]
 
     def items(self) -> tuple[NDArray[Any], Ints]:
-        """Return the features of all documents, as `of` does, and their offsets."""
+        """Return the features of all documents in the form of `of`, one document after the other, and their offsets."""
         if self.sequence is not None:
             return self.sequence
         if self.weights is None:
@@ -90,44 +91,42 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Encoded(ColumnBatch):
-    """n encoded documents for the store; without features, a document has a meaningless digest and sketch."""
+    """n encoded documents for the store. The digest and the sketch of a document without features are meaningless."""
 
-    counts: NDArray[np.int32]  # features
-    digests: NDArray[np.void]  # of the features, 16 bytes each
+    counts: NDArray[np.int32]  # number of features
+    digests: NDArray[np.void]  # digests of the features, 16 bytes each
     sketches: Sketches  # (n, k)
-    numbers: Hashes  # digest of the runs of digits in each text, 0 for none
-    items: NDArray[
-        Any
-    ]  # the features of all documents, one after the other; empty unless they were asked for
-    sizes: Ints  # items of each document; empty unless they were asked for
+    numbers: Hashes  # digests of the runs of digits in each text, 0 for a text without digits
+    items: NDArray[Any]  # the features of all documents, one after the other; empty without `keep_features`
+    sizes: Ints  # the number of items of each document; empty without `keep_features`
 
     @property
     def features(self) -> list[NDArray[Any]]:
-        """The features of each document, if they were asked for, all in the memory of one array."""
+        """The features of each document, as views of one array; empty if they were not kept."""
         return [self.items[begin:end] for begin, end in pairwise(offsets_of(self.sizes).tolist())]
 
 
 class Encoder:
-    """Encodes documents under one profile; threads may share it.
+    """Encodes documents under one profile. Threads may share it.
 
-    The first `plain_characters` are encoded without numba, unless the process has started it, as its start takes
-    longer; the results are the same.
+    The first `plain_characters` are encoded with NumPy, because starting numba would take longer, unless the process
+    has already started numba. The results are the same.
     """
 
     has_sketches = True
 
     def __init__(self, profile: Profile, backend: str | None = None, plain_characters: int = 0) -> None:
         self.profile = profile
-        chosen = backends.resolve(backend)
-        self.backend: backends.Backend = "later" if plain_characters and chosen == "numba" else chosen
-        # Characters still to be encoded without numba, negative after them.
+        resolved = backends.resolve(backend)
+        self.backend: backends.Backend = "later" if plain_characters and resolved == "numba" else resolved
+        # The number of characters that are still to be encoded without numba; afterwards it is negative.
         self.plain_left = plain_characters
 
         self.family: Family = make_family(profile.recipe, self.backend)
         self.metric: Metric = METRICS[self.family.metric]
         self._banding = profile.banding
         self._digest_key = bytes.fromhex(profile.fingerprint)
-        # Whether pairs are decided on features, not on sketches.
+        # Whether pairs are decided on features instead of sketches.
         self.is_exact: bool = profile.recipe.match.verify == "exact"
         self.field_rules: FieldRules | None = FieldRules.of(profile.recipe)
 
@@ -143,28 +142,34 @@ class Encoder:
         self._chunk_size = _CHUNK_IDS * (_CHARACTERS_PER_WORD if has_words else 1)
 
     def _count(self, characters: int) -> None:
-        """Start numba once this process has encoded as many characters without it as its start takes."""
+        """Count encoded characters, and start numba when `plain_characters` have been encoded without it."""
         self.plain_left -= characters
         if self.backend == "later" and self.plain_left < 0:
             backends.NUMBA_STARTED.set()
 
     def text_of(self, title: str | None, body: str | None) -> str:
-        """Join the recipe's fields by a newline, without missing and empty ones; by a blank line if sentences count."""
+        """Return the compared text of a document: the recipe's fields, cleaned and joined by a newline.
+
+        Missing and empty fields are left out. If shingles are sentences, fields are joined by a blank line, which ends
+        a sentence.
+        """
         fields = title, body
         return clean(self._between.join([value for place in self._places if (value := fields[place])]))[0]
 
     def refusal(self, title: str | None, body: str | None) -> str | None:
-        """Return why a document is not compared, None if it is: as source code it may take too long."""
+        """Return why a document is not compared, or None if it is. Source code is not compared if lexing takes too
+        long.
+        """
         lexer = None if self.takes_vectors else self._shingler.lexer
         return None if lexer is None else lexer.refusal(self.text_of(title, body))
 
     def written_features(self, text: str) -> list[tuple[str, int]]:
-        """Return the shingles of a cleaned text as they are hashed, in its order, each with its id."""
+        """Return the shingles of a cleaned text as strings, in the order of the text, each with its id."""
         ids = self._shingler.shingles([text]).ids.tolist()
         return list(zip(self._shingler.written(text), ids, strict=True))
 
     def normalised(self, text: str) -> str:
-        """Return a cleaned text as it is split into shingles."""
+        """Normalise a cleaned text. The result is what is split into shingles."""
         return self._shingler.shingles([text]).canonical.text(0)
 
     def content_of(self, title: str | None, body: str | None, vector: Vector | None) -> Content:
@@ -172,7 +177,7 @@ class Encoder:
         return vector if self.takes_vectors else self.text_of(title, body)
 
     def contents_of(self, documents: Sequence[Document]) -> list[Content]:
-        """Return the parts of documents of a reader, which has cleaned their texts, that are encoded."""
+        """Return the parts of documents that are encoded. A reader has already cleaned the texts of these documents."""
         if self.takes_vectors:
             return [document.vector for document in documents]
         if self._places == [0, 1]:
@@ -186,7 +191,7 @@ class Encoder:
         return [self.text_of(document.title, document.body) for document in documents]
 
     def encode(self, contents: Sequence[Content], *, keep_features: bool = False) -> Encoded:
-        """Return counts, digests and sketches of a batch, with `keep_features` the features too."""
+        """Return the counts, digests and sketches of a batch of documents. With `keep_features`, add the features."""
         self._count(sum(len(content) for content in contents if content is not None))
         parts = [self._encode_chunk(chunk, keep_features) for chunk in _chunks(contents, self._chunk_size)]
         parts = parts or [self._encode_chunk([], keep_features)]
@@ -214,35 +219,39 @@ class Encoder:
                 return counts.astype(np.float64)
 
     def features_again(self, items: NDArray[Any], offsets: Ints, numbers: Hashes) -> Features:
-        """Return the features of documents that were encoded before, without ignored ones and weighted anew."""
+        """Return the features of documents from the `items` of an earlier encoding.
+
+        Shingles that are ignored by now are left out, and weights follow the present document frequencies.
+        """
         if self.family.ordered:
             return self.ordered_features(items, offsets, numbers)
         ids = np.ascontiguousarray(items["id"])
         return Features(ids, offsets, numbers, self.frequencies.weights(ids))
 
     def ordered_features(self, ids: Hashes, offsets: Ints, numbers: Hashes) -> Features:
-        """Return the features of a family that takes ids in the order of the text, without ignored ones."""
+        """Return features for a family that takes ids in the order of the text. Ignored shingles are left out."""
         sequence = without(self.ignored, ids, offsets)
         distinct, bounds, _ = text_kernels(self.backend).distinct(*sequence)
         return Features(distinct, bounds, numbers, None, sequence)
 
     def ignore(self, ids: Hashes) -> None:
-        """Leave shingles out of all documents, besides the shingles of texts that the recipe ignores."""
+        """From now on leave out these shingles, in addition to the shingles of texts that the recipe ignores."""
         self.ignored = np.union1d(self._ignored_texts, ids) if len(ids) else self._ignored_texts
 
     @property
     def freezes(self) -> bool:
-        """Whether features are weighted by document frequencies, which a build has to count first."""
+        """Whether features are weighted by document frequencies. A build has to count these first."""
         return self.profile.recipe.sketch.weights == "idf"
 
     def freeze(self, frequencies: Frequencies) -> None:
-        """Weight features by these document frequencies from now on."""
+        """From now on weight features by these document frequencies."""
         self.frequencies = frequencies
 
     def count_features(self, read: Callable[[], Iterable[Sequence[Hashes]]]) -> CommonShingles | None:
-        """Count the features of a sample that `read` returns in batches, if the recipe requires it.
+        """Count the features of a sample, if the recipe requires it, and encode accordingly from now on.
 
-        From now on features are weighted by their frequencies, or common shingles, which are returned, are left out.
+        `read` returns the features of the sample in batches. With the weights idf, features are then weighted by their
+        document frequencies. With match.ignore_common, common shingles are then left out, and returned.
         """
         if self.freezes:
             self.freeze(Frequencies.of(read()))
@@ -259,19 +268,19 @@ class Encoder:
         return self.family.sketch(features.ids, features.offsets, features.weights)
 
     def band_keys(self, sketches: Sketches) -> Keys:
-        """Return the bucket hashes of sketches: (n, bands) uint64, or rows of different lengths."""
+        """Return the band keys of sketches: (n, bands) of uint64, or ragged rows for an ordered family."""
         return self.family.band_keys(sketches, self._banding)
 
     def ragged_keys(self, sketches: Sketches) -> Ragged:
-        """Return the bucket hashes of sketches of a family whose documents have different numbers of them."""
+        """Return the band keys of sketches of an ordered family, whose documents have different numbers of keys."""
         keys = self.band_keys(sketches)
-        assert isinstance(keys, Ragged), "only families that take ids in order have such keys"
+        assert isinstance(keys, Ragged), "only ordered families have ragged keys"
         return keys
 
     def matrix_keys(self, sketches: Sketches) -> Hashes:
-        """Return the bucket hashes (n, bands) of sketches of any other family."""
+        """Return the band keys (n, bands) of sketches of a family that is not ordered."""
         keys = self.band_keys(sketches)
-        assert not isinstance(keys, Ragged), "families that take ids in order have other keys"
+        assert not isinstance(keys, Ragged), "ordered families have ragged keys"
         return keys
 
     def shared_bands(self, left: Sketches, right: Sketches) -> Ints:
@@ -279,7 +288,7 @@ class Encoder:
         return self.family.count_shared_bands(left, right, self._banding)
 
     def match_bands(self, left: Sketches, right: Sketches) -> tuple[Ints, Mask]:
-        """Count shared bands, int64 of m, and check them against the profile's amplification, bool of m."""
+        """Return the number of shared bands, int64 of m, and whether they satisfy the amplification, bool of m."""
         amplification = self.profile.amplification
         if amplification.min_shared_bands is not None:
             shared = self.shared_bands(left, right)
@@ -288,7 +297,7 @@ class Encoder:
         return np.count_nonzero(matched, axis=1), amplification.evaluate(matched)
 
     def match_rows(self, sketches: Sketches, left: Ints, right: Ints) -> tuple[RowAgreements, Mask]:
-        """Compare m pairs of rows of sketches, and check their bands as `match_bands` does, bool of m."""
+        """Compare m pairs of rows of sketches. Also return whether their bands satisfy the amplification, bool of m."""
         counts = self.family.compare_rows(sketches, left, right, self._banding)
         min_shared_bands = self.profile.amplification.min_shared_bands
         if min_shared_bands is not None:
@@ -297,14 +306,15 @@ class Encoder:
         return counts._replace(shared=shared), enough
 
     def sketch_scores(self, left: Sketches, right: Sketches) -> Scores:
-        """Score m pairs by their sketches, (m, k) and (m, k); for Jaccard with counts of sketch positions.
+        """Return the scores of m pairs, estimated from their sketches, (m, k) and (m, k).
 
-        A distance is derived from the estimated similarity, to 12 decimals; infinite if no position agrees.
+        For Jaccard, intersection and union are the numbers of agreeing and compared positions. A distance is computed
+        from the estimated similarity, to 12 decimals, and is infinite if no position agrees.
         """
         return self.scores_of(*self.family.agreements(left, right))
 
     def scores_of(self, agreeing: Ints, compared: Ints) -> Scores:
-        """Score m pairs as `sketch_scores` does, by the agreeing and compared places of their sketches."""
+        """Return the scores of `sketch_scores` for m pairs with these numbers of agreeing and compared places."""
         similarity = self.family.similarities(agreeing, compared)
         if self.metric.name == "euclidean":
             with np.errstate(divide="ignore"):
@@ -314,7 +324,7 @@ class Encoder:
         return Scores(similarity, agreeing, compared)
 
     def compare(self, features: FeatureSets, left: Ints, right: Ints) -> Scores:
-        """Return the exact scores of m pairs of documents, given as rows into their features."""
+        """Return the exact scores of m pairs of documents. `left` and `right` are indexes into `features`."""
         self._count(len(left) * _CHARACTERS_PER_PAIR)
         scores = self.metric.compare(features, left, right, self.backend)
         recipe = self.profile.recipe
@@ -326,13 +336,13 @@ class Encoder:
         return replace(scores, by_passage=by_passage)
 
     def may_be_pairs(self, features: FeatureSets, left: Ints, right: Ints, threshold: float) -> Mask:
-        """Return which of m pairs may reach the threshold, or have a passage that makes them a pair."""
+        """Return which of m pairs may reach the threshold. Rule out none if a passage can make a pair: bool of m."""
         if self.profile.recipe.run_length is not None:
             return np.ones(len(left), np.bool_)
         return self.metric.may_reach(features, left, right, threshold, self.backend)
 
     def have_similar_sizes(self, features: FeatureSets, left: Ints, right: Ints) -> Mask:
-        """Return of which m pairs both documents have about as many features as the recipe requires."""
+        """Return for which of m pairs the numbers of features satisfy match.length_ratio: bool of m."""
         ratio = self.profile.recipe.match.length_ratio
         if not ratio:
             return np.ones(len(left), np.bool_)
@@ -348,7 +358,10 @@ class Encoder:
         return np.diff(offsets)
 
     def longest_passages(self, features: FeatureSets, left: Ints, right: Ints) -> Ints | None:
-        """Return the words of the longest run that both documents have, int64 of m; None without ids in order."""
+        """Return for m pairs the number of words in the longest run that both documents have: int64 of m.
+
+        Returns None for a family that is not ordered.
+        """
         if not self.family.ordered:
             return None
         used, places = np.unique(np.concatenate((left, right)), return_inverse=True)
@@ -357,25 +370,25 @@ class Encoder:
         return np.where(shingles > 0, shingles + self.profile.recipe.words_around, 0)
 
     def digest(self, features: NDArray[Any]) -> bytes:
-        """Return a 128-bit digest of the features of one document under this profile."""
+        """Return the 128-bit digest of the features of a document under this profile."""
         return self.digest_bytes(features.view(np.uint8).data)
 
     def is_digest(self, digest: UUID, features: NDArray[Any], doc_id: int) -> bool:
-        """Whether a stored digest is of these features of a document."""
+        """Whether a stored digest belongs to a document with these features."""
         expected = self.digest(features)
         if self.field_rules is None:
             return digest.bytes == expected
         return self.field_rules.is_digest(digest, expected, doc_id)
 
     def digest_bytes(self, content: memoryview) -> bytes:
-        """Return a 128-bit digest of any content of one document under this profile."""
+        """Return the 128-bit digest of any content of a document under this profile."""
         return hashlib.blake2b(content, digest_size=16, key=self._digest_key).digest()
 
     def _encode_chunk(self, contents: Sequence[Content], keep_features: bool) -> Encoded:
         return self.encode_features(self.features(contents), keep_features=keep_features)
 
     def encode_features(self, features: Features, *, keep_features: bool = False) -> Encoded:
-        """Return counts, digests and sketches of a batch of features, with `keep_features` these too."""
+        """Return the counts, digests and sketches of a batch of features. With `keep_features`, add the features."""
         counts = np.diff(features.offsets).astype(np.int32)
         items, offsets = features.items()
         words = items.view(np.uint64)
@@ -386,7 +399,7 @@ class Encoder:
 
 
 def _chunks(contents: Sequence[Content], max_size: int) -> Iterator[Sequence[Content]]:
-    """Yield consecutive contents of at most `max_size` characters or dimensions together, or a longer single one."""
+    """Cut contents into chunks of at most `max_size` characters or dimensions; a longer content is a separate chunk."""
     begin, size = 0, 0
     for end, content in enumerate(contents):
         length = 0 if content is None else len(content)
@@ -399,15 +412,17 @@ def _chunks(contents: Sequence[Content], max_size: int) -> Iterator[Sequence[Con
 
 
 def _logarithmic(counts: Ints) -> Floats:
-    """Return 1 + ln(count) rounded to 32-bit floats: the last bits of a logarithm differ between processors."""
+    """Return 1 + ln(count), rounded to 32-bit floats, because the last bits of a logarithm differ between
+    processors.
+    """
     return (1 + np.log(counts)).astype(np.float32).astype(np.float64)
 
 
 def _dimensions(vectors: Sequence[Vector | None], *, signed: bool) -> Features:
-    """Convert vectors to features: the dimensions that are not 0, with their numbers rounded to 32-bit floats.
+    """Convert vectors to features: the ids are the dimensions that are not 0, and the weights their numbers.
 
-    A vector has no features if it is missing, has NaN or numbers too large for 32 bits, or has negative numbers under
-    a metric without `signed` weights.
+    Numbers are rounded to 32-bit floats. A vector has no features if it is missing, if it has NaN or numbers that are
+    too large for 32 bits, or if it has negative numbers and the metric does not take `signed` weights.
     """
     with np.errstate(over="ignore"):
         rows = [

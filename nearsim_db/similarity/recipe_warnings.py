@@ -1,4 +1,4 @@
-"""Warnings about settings that are valid but likely to give poor results, for a recipe alone or on a corpus."""
+"""Warnings about settings that are valid but likely to give poor results, in general or for a certain corpus."""
 
 import re
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ from nearsim_db.similarity.common_shingles import CommonShingles
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import Recipe, Shingle
 
-# Of pairs at the threshold.
+# Warn if bands find less than this fraction of the pairs at the threshold.
 LOW_RECALL = 0.9
-# Of so many distinct shingles a 32-bit hash makes about 11,600 collisions.
+# Warn above this number of distinct shingles, for which a 32-bit hash makes about 11,600 collisions.
 CROWDED_32_BITS = 10_000_000
-# Of the documents; a problem of fewer is not reported.
+# Report a problem only if it affects at least this fraction of the documents.
 NOTABLE_SHARE = 0.05
 
 # Scripts without spaces between words, or with agglutinative words.
@@ -61,7 +61,11 @@ def _single_unit_shingles(shingle: Shingle) -> str | None:
 
 
 def _coarse_sketch(profile: Profile) -> str | None:
-    """k positions resolve shares of agreement in steps of 1 / k, and nothing beyond the last step."""
+    """Return a warning if k positions are too few for the threshold.
+
+    They are too few if two sketches at the threshold are expected to agree in less than one position, or to differ in
+    less than one.
+    """
     recipe = profile.recipe
     k = recipe.sketch.k
     share = make_family(recipe, "numpy").collision_probability(profile.similarity_at_threshold)
@@ -77,7 +81,7 @@ def _coarse_sketch(profile: Profile) -> str | None:
 
 
 def _unused_rows(profile: Profile) -> str | None:
-    """Bands chosen for a recall may leave a few rows unused, which is no reason for a warning."""
+    """Return a warning if values of a sketch are in no band, except if the bands were chosen for a recall."""
     if profile.unused_rows == 0 or profile.recipe.bands.recall is not None:
         return None
     used = profile.bands * profile.rows
@@ -96,21 +100,21 @@ def _low_recall(profile: Profile) -> str | None:
     if profile.expected_recall >= LOW_RECALL or profile.recipe.bands.recall is not None:
         return None
     return (
-        f"of the pairs exactly at the threshold only {profile.expected_recall:.0%} share enough bands to be found, of "
-        "more similar ones more (see nearsim profile show); use more bands or fewer rows to find more"
+        f"of the pairs exactly at the threshold only {profile.expected_recall:.0%} share enough bands to be found, and "
+        "more of the pairs that are more similar (see nearsim profile show); use more bands or fewer rows to find more"
     )
 
 
 @dataclass(slots=True)
 class TextSample:
-    """Counts over the texts of a corpus, collected while it is read: all, those in scripts without spaces, and HTML."""
+    """Counts of texts, collected while a corpus is read."""
 
     texts: int = 0
-    unspaced: int = 0
-    html: int = 0
+    unspaced: int = 0  # texts in scripts without spaces between words
+    html: int = 0  # texts that are HTML
 
     def add(self, texts: Iterable[str]) -> None:
-        """Count some texts, looking at the beginning of each."""
+        """Count texts. Only the beginning of each text is examined."""
         for text in texts:
             beginning = text[:_SAMPLED_CHARACTERS]
             self.texts += 1
@@ -127,13 +131,13 @@ class TextSample:
 
 
 def is_html(text: str) -> bool:
-    """Whether a text has markup of HTML near its beginning."""
+    """Whether a text has HTML markup near its beginning."""
     beginning = text[:_SAMPLED_CHARACTERS]
     return "<" in beginning and len(_MARKUP.findall(beginning)) >= _MIN_TAGS
 
 
 def of_texts(profile: Profile, sample: TextSample) -> list[str]:
-    """Return warnings about a recipe for texts in these scripts and formats."""
+    """Return warnings about a recipe that does not suit the scripts and formats of the texts."""
     return [*_unspaced(profile.recipe, sample), *of_markup(profile.recipe, sample.html, sample.texts)]
 
 
@@ -145,8 +149,8 @@ def of_markup(recipe: Recipe, html: int, texts: int) -> list[str]:
         return []
     return [
         f"{html / texts:.0%} of the texts are HTML, whose tags and scripts are compared like words; set normalise.html "
-        "to main to compare the article of each page, or to true to compare all text that they display: menus and "
-        "other frames that pages share are text, too, so that different pages of a site may be alike"
+        "to main to compare the article of each page, or to true to compare all text that a page displays. Menus and "
+        "other parts that the pages of a site share are text, too, so with true different pages may be similar"
     ]
 
 
@@ -165,19 +169,18 @@ def _unspaced(recipe: Recipe, sample: TextSample) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FeatureTotals:
-    """Totals over the documents of an index: with features, with only one feature, and without features.
+    """Totals over the documents of an index."""
 
-    `features` sums those of all documents except twins: an upper bound of the distinct ones.
-    """
-
-    with_features: int
-    with_one: int
-    without: int
-    features: int
+    with_features: int  # documents with features
+    with_one: int  # documents with a single feature
+    without: int  # documents without features
+    features: (
+        int  # sum of the features of all documents except twins, an upper bound of the distinct features
+    )
 
 
 def of_features(profile: Profile, sizes: FeatureTotals) -> list[str]:
-    """Return warnings about a recipe for documents with these totals."""
+    """Return warnings about documents with few features, and about collisions of many features."""
     recipe = profile.recipe
     documents, shortest, shingles = sizes.with_features, sizes.with_one, sizes.features
     warnings = _featureless(profile, sizes)
@@ -209,14 +212,14 @@ def _featureless(profile: Profile, sizes: FeatureTotals) -> list[str]:
     )
     return [
         f"{sizes.without:,} of {count_of(documents, 'document')} without features, for lack of usable {missing}: such "
-        "documents match nothing"
+        "documents match no other document"
     ]
 
 
 def of_numbers(recipe: Recipe, differing: int, pairs: int) -> list[str]:
-    """Return a warning if most of some pairs have other numbers, whether they are kept apart for it or not.
+    """Return a warning if the numbers of most pairs differ. `differing` of `pairs` pairs have different numbers.
 
-    None for a recipe with masks, which compares texts of one template on purpose.
+    There is no warning for a recipe with masks, which compares texts made from one template on purpose.
     """
     is_intended = recipe.normalise.mask and recipe.cluster.numbers_differ == "link"
     if 2 * differing <= pairs or is_intended:
@@ -228,13 +231,13 @@ def of_numbers(recipe: Recipe, differing: int, pairs: int) -> list[str]:
             "cluster.numbers_differ = keep-apart; to find all texts of a template: normalise.mask"
         ]
     return [
-        f"cluster.numbers_differ = keep-apart leaves {differing:,} of {count_of(pairs, 'pair')} out of clusters, as "
-        "their numbers differ; it is meant for issues of a series, such as prices or weather; set it to link to "
-        "cluster these pairs, too"
+        f"cluster.numbers_differ = keep-apart leaves {differing:,} of {count_of(pairs, 'pair')} out of clusters, "
+        "because their numbers differ; it is meant for issues of a series, such as prices or weather; set it to link "
+        "to cluster these pairs, too"
     ]
 
 
-# Of fewer documents, a family of copies may well be most of them, or 5 %.
+# In a smaller collection, a single group of copies may well be most of the documents, or 5 % of them.
 _MIN_DOCUMENTS_FOR_DUPLICATES, _MIN_DOCUMENTS_FOR_CLUSTERS = 100, 1_000
 _MAX_CLUSTER_SHARE = 0.05
 
@@ -249,7 +252,7 @@ def has_excessive_duplicates(documents: int, duplicates: int, largest_cluster: i
 def of_duplicates(
     recipe: Recipe, documents: int, duplicates: int, largest_cluster: int, noun: str = "document"
 ) -> list[str]:
-    """Return a warning if most documents are duplicates of others, or one cluster has many of them."""
+    """Return a warning if most documents are duplicates of others, or if one cluster has more than 5 % of them."""
     if not has_excessive_duplicates(documents, duplicates, largest_cluster):
         return []
     cluster = f", and the largest cluster has {largest_cluster:,}" if largest_cluster else ""
@@ -262,7 +265,7 @@ def of_duplicates(
 
 
 def of_limit(limit: int, links: int, buckets: int) -> list[str]:
-    """Return a warning if a bucket limit leaves out links."""
+    """Return a warning if the bucket limit has left out links."""
     if not links:
         return []
     return [
@@ -272,7 +275,7 @@ def of_limit(limit: int, links: int, buckets: int) -> list[str]:
 
 
 def of_common(percent: float, common: CommonShingles) -> list[str]:
-    """Return a warning about shingles that are left out, if any are."""
+    """Return a warning if common shingles are left out."""
     if not len(common.ids):
         return []
     return [
@@ -283,7 +286,7 @@ def of_common(percent: float, common: CommonShingles) -> list[str]:
 
 
 def of_sketches(profile: Profile, sketches: Sketches) -> list[str]:
-    """Return warnings about a recipe for these sketches, (n, k) of a sample."""
+    """Return warnings about the sketches of a sample, (n, k)."""
     if profile.recipe.sketch.family == "rare":
         return _of_keys(profile.recipe.sketch.k, sketches)
     if profile.recipe.bands.hash != "xor" or profile.rows < 2 or not len(sketches):
@@ -300,7 +303,7 @@ def of_sketches(profile: Profile, sketches: Sketches) -> list[str]:
 
 
 def _of_keys(k: int, sketches: Sketches) -> list[str]:
-    """Return a warning if many documents have as many rare shingles as sketches have room for, or more."""
+    """Return a warning if many documents have at least as many rare shingles as a sketch has keys."""
     share = float((sketches[:, -1:] != sketches[:, -2:-1]).mean()) if k > 1 and len(sketches) else 0.0
     if share < NOTABLE_SHARE:
         return []
@@ -310,17 +313,17 @@ def _of_keys(k: int, sketches: Sketches) -> list[str]:
     ]
 
 
-# Documents whose candidates are counted.
+# The number of documents whose candidates are counted.
 SAMPLE_SIZE = 1_000
-# More produce a warning.
+# Warn if more candidates are expected.
 MAX_CANDIDATES_PER_DOCUMENT = 100
 
 
 def candidates_per_document(keys: Keys, amplification: Amplification, documents: int) -> float:
-    """Estimate the candidate pairs per document of a corpus, ignoring the bucket limit.
+    """Estimate the number of candidate pairs per document of a corpus, ignoring the bucket limit.
 
-    `keys` are the bucket hashes of a random sample; `documents` is the size of the corpus.
-    The share of the sample's pairs whose shared bands meet the amplification is applied to the corpus.
+    `keys` are the band keys of a random sample, and `documents` is the size of the corpus. The corpus is assumed to
+    have the same fraction of pairs whose shared bands satisfy the amplification as the sample.
     """
     size = len(keys)
     if size < 2:
@@ -331,29 +334,29 @@ def candidates_per_document(keys: Keys, amplification: Amplification, documents:
 
     buckets, indexes, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     indexes, in_bucket = indexes.reshape(keys.shape), np.zeros(len(buckets), bool)
-    # A document that is alone in its buckets is linked only with itself: few documents of a sample are not.
+    # Leave out documents that are alone in all of their buckets, which most documents of a sample are.
     indexes = indexes[(sizes[indexes] > 1).any(axis=1)]
     linked = 0
     for row in indexes:
         in_bucket[row] = True
         linked += int(amplification.evaluate(in_bucket[indexes]).sum())
         in_bucket[row] = False
-    # Each document is linked with itself, which is not a pair; each pair is counted from both sides.
+    # Do not count the link of each document with itself. All other links have been counted from both sides.
     pairs = (linked - len(indexes)) / 2
     return pairs / (size * (size - 1) / 2) * (documents - 1) / 2
 
 
-def _linked_pairs(keys: Ragged, least: int) -> int:
-    """Count the pairs of documents that share at least so many keys."""
+def _linked_pairs(keys: Ragged, min_shared_keys: int) -> int:
+    """Count the pairs of documents that share at least `min_shared_keys` keys."""
     order = np.argsort(keys.values, kind="stable")
     rows = np.repeat(np.arange(len(keys)), lengths(keys))[order]
     pairs = [left * len(keys) + right for _, left, right in links(keys.values[order], rows, 0)]
     counts = np.unique(np.concatenate([np.zeros(0, np.int64), *pairs]), return_counts=True)[1]
-    return int(np.count_nonzero(counts >= least))
+    return int(np.count_nonzero(counts >= min_shared_keys))
 
 
 def of_candidates(expected: float, recipe: Recipe) -> str | None:
-    """Return a warning with its remedy if a recipe will have too many candidates, else None."""
+    """Return a warning and its remedy if a recipe is expected to have too many candidates, otherwise None."""
     if expected <= MAX_CANDIDATES_PER_DOCUMENT:
         return None
     remedy = (

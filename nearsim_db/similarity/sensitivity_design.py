@@ -1,7 +1,7 @@
-"""The design of a family of functions: the fewest bands and rows that have a wanted sensitivity.
+"""Design of bands and rows for a wanted sensitivity (d1, d2, p1, p2), with as few functions as possible.
 
-One banding is enough where the two distances are far apart. Where they are close, bandings are nested: the pairs that
-share a band of the inner banding agree in one function of the outer one.
+If the two distances are far apart, a single banding is enough. If they are close, bandings are nested: a pair that
+shares a band of the inner banding agrees in one function of the outer banding.
 """
 
 import math
@@ -23,34 +23,34 @@ from nearsim_db.similarity.amplification import (
 )
 from nearsim_db.similarity.arrays import Floats
 
-# More nested bandings separate closer distances; each adds an "or" and an "and" to the construction.
+# More nested bandings separate closer distances. Each adds an "or" and an "and" to the construction.
 _MAX_NESTED_BANDINGS = 3
-# Above this many functions another banding is nested, which then needs far fewer.
+# If a construction needs more functions than this, another banding is nested, which then needs far fewer functions.
 _MANY_FUNCTIONS = 1_000_000
-# The counts that are tried for an inner banding: all small ones, and larger ones in steps of about 1 %.
+# The counts that are tried for an inner banding: all small counts, and larger counts in steps of about 1 %.
 _INNER_BANDS = np.unique(np.concatenate((np.arange(1, 129), np.geomspace(129, 4096, 300).round())))
 _INNER_ROWS = np.arange(1, 65)
 _MAX_OUTER_ROWS = 256
-# Of a middle banding fewer counts are tried, since they are combined with each of the best inner bandings.
+# Fewer counts are tried for a middle banding, because each is combined with all of the best inner bandings.
 _MIDDLE_BANDS = np.unique(np.geomspace(1, 512, 40).round())
 _MIDDLE_ROWS = np.unique(np.geomspace(1, 32, 16).round())
-# Inner bandings with which nearly no near pair or nearly every far pair agrees are of no use to the outer banding,
-# nor are those that cost more functions for a separation that is hardly wider.
+# An inner banding is useless if almost no near pair agrees, or almost every far pair agrees.
 _MIN_PROBABILITY = 1e-6
+# An inner banding with more functions must improve the separation by at least this factor.
 _MIN_GAIN = 1.002
 
 
 def design(
     wanted: Sensitivity, agreement: Callable[[float], float] = lambda distance: 1 - distance
 ) -> Amplification:
-    """Return a construction at least as sensitive as `wanted`.
+    """Return a construction whose sensitivity is at least `wanted`.
 
-    It is the banding of the fewest bands, and for these the fewest rows, where one banding has the sensitivity; else
-    two or three nested bandings, with the fewest functions among the counts that are tried.
+    If a single banding is enough, the result is the banding with the fewest bands, and then the fewest rows. Otherwise
+    it is a construction of two or three nested bandings, with the fewest functions among the counts that are tried.
 
-    `agreement` maps a distance to the probability that one function agrees; by default it is 1 - distance, as for
-    MinHash and the Jaccard distance. Raises RecipeError if the request is out of range, or if three nested bandings of
-    at most 65,536 bands and rows do not reach it.
+    `agreement` maps a distance to the probability that one function agrees. The default, 1 - distance, is that of
+    MinHash at a Jaccard distance. Raises RecipeError if `wanted` is out of range, or if three nested bandings of at
+    most 65,536 bands and rows do not reach it.
     """
     near, far = agreement(wanted.near_distance), agreement(wanted.far_distance)
     _check(wanted, near, far)
@@ -76,7 +76,10 @@ def design(
 
 
 def _check(wanted: Sensitivity, near: float, far: float) -> None:
-    """Raise RecipeError if no construction reaches `wanted` whose functions agree with probability `near` and `far`."""
+    """Raise RecipeError if `wanted` is out of range, or if no construction can reach it.
+
+    `near` and `far` are the probabilities that one function agrees at the near and at the far distance.
+    """
     if not (0 <= wanted.near_distance < wanted.far_distance and 0 <= far <= near <= 1):
         raise RecipeError(
             f"distances of {wanted.near_distance:g} and {wanted.far_distance:g} are out of range; choose distances of "
@@ -94,9 +97,9 @@ def _check(wanted: Sensitivity, near: float, far: float) -> None:
 
 
 def _single_banding(wanted: Sensitivity, near: float, far: float) -> Amplification | None:
-    """Return the banding of the fewest bands, and then of the fewest rows, or None if there is none."""
+    """Return the banding with the fewest bands, and then the fewest rows, or None if none reaches `wanted`."""
     bands = rows = 1
-    # More rows need more bands, so that each step of either rules out all smaller counts.
+    # More rows always need more bands. So when a step raises the bands or the rows, all smaller counts are ruled out.
     while max(bands, rows) <= MAX_COUNT:
         if upper_tail(1, bands, near**rows) < wanted.near_probability:
             bands += 1
@@ -109,20 +112,19 @@ def _single_banding(wanted: Sensitivity, near: float, far: float) -> Amplificati
 
 @dataclass(frozen=True, slots=True)
 class _Constructions:
-    """Alternatives for the inner part of a nested construction, each array of the same length."""
+    """Alternatives for the inner part of a nested construction. All arrays have the same length."""
 
     near: Floats  # the probability that near pairs agree
     far: Floats  # the probability that far pairs agree
     functions: Floats  # the number of base functions
-    bands: NDArray[np.int64]  # of the outermost banding
-    rows: NDArray[np.int64]  # of the outermost banding
-    inner: (
-        "_Constructions | None"  # what the rows of the outermost banding consist of, None for base functions
-    )
-    inner_index: NDArray[np.int64]  # which of `inner`
+    bands: NDArray[np.int64]  # the bands of the outermost banding
+    rows: NDArray[np.int64]  # the rows of the outermost banding
+    # The alternatives for a row of the outermost banding, or None if it is a base function.
+    inner: "_Constructions | None"
+    inner_index: NDArray[np.int64]  # which of `inner` a row is
 
     def amplification(self, index: int) -> Amplification | None:
-        """Return the construction at an index, None for a base function."""
+        """Return the construction at an index, or None for a base function."""
         if self.inner is None:
             return None
         rows = self.inner.amplification(int(self.inner_index[index]))
@@ -147,7 +149,7 @@ def _base_function(near: float, far: float) -> _Constructions:
 
 
 def _nest(inner: _Constructions, band_counts: Floats, row_counts: Floats) -> _Constructions:
-    """Return each of the inner constructions in a banding of each of these counts."""
+    """Return all combinations of an inner construction, a number of bands and a number of rows."""
     grid = np.meshgrid(np.arange(len(inner.near)), band_counts, row_counts, indexing="ij")
     indexes, bands, rows = (axis.ravel().astype(np.int64) for axis in grid)
     return _Constructions(
@@ -162,19 +164,22 @@ def _nest(inner: _Constructions, band_counts: Floats, row_counts: Floats) -> _Co
 
 
 def _banded(agreement: Floats, bands: NDArray[np.int64], rows: NDArray[np.int64]) -> Floats:
-    """Return the probability of a shared band: 1 - (1 - p^r)^b."""
+    """Return the probability that a pair shares a band: 1 - (1 - p^r)^b."""
     with np.errstate(divide="ignore"):  # log(0) is minus infinity where the functions always agree
         shared: Floats = -np.expm1(bands * np.log1p(-(agreement**rows)))
     return shared
 
 
 def _outer_banding(wanted: Sensitivity, inner: _Constructions) -> Amplification | None:
-    """Return the construction of the fewest functions: one of `inner` in a banding that reaches `wanted`, or None."""
+    """Return the construction with the fewest functions that reaches `wanted`, or None if there is none.
+
+    It is a banding whose rows are one of the `inner` constructions.
+    """
     fewest, best = math.inf, None
     for rows in range(1, _MAX_OUTER_ROWS + 1):
         near = inner.near**rows
 
-        # The fewest bands that find near pairs; dividing by 0 gives infinity where none do.
+        # The fewest bands that find near pairs; if no number of bands finds them, division by 0 gives infinity.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             bands = np.ceil(np.log1p(-wanted.near_probability) / np.log1p(-near))
             bands = np.where(near >= wanted.near_probability, 1, bands)
@@ -191,10 +196,10 @@ def _outer_banding(wanted: Sensitivity, inner: _Constructions) -> Amplification 
 
 
 def _most_separating(constructions: _Constructions) -> _Constructions:
-    """Return the constructions for which no other has fewer functions and separates near from far pairs about as well.
+    """Return the best constructions: any other has more functions, or separates near from far pairs less well.
 
     The separation is the difference of the log-odds of the two probabilities. Only constructions with similar
-    probabilities are compared, because the next banding needs them in a certain range.
+    probabilities are compared, because the next banding needs probabilities in a certain range.
     """
     near, far = constructions.near, constructions.far
     is_usable = (
@@ -204,10 +209,10 @@ def _most_separating(constructions: _Constructions) -> _Constructions:
     near_odds = np.log(near[usable]) - np.log1p(-near[usable])
     far_odds = np.log(far[usable]) - np.log1p(-far[usable])
     separation = near_odds - far_odds
-    # Quarters of the log-odds halfway between the two.
+    # Constructions are in the same class if the mean of their two log-odds is the same to a quarter.
     classes = np.round((near_odds + far_odds) * 2).astype(np.int64)
 
-    # By class, then by the number of functions; each that is kept separates better than those before it in its class.
+    # Go through each class by the number of functions, and keep constructions that separate better than those before.
     order = np.lexsort((-separation, constructions.functions[usable], classes))
     widest: dict[int, float] = {}
     kept = []

@@ -1,4 +1,4 @@
-"""Keep policies: rules that choose the document of a cluster that survives, in order."""
+"""Keep policies: the rules by which one document of a cluster survives."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ _CHOICES = "earliest, latest, longest, central, source:A,B,C, highest:COLUMN, ha
 
 
 class KeepRule(NamedTuple):
-    """A rule: what documents are ranked by, and the sources in order or the field that it names."""
+    """A rule that ranks the documents of a cluster."""
 
-    kind: str
-    names: tuple[str, ...] = ()
+    kind: str  # what decides: earliest, latest, longest, central, none, source, has, highest
+    names: tuple[str, ...] = ()  # the sources in their order, or the field of has or highest
 
     @property
     def field(self) -> str | None:
-        """The field of which the rule needs a value; None for rules about sources, dates, lengths and similarities."""
+        """The field whose values the rule reads; None for rules about sources, dates, lengths and similarities."""
         return self.names[0] if self.kind in ("has", "highest") else None
 
     def __str__(self) -> str:
@@ -28,7 +28,10 @@ class KeepRule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeepPolicy:
-    """The rules of `cluster.keep`, in order. Last, the earlier date decides, then the order of the documents."""
+    """The rules of `cluster.keep`. A rule decides between documents that are equal under the rules before it.
+
+    After the last rule the earlier date decides, and then the order of the documents.
+    """
 
     rules: tuple[KeepRule, ...]
 
@@ -39,28 +42,28 @@ class KeepPolicy:
 
     @property
     def deciding(self) -> tuple[KeepRule, ...]:
-        """The rules that rank documents otherwise than the last tie-break does."""
+        """The rules except a last `earliest`, which the tie-break by date makes superfluous, and except `none`."""
         return self.rules[:-1] if self.rules[-1].kind in ("earliest", NO_DOCUMENT) else self.rules
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields of which rules need values, in the order of the rules."""
+        """The fields whose values the rules read, in the order of the rules."""
         return tuple(rule.field for rule in self.deciding if rule.field is not None)
 
     @property
     def is_central(self) -> bool:
-        """Whether a rule ranks documents by their similarities with the others of the cluster."""
+        """Whether a rule ranks documents by their similarities with the other documents of the cluster."""
         return any(rule.kind == "central" for rule in self.rules)
 
     @property
     def prefers_last(self) -> bool:
-        """Whether the last of several documents of one date is kept, not the first."""
+        """Whether the last of several documents with the same date is kept instead of the first."""
         by_date = [rule.kind for rule in self.rules if rule.kind in ("earliest", "latest")]
         return by_date[-1:] == ["latest"]
 
 
 def keep_policy(keep: str | tuple[str, ...]) -> KeepPolicy:
-    """Return the rules of a value of `cluster.keep`. Raises RecipeError for an invalid one."""
+    """Return the rules of a value of `cluster.keep`. Raises RecipeError for an invalid value."""
     texts = (keep,) if isinstance(keep, str) else keep
     rules = tuple(map(_rule, texts))
     if not rules:
@@ -99,10 +102,10 @@ _LACKING = {
 def refuse_unusable_keep(
     policy: KeepPolicy, has_value: Callable[[KeepRule], bool], remedies: Mapping[str, str]
 ) -> None:
-    """Raise InputError for a keep rule by a field of which no document has a value.
+    """Raise InputError if no document has a value for which a keep rule looks.
 
-    `has_value` says whether any document has what a rule is about. `remedies` say, for each kind of rule, what gives
-    documents the field.
+    `has_value` returns whether any document has a value for a rule. `remedies` has for each kind of rule the advice how
+    to add such values.
     """
     for rule in policy.rules:
         if rule.kind in _LACKING and not has_value(rule):
