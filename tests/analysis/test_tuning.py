@@ -207,7 +207,7 @@ def test_unsuitable_samples_are_refused() -> None:
     for texts in (["text"], [""] * 20, ["", "word", "  "]):
         with pytest.raises(InputError):
             tune(_sample([(str(number), text) for number, text in enumerate(texts)]), DEFAULT)
-    for settings in (["sketch.family=hyperplane", "sketch.k=256"], ["match.amplification=or(8, and(4))"]):
+    for settings in (["sketch.family=projection", "sketch.k=256"], ["match.amplification=or(8, and(4))"]):
         with pytest.raises(RecipeError):
             tune(_sample(synthetic_corpus(5, 0)), override(DEFAULT, settings))
     labels = PairLabels([("single-1", "copy-1", True)])

@@ -200,3 +200,19 @@ def test_clusters_with_more_pairs_than_duplicates_have_a_low_precision() -> None
     assert weighted.of_clusters(0.9, 100).precision > 0.95
     assert weighted.of_clusters(0.9, 1_000).precision == pytest.approx(0.1, abs=0.02)
     assert weighted.of_clusters(0.9, 1_000).recall == 1.0
+
+
+@pytest.mark.slow("tunes a recipe")
+def test_record_linkage_gets_the_threshold_that_labels_show() -> None:
+    labels = PairLabels(_companies().labels(100))
+    options = TuningOptions(kept=frozenset({"scheme", "k"}))
+    sample, recipe = _sample(_companies().texts, labels.ids), presets.load("record-linkage")
+    tuning = tune(sample, recipe, options, labelled=labels)
+    clusters, proposal = tuning.clusters_at_threshold, tuning.required()
+    assert clusters is not None and clusters.f1 is not None
+    assert (proposal.profile.recipe.sketch.family, proposal.profile.recipe.shingle.scheme) == ("rare", "bag")
+    assert 0.45 < tuning.threshold < 0.55 and clusters.f1 > 0.9
+    assert proposal.promised_recall > 0.99
+
+    # Without labels nothing shows a better one.
+    assert tune(sample, recipe).threshold == recipe.match.threshold

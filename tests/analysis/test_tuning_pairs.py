@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets, encoder_of
 from nearsim_db.analysis.tuning.labels import PairLabels
 from nearsim_db.analysis.tuning.pair_sample import Histogram, WeightedPairs, histogram, sample_pairs, valley
 from nearsim_db.analysis.tuning.passages import PassageTuning, tune_passages
 from nearsim_db.analysis.tuning.proposal import TuningOptions
 from nearsim_db.analysis.tuning.sampling import Reservoir, Sample
 from nearsim_db.errors import InputError
+from nearsim_db.similarity import presets
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.recipe import Recipe, override
 
@@ -211,3 +212,34 @@ def test_samples_without_passages_keep_the_recipe() -> None:
 def test_a_gap_that_was_given_is_said_to_be_given() -> None:
     given = tuned(Sample(["one two three", "four five six"], 2), kept=frozenset({"passage_gap"}))
     assert given.reasons["match.passage_gap"] == "given"
+
+
+@pytest.mark.slow("statistics")
+def test_weighted_pairs_that_share_a_rare_feature_are_complete_and_others_unbiased() -> None:
+    generator = random.Random(5)
+    names = [f"name{number}" for number in range(80)]
+    texts = [" ".join(["common", "words", *generator.sample(names, 3)]) for _ in range(300)]
+    recipe = presets.load("record-linkage")
+    sets = distinct_sets(encoder_of(recipe, texts), texts)
+    left, right = np.triu_indices(len(sets), 1)
+    true = np.histogram(sets.similarities(left, right), _EDGES)[0]
+
+    estimates = np.array([_estimate(sample_pairs(sets, seed, 2_000)) for seed in range(40)])
+    error = estimates.std(axis=0) / np.sqrt(len(estimates))
+    assert (np.abs(estimates.mean(axis=0) - true) <= 4 * error + 1e-9).all(), (estimates.mean(axis=0), true)
+    # All pairs that share more than common words share a rare one.
+    assert error[2:].tolist() == [0.0, 0.0]
+
+
+def test_similarity_of_weighted_sets_is_the_metric_of_the_recipe() -> None:
+    texts = ["old mill road", "old mill lane", "new mill road", "harbour view"]
+    for settings in (
+        ["sketch.family=rare"],
+        ["sketch.family=dart_minhash"],
+        ["sketch.family=hyperplane", "sketch.k=1024"],
+    ):
+        encoder = encoder_of(override(Recipe(), ["shingle.scheme=bag", "shingle.k=1", *settings]), texts)
+        sets, features = distinct_sets(encoder, texts), encoder.features(texts)
+        left, right = np.triu_indices(4, 1)
+        expected = encoder.compare([features.of(row) for row in range(4)], left, right).similarity
+        assert sets.similarities(left, right) == pytest.approx(expected)

@@ -1,5 +1,6 @@
 """The corpus behind a sample, and what a profile is expected to find and to cost on it."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,8 +9,9 @@ import numpy as np
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
 from nearsim_db.analysis.tuning.pair_sample import WeightedPairs
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
-from nearsim_db.similarity.candidates import begins
+from nearsim_db.similarity.candidates import begins, find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder, Features
+from nearsim_db.similarity.metrics import intersections
 from nearsim_db.similarity.profile import Profile, make_family
 
 _CURVE_POINTS = 200
@@ -66,7 +68,7 @@ class SampledCorpus:
 
     def forecast(self, profile: Profile) -> Forecast:
         """Estimate recall, candidates and size for a profile."""
-        probability = _probabilities(profile, self.pairs.similarity)
+        probability = self._probabilities(profile)
         weight, threshold = self.weight, profile.recipe.match.threshold
         is_similar = self.pairs.similarity >= threshold - 1e-12
 
@@ -87,6 +89,22 @@ class SampledCorpus:
             profile.bytes_per_document(),
         )
 
+    def _probabilities(self, profile: Profile) -> Floats:
+        """Return the probability that each pair of the sample becomes a candidate."""
+        if profile.recipe.sketch.family != "rare":
+            return _probabilities(profile, self.pairs.similarity)
+        # Keys of rare are chosen by weight, not at random: whether a pair shares one is counted.
+        return self._share_keys(band_keys(profile, self.sets), self.pairs.left, self.pairs.right).astype(
+            np.float64
+        )
+
+    def _share_keys(self, keys: Hashes, left: Ints, right: Ints) -> Mask:
+        """Return which pairs share a key, wherever it is in the row."""
+        ordered = np.sort(keys, axis=1).ravel()
+        offsets = np.arange(len(keys) + 1, dtype=np.int64) * keys.shape[1]
+        shares_key: Mask = intersections(ordered, offsets, left, right, self.sets.backend) > 0
+        return shares_key
+
     def kept_by_limit(self, profile: Profile) -> float:
         """Return the share of found pairs that the bucket limit keeps, measured on the pairs of the sample.
 
@@ -98,10 +116,20 @@ class SampledCorpus:
         if not limit or not len(left):
             return 1.0
 
-        sharing, linked = _linked(band_keys(profile, self.sets), left, right, max(limit, 1.0))
+        keys = band_keys(profile, self.sets)
+        if profile.recipe.sketch.family == "rare":
+            sharing = self._share_keys(keys, left, right)
+            linked = sharing & np.isin(left * len(keys) + right, self._links(keys, math.ceil(limit)))
+        else:
+            sharing, linked = _linked(keys, left, right, max(limit, 1.0))
         weight = self.pairs.weight[is_similar]
         total = float(weight[sharing].sum())
         return float(weight[linked].sum()) / total if total else 1.0
+
+    def _links(self, keys: Hashes, limit: int) -> Ints:
+        """Return the codes left * number of sets + right of the pairs that a bucket limit keeps."""
+        blocks = linked_pairs(keys, limit, find_full_buckets(keys, limit), self.sets.backend)
+        return np.concatenate([np.zeros(0, np.int64), *(left * len(keys) + right for left, right in blocks)])
 
 
 def _probabilities(profile: Profile, similarity: Floats) -> Floats:
@@ -121,7 +149,8 @@ def band_keys(profile: Profile, sets: DistinctSets) -> Hashes:
     for begin in range(0, len(sets), _SKETCHED_AT_ONCE):
         offsets = sets.offsets[begin : begin + _SKETCHED_AT_ONCE + 1]
         ids = sets.ids[offsets[0] : offsets[-1]]
-        features = Features(ids, offsets - offsets[0], np.zeros(len(offsets) - 1, np.uint64))
+        weights = None if sets.weights is None else sets.weights[offsets[0] : offsets[-1]]
+        features = Features(ids, offsets - offsets[0], np.zeros(len(offsets) - 1, np.uint64), weights)
         keys.append(encoder.matrix_keys(encoder.sketch(features)))
     return np.concatenate(keys)
 

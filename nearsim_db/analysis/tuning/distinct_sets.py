@@ -1,8 +1,9 @@
-"""The distinct feature sets of a sample; documents with equal features share a set."""
+"""The distinct feature sets of a sample, weighted if the metric is; documents with equal features share a set."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 
 from nearsim_db.records import Progress, silent
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, are_fresh
-from nearsim_db.similarity.backend import Backend
+from nearsim_db.similarity.backend import Backend, sketch_kernels
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.metrics import intersections
+from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.text import ID_BITS
 
 _Value = TypeVar("_Value", np.int64, np.uint64)
@@ -25,6 +28,7 @@ class DistinctSets:
     """The distinct feature sets of n documents: set i is `ids[offsets[i]:offsets[i + 1]]`, sorted, never empty.
 
     `set_of` is int64 of n: the number of each document's set, -1 for a document without features. Ids have `bits` bits.
+    `weights` are as long as `ids`, None if the metric has none.
     """
 
     ids: Hashes
@@ -32,6 +36,8 @@ class DistinctSets:
     set_of: Ints
     bits: int
     backend: Backend
+    weights: Floats | None = None
+    metric: str = "jaccard"  # or cosine, weighted_jaccard
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -63,10 +69,29 @@ class DistinctSets:
         return int((members * (members - 1) // 2).sum())
 
     def similarities(self, left: Ints, right: Ints) -> Floats:
-        """Return the Jaccard similarities of m pairs of sets, float64 of m."""
-        shared = intersections(self.ids, self.offsets, left, right, self.backend)
-        union = self.sizes[left] + self.sizes[right] - shared
-        return np.asarray(shared / union, np.float64)
+        """Return the similarities of m pairs of sets by the metric, float64 of m."""
+        if self.weights is None:
+            shared = intersections(self.ids, self.offsets, left, right, self.backend)
+            return np.asarray(shared / (self.sizes[left] + self.sizes[right] - shared), np.float64)
+        sums = sketch_kernels(self.backend).sums(self.ids, self.weights, self.offsets, left, right)
+        if self.metric == "weighted_jaccard":
+            return np.asarray(sums.minima / sums.maxima, np.float64)
+        squares = np.concatenate((np.zeros(1), np.cumsum(self.weights**2)))[self.offsets]
+        lengths = np.sqrt(np.diff(squares))
+        return np.asarray(np.clip(sums.products / (lengths[left] * lengths[right]), 0, 1), np.float64)
+
+
+def encoder_of(recipe: Recipe, texts: Sequence[str]) -> Encoder:
+    """Return the encoder of a recipe, with document frequencies counted in texts if the recipe weights by them."""
+    encoder = Encoder(resolve(recipe))
+    if encoder.freezes:
+        encoder.count_features(lambda: map(partial(_ids, encoder), _batches(texts)))
+    return encoder
+
+
+def _ids(encoder: Encoder, texts: Sequence[str]) -> list[Hashes]:
+    features = encoder.features(texts)
+    return [features.ids_of(row) for row in range(len(texts))]
 
 
 def distinct_sets(
@@ -76,17 +101,19 @@ def distinct_sets(
     numbers: dict[bytes, int] = {}
     set_of = np.full(len(texts), -1, np.int64)
     sets: list[Hashes] = []
+    weights: list[Floats] = []
     row = 0
 
     with ThreadPoolExecutor(threads) as pool:
         for features in pool.map(encoder.features, _batches(texts)):
-            for begin, end in pairwise(features.offsets.tolist()):
-                ids = features.ids[begin:end]
-                if len(ids):
-                    number = numbers.setdefault(encoder.digest(ids), len(numbers))
+            for at, (begin, end) in enumerate(pairwise(features.offsets.tolist())):
+                if end > begin:
+                    number = numbers.setdefault(encoder.digest(features.of(at)), len(numbers))
                     set_of[row] = number
                     if number == len(sets):
-                        sets.append(ids)
+                        sets.append(features.ids[begin:end])
+                        if features.weights is not None:
+                            weights.append(features.weights[begin:end])
                 row += 1
             progress("shingle", row, len(texts))
 
@@ -94,7 +121,8 @@ def distinct_sets(
     np.cumsum([len(ids) for ids in sets], out=offsets[1:])
     flat = np.concatenate(sets) if sets else np.zeros(0, np.uint64)
     bits = ID_BITS[encoder.profile.recipe.hash.base]
-    return DistinctSets(flat, offsets, set_of, bits, encoder.backend)
+    flat_weights = np.concatenate([np.zeros(0), *weights]) if encoder.metric.weighted else None
+    return DistinctSets(flat, offsets, set_of, bits, encoder.backend, flat_weights, encoder.metric.name)
 
 
 def distinct(values: NDArray[_Value]) -> NDArray[_Value]:

@@ -6,6 +6,9 @@ buckets are too large to take all their pairs. [drawn] a / q + [shared] (1 - a) 
 every pair, for any a that depends on s alone (Horvitz and Thompson 1952), so that weighted sums are unbiased. a weighs
 the two ways by their variances. A shingle that many documents share, and that is their minimum, puts them all in one
 bucket, so pairs are not independent: the variance of the second way is multiplied by a factor for such crowding.
+
+If features have weights, the second way is certain: pairs enter that share one of the rarest features of both. Other
+pairs count by those drawn at random.
 """
 
 import math
@@ -26,6 +29,8 @@ _MAX_MERGED_IDS = 600_000_000
 _MAX_BAND_ROWS = 16
 _COMPARED_AT_ONCE = 100_000
 _CROWDING = 100.0
+# As many as sketches of the preset record-linkage have.
+_RARE_FEATURES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +62,14 @@ def sample_pairs(
     affordable = int(_MAX_MERGED_IDS / max(2.0 * float(sets.sizes.mean()) if size else 1.0, 1.0))
     draws, max_near_pairs = min(max_random_pairs, affordable), min(max_near_pairs, affordable)
     if total <= draws:
-        left, right = np.triu_indices(size, 1)
-        similarity = sets.similarities(left.astype(np.int64), right.astype(np.int64))
+        left, right = (side.astype(np.int64) for side in np.triu_indices(size, 1))
+        similarity = sets.similarities(left, right)
         return WeightedPairs(left, right, similarity, np.ones(total), total)
 
     generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune pairs", 4)))
     codes = _draw(generator, size, draws)
+    if sets.weights is not None:
+        return _weighted_pairs(sets, codes, _probability_of_draw(total, draws), max_near_pairs, total)
     similarity = sets.similarities(*np.divmod(codes, size))
     at_random = _RandomPairs(codes, similarity, _probability_of_draw(total, draws))
 
@@ -119,7 +126,7 @@ def _sharing_pairs(
     pairs = sizes * (sizes - 1) // 2
     limit = _pairs_per_bucket(pairs, max_pairs)
     is_small, is_large = pairs <= limit, pairs > limit
-    codes = [_all_pairs(members, begins[is_small], sizes[is_small], len(sets))]
+    codes = [_all_pairs(members, begins[is_small], sizes[is_small], len(sets), bands)]
 
     # Of large buckets some pairs are drawn.
     probability = np.ones(keys.shape) if is_large.any() else None
@@ -157,9 +164,8 @@ def _pairs_per_bucket(pairs: Ints, max_pairs: int) -> int:
     return int(ordered[-1]) if len(ordered) else 1
 
 
-def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int) -> Ints:
-    """Return the codes of all pairs of the buckets."""
-    bands = len(members) // documents
+def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int, bands: int) -> Ints:
+    """Return the codes of all pairs of the buckets; members are rows times the number of bands, and more."""
     # Each member is paired with those before it in its bucket.
     places = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     firsts = np.repeat(begins, sizes)
@@ -203,6 +209,36 @@ def _weigh(
 
     left, right = np.divmod(codes, len(sets))
     return WeightedPairs(left, right, similarity, weight, total)
+
+
+def _weighted_pairs(
+    sets: DistinctSets, at_random: Ints, probability: float, max_near_pairs: int, total: int
+) -> WeightedPairs:
+    """Return the pairs that share a rare feature, and those with the codes `at_random` that do not."""
+    shared = _sharing_rare_features(sets, max_near_pairs)
+    others = np.setdiff1d(at_random, shared, assume_unique=True)
+    codes = np.concatenate((shared, others))
+    weight = np.repeat([1.0, 1 / probability], [len(shared), len(others)])
+    left, right = np.divmod(codes, len(sets))
+    return WeightedPairs(left, right, sets.similarities(left, right), weight, total)
+
+
+def _sharing_rare_features(sets: DistinctSets, max_pairs: int) -> Ints:
+    """Return the codes of pairs that share one of the rarest features of both, ascending."""
+    owners = np.repeat(np.arange(len(sets)), sets.sizes)
+    _, features, frequency = np.unique(sets.ids, return_inverse=True, return_counts=True)
+    counts = frequency[features]
+    order = np.lexsort((features, counts, owners))
+    rank = np.arange(len(order)) - sets.offsets[:-1][owners]
+    chosen = order[(rank < _RARE_FEATURES) & (counts[order] > 1)]
+
+    # The rarest features are taken as long as their pairs are not too many.
+    chosen = chosen[np.lexsort((features[chosen], counts[chosen]))]
+    begins = np.flatnonzero(are_fresh(features[chosen]))
+    sizes = np.diff(begins, append=len(chosen))
+    fits = np.cumsum(sizes * (sizes - 1) // 2) <= max_pairs
+    codes = _all_pairs(owners[chosen], begins[fits], sizes[fits], len(sets), 1)
+    return distinct(codes)
 
 
 def _share_at_random(probability: float, near: Floats) -> Floats:

@@ -62,18 +62,26 @@ def propose(
     profile, sketch_reason = choose_sketch(corpus, recipe, threshold, recall)
     forecast = corpus.forecast(profile)
     kept = corpus.kept_by_limit(profile)
+    share = forecast.recall * kept
+    cost = f"about {forecast.candidates:,.2f} candidate pairs and {forecast.bytes_per_document:,} bytes per document"
     bands_reason = (
         f"{forecast.bands} bands of {forecast.rows} rows: {forecast.recall_at:.4f} of the pairs at the threshold and "
-        f"{forecast.recall * kept:.4f} of all pairs from there on are found, for about {forecast.candidates:,.2f} "
-        f"candidate pairs and {forecast.bytes_per_document:,} bytes per document"
+        f"{share:.4f} of all pairs from there on are found, for {cost}"
     )
+    if recipe.sketch.family == "rare":
+        sketch_reason = (
+            f"the recipe's own; {share:.4f} of the pairs from the threshold on are found, for {cost}"
+        )
     reasons = {**reasons, "sketch.k": sketch_reason, "bands.recall": bands_reason}
     return Proposal(profile, forecast, kept, reasons)
 
 
 def with_threshold(recipe: Recipe, threshold: float, recall: float, k: int | None = None) -> Recipe:
     """Return the recipe with a threshold, a recall and optionally a sketch size, for which bands are chosen."""
-    settings = [f"match.threshold={threshold!r}", f"bands.recall={recall!r}"]
+    settings = [f"match.threshold={threshold!r}"]
+    # The keys of rare are all its ids.
+    if recipe.sketch.family != "rare":
+        settings.append(f"bands.recall={recall!r}")
     return override(recipe, settings if k is None else [*settings, f"sketch.k={k}"])
 
 
@@ -108,8 +116,9 @@ def choose_sketch(
 
 
 def _sketch_sizes(recipe: Recipe, sizes: Sequence[int]) -> Sequence[int]:
-    """Return the sizes that a sketch may have: the recipe's only, if it lists its hash functions."""
-    return sizes if recipe.sketch.coefficients is None else [recipe.sketch.k]
+    """Return the sizes that a sketch may have: the recipe's only, if it lists its hash functions or is rare."""
+    is_fixed = recipe.sketch.coefficients is not None or recipe.sketch.family == "rare"
+    return [recipe.sketch.k] if is_fixed else sizes
 
 
 def _sketch_reason(k: int, recipe_k: int, candidates: float) -> str:
@@ -121,7 +130,9 @@ def _sketch_reason(k: int, recipe_k: int, candidates: float) -> str:
 
 
 def alternatives(corpus: SampledCorpus, recipe: Recipe, threshold: float) -> list[Forecast]:
-    """Return forecasts for other recalls and sketch sizes; infeasible ones are omitted."""
+    """Return forecasts for other recalls and sketch sizes; infeasible ones are omitted, rare has none."""
+    if recipe.sketch.family == "rare":
+        return []
     sizes = _sketch_sizes(recipe, sorted({*SKETCHES, recipe.sketch.k}))
     return _forecasts(
         corpus, (with_threshold(recipe, threshold, recall, k) for k in sizes for recall in RECALLS)

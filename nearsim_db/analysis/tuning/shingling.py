@@ -5,16 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets, encoder_of
 from nearsim_db.analysis.tuning.pair_sample import WeightedPairs, sample_pairs
 from nearsim_db.analysis.tuning.proposal import TuningOptions
 from nearsim_db.records import Progress
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.arrays import Floats, Ints
-from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.k_rule import KRule, Units, Verdict
 from nearsim_db.similarity.mixing import random_words
-from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
@@ -223,7 +221,7 @@ def find_reference_pairs(
     recipe: Recipe, texts: Sequence[str], unspaced: bool, seed: int, threads: int, progress: Progress
 ) -> ReferencePairs:
     """Draw near and random pairs by a neutral scheme: 5 characters, or 3 in scripts without spaces."""
-    encoder = Encoder(resolve(with_shingles(recipe, "char", 3 if unspaced else 5)))
+    encoder = encoder_of(with_shingles(recipe, "char", 3 if unspaced else 5), texts)
     sets = distinct_sets(encoder, texts, threads, progress)
 
     pairs = sample_pairs(sets, seed, max_random_pairs=50_000, max_near_pairs=300_000)
@@ -277,12 +275,13 @@ def score(
     schemes: Sequence[tuple[str, int]],
     pairs: ReferencePairs,
     units: dict[str, Units],
+    texts: Sequence[str],
     threads: int,
     progress: Progress,
 ) -> Iterator[Shingling]:
-    """Score each (scheme, k) on the same pairs."""
+    """Score each (scheme, k) on the same pairs; document frequencies are counted in `texts`."""
     for done, (scheme, k) in enumerate(schemes, 1):
-        sets = distinct_sets(Encoder(resolve(with_shingles(recipe, scheme, k))), pairs.texts, threads)
+        sets = distinct_sets(encoder_of(with_shingles(recipe, scheme, k), texts), pairs.texts, threads)
         near, random = similarities(sets, *pairs.near), similarities(sets, *pairs.random)
 
         unit = units[unit_of(scheme)]

@@ -9,7 +9,7 @@ import numpy as np
 from nearsim_db.analysis.tuning import checks, labels, proposal, shingling
 from nearsim_db.analysis.tuning.checks import Check
 from nearsim_db.analysis.tuning.corpus import Forecast, SampledCorpus
-from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets, encoder_of
 from nearsim_db.analysis.tuning.labels import LabelScores, PairLabels
 from nearsim_db.analysis.tuning.pair_sample import Histogram, histogram, sample_pairs, valley
 from nearsim_db.analysis.tuning.proposal import Proposal, TuningOptions
@@ -92,7 +92,7 @@ def tune(
     """Propose shingles, threshold and bands for the corpus that a sample was drawn from, for records the linkage too.
 
     Starts from `recipe` and keeps its other keys. There is no proposal if no bands reach the recall. Raises RecipeError
-    for a recipe whose metric is not Jaccard, InputError if there are too few documents or labels.
+    for a recipe of vectors or distances, InputError if there are too few documents or labels.
     """
     _check(sample, recipe)
     usable_labels = None if labelled is None else known_labels(sample, labelled)
@@ -104,7 +104,7 @@ def tune(
 
     scored, chosen, near_pairs = _choose_shingles(run)
     recipe = chosen.apply(run.recipe)
-    sets = distinct_sets(Encoder(resolve(recipe)), sample.texts, threads, progress)
+    sets = distinct_sets(encoder_of(recipe, sample.texts), sample.texts, threads, progress)
     _check_features(sample, sets)
     progress("compare", 0, None)
     pairs = sample_pairs(sets, run.options.seed)
@@ -158,10 +158,10 @@ def tune(
 def _check(sample: Sample, recipe: Recipe) -> None:
     """Raise RecipeError for a recipe that tune does not support, InputError for fewer than two usable documents."""
     encoder = Encoder(resolve(recipe))
-    if encoder.metric.name != "jaccard":
+    if encoder.metric.name == "euclidean" or encoder.takes_vectors:
         raise RecipeError(
-            f"tune supports Jaccard similarity and winnow only; sketch.family {recipe.sketch.family} estimates "
-            f"{encoder.metric.name}: use nearsim curve to choose its bands"
+            "tune compares texts by a similarity, not vectors, and not by a distance as sketch.family projection does: "
+            "use nearsim curve to choose the bands"
         )
     if recipe.match.amplification is not None:
         raise RecipeError(
@@ -195,18 +195,22 @@ def _choose_shingles(run: _TuningRun) -> tuple[list[Shingling], Shingling, int]:
     Also returns the number of near pairs that they were scored on.
     """
     recipe, options = run.recipe, run.options
-    schemes = shingling.candidates(recipe, options)
+    is_weighted = Encoder(resolve(recipe)).metric.weighted
+    # How to choose shingles without labels was measured for the Jaccard similarity.
+    is_fixed = is_weighted and run.labelled is None
+    recipe_shingles = recipe.shingle.scheme, recipe.shingle.k
+    schemes = [recipe_shingles] if is_fixed else shingling.candidates(recipe, options)
     unit_names = {"word", *(shingling.unit_of(scheme) for scheme, _ in schemes)}
     units = {name: count_units(recipe, name, run.small_sample) for name in unit_names}
     pairs = shingling.find_reference_pairs(
         recipe, run.sample.texts, run.unspaced >= 0.5, options.seed, run.threads, run.progress
     )
-    scored = list(shingling.score(recipe, schemes, pairs, units, run.threads, run.progress))
+    scored = list(shingling.score(recipe, schemes, pairs, units, run.sample.texts, run.threads, run.progress))
     if run.labelled is not None:
         scored = _score_labels(run, run.labelled, scored)
-    chosen, reason = shingling.choose(
-        scored, pairs.near_pairs, run.unspaced, (recipe.shingle.scheme, recipe.shingle.k)
-    )
+    chosen, reason = shingling.choose(scored, pairs.near_pairs, run.unspaced, recipe_shingles)
+    if is_fixed and not options.fixes_shingles:
+        reason = "the recipe's own, as there are no labels"
 
     # Pairs of records are rarely near enough to score shingles by them.
     are_records = shingling.are_records(units["word"])
@@ -228,7 +232,7 @@ def _choose_shingles(run: _TuningRun) -> tuple[list[Shingling], Shingling, int]:
 
 def _label_similarities(run: _TuningRun, labelled: PairLabels, recipe: Recipe) -> tuple[Floats, Mask]:
     """Return the similarity of each labelled pair under a recipe, and whether it is a duplicate."""
-    encoder = Encoder(resolve(recipe))
+    encoder = encoder_of(recipe, run.sample.texts)
     rows = {name: row for row, name in enumerate(run.sample.wanted)}
     texts = [encoder.text_of(title, body) for title, body in run.sample.wanted.values()]
     sets = distinct_sets(encoder, texts, run.threads)
@@ -247,7 +251,7 @@ def _score_labels(run: _TuningRun, labelled: PairLabels, scored: Sequence[Shingl
         similarity, duplicate = _label_similarities(run, labelled, recipe)
         scores.append(labels.score(similarity, duplicate, run.options.precision))
 
-        sets = distinct_sets(Encoder(resolve(recipe)), texts, run.threads)
+        sets = distinct_sets(encoder_of(recipe, run.sample.texts), texts, run.threads)
         pairs = sample_pairs(sets, run.options.seed, _PAIRS_OF_SHINGLING, _PAIRS_OF_SHINGLING)
         part = SampledCorpus(sets, pairs, run.sample.documents, len(texts))
         weighted.append(WeightedLabels(similarity, duplicate, part))
@@ -291,11 +295,14 @@ def _choose_threshold(
     threshold, reason = choose_threshold(options, scores, weighted, lowest, recipe.match.threshold)
     if run.has_preset and options.threshold is None:
         threshold, reason = recipe.match.threshold, "the threshold of the preset records"
+    elif corpus.sets.weights is not None and scores is None and options.threshold is None:
+        # Valleys were measured for the Jaccard similarity.
+        threshold, reason = recipe.match.threshold, "the recipe's own, as there are no labels"
 
     texts = run.sample.texts_to_cluster
     sets = corpus.sets
     if len(texts) > len(run.sample.texts):
-        sets = distinct_sets(Encoder(resolve(recipe)), texts, run.threads, run.progress)
+        sets = distinct_sets(encoder_of(recipe, run.sample.texts), texts, run.threads, run.progress)
     run.progress("cluster", 0, None)
     judge = ThresholdJudge(corpus, recipe, sets, options, weighted, threshold)
 
