@@ -1,7 +1,7 @@
-"""Band rows of one generation, (bucket_hash, doc_id) of each head: load and delete them, and stream links from them.
+"""The band rows of a generation: loading and deleting them, and streaming links from them.
 
-A link is a pair of heads that share a bucket in which one of them is an anchor: one of its first documents, up to the
-limit. A bucket over the limit is full.
+A band row is (bucket_hash, doc_id) of a head. A link is a pair of heads that share a bucket in which one of them is an
+anchor. The anchors of a bucket are its first documents, up to the bucket limit. A bucket with more documents is full.
 """
 
 from collections.abc import Generator, Sequence
@@ -23,9 +23,9 @@ _ID_BYTES = 8
 _BAND_SHIFT = 56
 _MAX_BATCH_MEMBERS = 4_096
 _MAX_BATCH_ANCHOR_BYTES = 8 << 20
-# On a Citus cluster, so many buckets or more are grouped by shard, with a statement for each shard.
+# On a Citus cluster, this many buckets or more are grouped by shard, and each shard gets its own statement.
 MIN_BUCKETS_BY_SHARD = 1_000
-# One of so many loaded rows is in the sample.
+# The sample has one in this many loaded rows.
 _SAMPLE_INTERVAL = 16
 
 BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left_out")
@@ -33,10 +33,10 @@ BUCKET_FIGURES = ("buckets", "largest_bucket", "buckets_over_limit", "links_left
 
 @dataclass(frozen=True, slots=True)
 class LastAnchors(ColumnBatch):
-    """Buckets over the limit, sorted by hash, each with its last anchor: int64 of n."""
+    """Buckets over the limit, sorted by hash, each with its last anchor."""
 
-    hashes: Ints
-    last_anchors: Ints
+    hashes: Ints  # int64, shape (n,)
+    last_anchors: Ints  # doc_ids, int64, shape (n,)
 
     def between(self, low: int, high: int) -> "LastAnchors":
         """Return the buckets from `low` to `high`, both included."""
@@ -45,26 +45,26 @@ class LastAnchors(ColumnBatch):
 
 @dataclass(frozen=True, slots=True)
 class Links(ColumnBatch):
-    """Pairs of heads that share a bucket in which the left one is an anchor: int64 of m."""
+    """Pairs of heads that share a bucket in which the left head is an anchor; all arrays are int64 of shape (m,)."""
 
-    buckets: Ints  # bucket hashes
-    first: Ints  # the first head of each bucket
-    left: Ints  # the smaller doc_id
-    right: Ints
+    buckets: Ints  # bucket hash of each link
+    first: Ints  # doc_id of the first head of the bucket
+    left: Ints  # smaller doc_id of the pair
+    right: Ints  # larger doc_id of the pair
 
 
 @dataclass(frozen=True, slots=True)
 class BandRows:
-    """Band rows, sorted by (bucket_hash, doc_id): int64 of n."""
+    """Band rows, sorted by (bucket_hash, doc_id)."""
 
-    hashes: Ints
-    doc_ids: Ints
+    hashes: Ints  # bucket hashes, int64, shape (n,)
+    doc_ids: Ints  # int64, shape (n,)
 
     @classmethod
     def of(cls, doc_ids: Ints, keys: Keys) -> "BandRows":
-        """Return the sorted rows of heads with their bucket hashes."""
+        """Return the sorted band rows of heads; `keys` are the bucket hashes of each head."""
         if not isinstance(keys, Ragged) and _is_by_band(doc_ids, values := to_bigint(keys)):
-            # Sorting each band by itself takes less time than sorting all, and half of the memory.
+            # Sorting each band separately takes less time than sorting all rows, and half of the memory.
             sorted_rows = np.empty((2, *values.T.shape), np.int64)
             for band, column in enumerate(values.T):
                 order = np.argsort(column, kind="stable")
@@ -76,7 +76,7 @@ class BandRows:
         return cls(hashes[order], owners[order])
 
     def full_buckets(self, bucket_limit: int) -> tuple[LastAnchors, dict[str, int]]:
-        """Return the buckets over the limit, and BUCKET_FIGURES; all rows of each bucket must be here."""
+        """Return the buckets over the limit, and the counts of BUCKET_FIGURES; no bucket may have rows elsewhere."""
         starts = np.flatnonzero(are_fresh(self.hashes))
         sizes = np.diff(np.append(starts, len(self.hashes)))
         full = (sizes > bucket_limit) & (bucket_limit > 0)
@@ -87,15 +87,15 @@ class BandRows:
 
 @dataclass(frozen=True, slots=True)
 class LoadedBuckets:
-    """Buckets of loaded band rows."""
+    """What is known about the buckets of loaded band rows."""
 
-    full: LastAnchors
-    figures: dict[str, int]  # BUCKET_FIGURES
-    sample: Ints  # hashes of loaded rows, at equal distances
+    full: LastAnchors  # buckets over the limit
+    figures: dict[str, int]  # counts of BUCKET_FIGURES
+    sample: Ints  # bucket hashes of loaded rows, taken at equal distances
 
     @classmethod
     def of(cls, rows: BandRows, bucket_limit: int) -> "LoadedBuckets":
-        """Return the buckets of rows; all rows of each bucket must be among them."""
+        """Describe the buckets of rows; no bucket may have further rows elsewhere."""
         full, figures = rows.full_buckets(bucket_limit)
         return cls(full, figures, rows.hashes[::_SAMPLE_INTERVAL].copy())
 
@@ -109,7 +109,7 @@ class LoadedBuckets:
 
 
 def _is_by_band(doc_ids: Ints, keys: Ints) -> bool:
-    """Whether doc_ids ascend, and each column of keys has one band, greater than the bands of the columns before."""
+    """Whether doc_ids ascend, and each column of keys belongs to one band, in the order of the bands."""
     if not keys.size or (doc_ids[1:] <= doc_ids[:-1]).any():
         return False
     bands = keys[0] >> _BAND_SHIFT
@@ -118,15 +118,15 @@ def _is_by_band(doc_ids: Ints, keys: Ints) -> bool:
 
 
 class BandStatements(GenerationStatements):
-    """Statements on many band rows; on a Citus cluster one for each shard."""
+    """Runs statements on many band rows; on a Citus cluster, with a separate statement for each shard."""
 
     def run_by_shard(
         self, name: str, doc_ids: Ints, hashes: Ints, mode: Mode = "text", **parameters: object
     ) -> list[tuple[Ints, StatementResult]]:
-        """Run the statement of a name on band rows; return the positions of rows with the result for these rows.
+        """Run a named statement on band rows; return pairs of positions of rows and the result for these rows.
 
-        There is one result, or if the rows are many one for each shard: a statement on several shards would send all
-        rows to each of them.
+        For few rows there is one pair. For many distributed rows there is a pair for each shard, because a single
+        statement would send all rows to every shard.
         """
         groups = self._by_shard(hashes)
         results = []
@@ -137,7 +137,7 @@ class BandStatements(GenerationStatements):
         return results
 
     def _by_shard(self, hashes: Ints) -> list[Ints]:
-        """Return the positions of bucket hashes, grouped by shard if they are many."""
+        """Return the positions of bucket hashes, grouped by shard if there are many."""
         if not self.leaves.distributed or len(hashes) < MIN_BUCKETS_BY_SHARD:
             return [np.arange(len(hashes))]
         shards = np.array(self.run("find_shards", "binary", bucket_hashes=packed(hashes)).value())
@@ -146,25 +146,25 @@ class BandStatements(GenerationStatements):
 
 
 class BandTable(BandStatements):
-    """Band rows of a generation, and the links they yield."""
+    """The band rows of a generation, and the links between heads that follow from them."""
 
     def truncate(self) -> None:
         """Delete all band rows of the generation."""
         self.run("clear_bands" if self.leaves.are_shared else "truncate_bands")
 
     def write(self, doc_ids: Ints, keys: Keys) -> int:
-        """Load the band rows of heads, sorted by (bucket_hash, doc_id)."""
+        """Load the band rows of heads, sorted by (bucket_hash, doc_id); return the number of rows."""
         return self.load(BandRows.of(doc_ids, keys)) if len(doc_ids) else 0
 
     def load(self, rows: BandRows, *, freeze: bool = False) -> int:
-        """Load band rows; `freeze` as in `copy_columns`, ignored for a shared table."""
+        """Load band rows and return their number; `freeze` is as in `copy_columns`, but ignored for a shared table."""
         columns = [("bucket_hash", rows.hashes), ("doc_id", rows.doc_ids)]
         return copy_rows(self, "band", columns, freeze=freeze and not self.leaves.are_shared)
 
     def index(self) -> None:
         """Create the only index of the generation's own band table after the load, and update planner statistics.
 
-        Does nothing for a shared table, which has its index.
+        Does nothing for a shared table, whose index always exists.
         """
         if self.leaves.are_shared:
             return
@@ -183,10 +183,11 @@ class BandTable(BandStatements):
     def stream_links(self, bucket_limit: int, buckets: tuple[int, int]) -> Generator[Links, None, None]:
         """Yield the links of a range of buckets, both ends included, in batches of bounded size.
 
-        A bucket links each of its members with the anchors before it, its first `bucket_limit` members (0: all).
+        A bucket links each of its members with the anchors that precede it. The anchors are the first `bucket_limit`
+        members, or all members if the limit is 0.
         """
         parameters = {"bucket_limit": bucket_limit, "low": buckets[0], "high": buckets[1]}
-        # A row has at most one anchor more than the row before, which bounds the bytes of a batch.
+        # A row has at most one anchor more than the row before it. This bounds the bytes of a batch.
         max_row_bytes, last_row_bytes = bucket_limit * _ID_BYTES or _MAX_BATCH_ANCHOR_BYTES, 0
         with self.connection.backend.cursor(name="nearsim_links", binary=True) as cursor:
             cursor.execute(statement("find_links", self.leaves), parameters)
@@ -208,7 +209,7 @@ class BandTable(BandStatements):
                 last_row_bytes = len(anchors[-1])
 
     def find_full_buckets(self, bucket_limit: int) -> tuple[LastAnchors, dict[str, int]]:
-        """Return the buckets over the limit, and BUCKET_FIGURES."""
+        """Return the buckets over the limit, and the counts of BUCKET_FIGURES."""
         buckets, largest, hashes, sizes, last_anchors = self.run(
             "find_full_buckets", bucket_limit=bucket_limit
         ).row()
@@ -216,7 +217,11 @@ class BandTable(BandStatements):
         return LastAnchors(np.array(hashes, np.int64), np.array(last_anchors, np.int64)), figures
 
     def count_buckets(self, bucket_limit: int) -> dict[str, int]:
-        """Return BUCKET_FIGURES: buckets, size of the largest one, buckets over the limit, links left out."""
+        """Return the counts of BUCKET_FIGURES.
+
+        These are the number of buckets, the size of the largest bucket, the number of buckets over the limit, and the
+        number of links that the limit leaves out.
+        """
         row = self.run("count_buckets", bucket_limit=bucket_limit).row()
         return dict(zip(BUCKET_FIGURES, map(int, row), strict=True))
 
@@ -224,7 +229,7 @@ class BandTable(BandStatements):
 def _bucket_figures(
     buckets: int, largest: int, full_sizes: Sequence[int], bucket_limit: int
 ) -> dict[str, int]:
-    """Return BUCKET_FIGURES; `full_sizes` are the sizes of the buckets over the limit."""
-    # Members that are not anchors are not linked with each other.
+    """Return the counts of BUCKET_FIGURES; `full_sizes` are the sizes of the buckets over the limit."""
+    # A bucket does not link two members of which neither is an anchor.
     left_out = sum((size - bucket_limit) * (size - bucket_limit - 1) // 2 for size in full_sizes)
     return dict(zip(BUCKET_FIGURES, (buckets, largest, len(full_sizes), left_out), strict=True))

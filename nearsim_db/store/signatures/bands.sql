@@ -3,28 +3,29 @@
 TRUNCATE {band_leaf}
 
 -- name: clear_bands
--- As truncate_bands, in a table that generations share. Relies on the key.
+-- The same as truncate_bands for a table that generations share. Relies on its key.
 DELETE FROM {band_leaf} WHERE {of_generation}
 
 -- name: index_bands
--- Create the only index after the load; builds and lookups use it. Its pages have room for a quarter more rows: a full page
--- is split, which costs 4 KB of write-ahead log and leaves two halves.
+-- Create the only index after the load; builds and lookups use it. Its pages are left with room for a quarter more rows,
+-- because inserting into a full page splits it, which costs 4 KB of write-ahead log and leaves two half-empty pages.
 CREATE UNIQUE INDEX {band_index} ON {band_leaf} (bucket_hash, doc_id) WITH (fillfactor = 75)
 
 -- name: identify_bands
--- Identify deleted rows by the index for logical replication: under a publication of all tables, deletes would otherwise
--- fail.
+-- Let logical replication identify deleted rows by the index. Without this, deletes would fail if a publication includes all
+-- tables.
 ALTER TABLE {band_leaf} REPLICA IDENTITY USING INDEX {band_index}
 
 -- name: delete_bands
--- Delete the band rows of heads by their recomputed keys. Relies on the index on (bucket_hash, doc_id).
+-- Delete the band rows of heads by bucket hashes that were computed again. Relies on the index on (bucket_hash, doc_id).
 DELETE FROM {band_leaf} AS band
 USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS target (doc_id, bucket_hash)
 WHERE {of_generation} AND band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
 
 -- name: find_links
--- The candidate relation over a range of buckets: each member, except the first, of each bucket with the anchors before it
--- in doc_id order, eight bytes a doc_id. A self-join of band rows, index-only. Relies on the index on (bucket_hash, doc_id).
+-- The candidate relation over a range of buckets: each member of a bucket, except the first, with the anchors that precede
+-- it in doc_id order, packed into eight bytes each. This is a self-join of band rows, which relies on index-only scans of
+-- the index on (bucket_hash, doc_id).
 SELECT other.bucket_hash, other.doc_id, anchor.doc_ids
 FROM (
     SELECT bucket_hash FROM {band} AS band WHERE bucket_hash BETWEEN %(low)s AND %(high)s
@@ -40,10 +41,10 @@ CROSS JOIN LATERAL (
 WHERE anchor.doc_ids IS NOT NULL
 
 -- name: look_up_candidates
--- The candidate relation for some heads, bounded: as find_links, but with anchors before and after the head, by the place
--- of the head in the query, from 0. A bucket over the limit has one member more, from which an anchor learns that it has to
--- search the bucket. Most buckets have no other member, which one probe finds out. Index-only. Relies on the index on
--- (bucket_hash, doc_id).
+-- The candidate relation for these heads, with bounded work. It differs from find_links in that it returns anchors before
+-- and after the head, for the place of the head in the query, from 0. If a bucket is over the limit, it returns one more
+-- member, from which an anchor learns that it has to search the bucket. Most buckets have no other member, which a single
+-- probe finds out. Relies on index-only scans of the index on (bucket_hash, doc_id).
 SELECT other.place - 1, anchor.doc_ids
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) WITH ORDINALITY
     AS other (doc_id, bucket_hash, place)
@@ -56,8 +57,9 @@ CROSS JOIN LATERAL (
 WHERE EXISTS (SELECT FROM {band} AS band WHERE bucket_hash = other.bucket_hash AND doc_id <> other.doc_id OFFSET 0)
 
 -- name: look_up_members
--- A slice, in doc_id order, of the members that are no anchors, of buckets over the limit of which a head is an anchor;
--- look_up_candidates finds the other anchors. Index-only and bounded. Relies on the index on (bucket_hash, doc_id).
+-- A slice, in doc_id order, of the members that are not anchors, from those buckets over the limit in which a head is an
+-- anchor; look_up_candidates finds the other anchors. The work is bounded. Relies on index-only scans of the index on
+-- (bucket_hash, doc_id).
 SELECT DISTINCT member.doc_id
 FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
 CROSS JOIN LATERAL (
@@ -73,7 +75,7 @@ WHERE %(doc_id)s <= last_anchor.doc_id
 ORDER BY member.doc_id LIMIT %(batch)s
 
 -- name: read_anchors
--- Anchors of some buckets, and whether a bucket has more members. Relies on the index on (bucket_hash, doc_id).
+-- The anchors of these buckets, and whether a bucket has further members. Relies on the index on (bucket_hash, doc_id).
 SELECT bucket.bucket_hash, anchor.doc_id, EXISTS (
     SELECT FROM {band} AS band WHERE bucket_hash = bucket.bucket_hash ORDER BY doc_id OFFSET %(bucket_limit)s)
 FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)) AS bucket
@@ -83,9 +85,9 @@ CROSS JOIN LATERAL (
 ) AS anchor
 
 -- name: find_full_buckets
--- Number of buckets, size of the largest one, and the hashes, sizes and last anchors of the buckets over the limit, in
--- order. Reads the whole index on (bucket_hash, doc_id) in order: without statistics the planner expects few groups and
--- would hash them.
+-- The number of buckets, the size of the largest bucket, and the hashes, sizes and last anchors of the buckets over the
+-- limit, sorted by hash. Reads the whole index on (bucket_hash, doc_id) in order. ORDER BY enforces this, because without
+-- statistics the planner expects few groups and would hash them.
 WITH bucket AS MATERIALIZED (
     SELECT count(*) AS buckets, max(members) AS largest,
         array_agg(bucket_hash ORDER BY bucket_hash) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0)
@@ -107,12 +109,13 @@ SELECT buckets, coalesce(largest, 0), coalesce(hashes, '{{}}'), coalesce(sizes, 
 FROM bucket
 
 -- name: analyze_bands
--- Planner statistics after the load. Loaded rows are frozen, so there is nothing to do for VACUUM.
+-- Collect planner statistics after the load. Loaded rows are frozen, so VACUUM is not necessary.
 ANALYZE {band_leaf}
 
 -- name: count_buckets
--- Number of buckets, size of the largest one, buckets over the limit, and links left out (a pair counts once per bucket).
--- Reads the whole index on (bucket_hash, doc_id) in order, as find_full_buckets does.
+-- The number of buckets, the size of the largest bucket, the number of buckets over the limit, and the number of links that
+-- the limit leaves out (a pair counts once for each bucket). Reads the whole index on (bucket_hash, doc_id) in order, as
+-- find_full_buckets does.
 SELECT count(*), coalesce(max(members), 0), count(*) FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0),
     coalesce(sum((members - %(bucket_limit)s) * (members - %(bucket_limit)s - 1) / 2)
         FILTER (WHERE members > %(bucket_limit)s AND %(bucket_limit)s > 0), 0)

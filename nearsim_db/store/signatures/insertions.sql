@@ -1,8 +1,8 @@
 -- name: delete_settled_insertions
--- Delete checked insertions of a collection, or of all, that no check needs now: the present revision of the document
--- is signed, and every answer that check_insert may still use knows the document. After a restore from a dump, transaction
--- numbers are of another server: a number that this server has not reached does not keep a row. Relies on probe_age,
--- document_external_id_key and the keys of the signatures.
+-- Delete the checked insertions of a collection, or of all, that no check needs any more: the present revision of the
+-- document is signed, and every answer that check_insert may still use takes the document into account. After a restore from
+-- a dump, transaction numbers come from another server, so a number that this server has not reached yet does not keep a
+-- row. Relies on probe_age, document_external_id_key and the keys of the signatures.
 DELETE FROM nearsim_index.checked_insertion AS checked
 WHERE checked.collection_id = coalesce(CAST(%(collection_id)s AS integer), checked.collection_id)
     AND NOT EXISTS (
@@ -22,8 +22,8 @@ WHERE checked.collection_id = coalesce(CAST(%(collection_id)s AS integer), check
             AND pg_visible_in_snapshot(CAST(checked.transaction_id AS xid8), CAST(probe.snapshot AS pg_snapshot)) IS NOT TRUE))
 
 -- name: purge_insertions
--- Delete the checked insertions of some documents, and all without an external id, as their buckets are hashes of texts.
--- Relies on checked_insertion_generation.
+-- Delete the checked insertions of these documents, and all insertions without an external id, because their bucket hashes
+-- may come from a purged text. Relies on checked_insertion_generation.
 DELETE FROM nearsim_index.checked_insertion
 WHERE collection_id = %(collection_id)s
     AND (external_id IS NULL OR external_id = ANY(CAST(%(external_ids)s AS text[])))

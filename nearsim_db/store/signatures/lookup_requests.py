@@ -1,13 +1,14 @@
 """Lookup requests: texts that applications look up with nearsim.ask() in SQL, and the answers of workers.
 
-A request is a row of nearsim.probe, and a `Probe` here. Its purpose says what the application does with the answer:
+A request is a row of nearsim.probe, and a `Probe` in this module. Its purpose says what the application does with the
+answer:
 
-- None: it only reads the matches.
-- insert: it asks before its transaction, in which check_insert locks the buckets of the answer.
+- None: the application only reads the matches.
+- insert: the application asks before its transaction, in which check_insert then locks the buckets of the answer.
 - lock: check_insert asks within the transaction, to learn which buckets it has to lock.
-- locked: check_insert asks again once it holds these locks.
+- locked: check_insert asks again after it has taken these locks.
 
-Answers to insert and locked know every document that was committed before a worker began to answer.
+An answer to insert or locked takes into account every document that was committed before a worker began to answer.
 """
 
 from collections.abc import Sequence
@@ -26,19 +27,18 @@ _KEPT_AFTER_DEADLINE_SECONDS = 3600.0
 class Probe:
     """A text to look up.
 
-    With a purpose, the answer has the buckets that an insertion locks; with "insert" or "locked" it also knows all
-    documents that were committed before.
+    If the request has a purpose, the answer includes the buckets that an insertion locks.
     """
 
     probe_id: int
     collection_id: CollectionId
     collection: str
-    profile: str | None  # None if the collection has one profile, or a default one
+    profile: str | None  # None for the profile named default, or the only profile
     title: str | None
     body: str | None
     min_similarity: float
     max_matches: int | None
-    external_id: str | None  # the document that is left out of the answer
+    external_id: str | None  # id of the document that the answer leaves out
     purpose: Literal["lock", "locked", "insert"] | None
 
 
@@ -47,22 +47,22 @@ class Answer:
     """The matches and buckets of a probe, or the error that prevented a lookup."""
 
     probe_id: int
-    matches: Sequence[tuple[int, Evidence]] = ()  # with the doc_id
+    matches: Sequence[tuple[int, Evidence]] = ()  # doc_id and evidence of each match
     error: str | None = None
-    generation_id: GenerationId | None = None  # that was searched; None if there is no index
-    bucket_hashes: Sequence[int] | None = None
-    snapshot: str | None = None  # pg_snapshot of the transactions whose documents it knows
+    generation_id: GenerationId | None = None  # generation that was searched; None if there is no index
+    bucket_hashes: Sequence[int] | None = None  # buckets of the text; None without a purpose
+    snapshot: str | None = None  # pg_snapshot: the transactions whose documents the answer takes into account
 
 
 def take(connection: Connection, collection: str | None, batch: int) -> list[Probe]:
-    """Lock the most urgent probes of one collection, or of all, until the transaction ends."""
+    """Lock up to `batch` of the most urgent probes of a collection, or of all, until the transaction ends."""
     rows = run(connection, "take_probes", collection=collection, batch=batch).rows()
-    # The last two columns are results of set_config.
+    # The last two columns are the results of set_config.
     return [Probe(*columns[:-2]) for columns in rows]
 
 
 def answer(connection: Connection, answers: Sequence[Answer]) -> None:
-    """Store the answers to probes that were taken, and notify listeners."""
+    """Store the answers to probes that this transaction has taken, and notify listeners."""
     matches = [(answer.probe_id, *match) for answer in answers for match in answer.matches]
     parameters: dict[str, object] = {
         "probe_ids": [answer.probe_id for answer in answers],
@@ -78,29 +78,29 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> None:
         parameters[field.name] = [getattr(evidence, field.name) for _, _, evidence in matches]
     run(connection, "answer_probes", **parameters)
 
-    # PostgreSQL delivers it at the commit, when the answers are visible.
+    # PostgreSQL delivers the notification at the commit, when the answers become visible.
     connection.execute("NOTIFY nearsim")
 
 
 def _array_literal(hashes: Sequence[int] | None) -> str | None:
-    """Format an array as text, as answers have arrays of different lengths and an array of arrays is rectangular."""
+    """Format an array as text: answers have arrays of different lengths, which an array of arrays cannot contain."""
     return None if hashes is None else f"{{{','.join(map(str, hashes))}}}"
 
 
 class Moment(NamedTuple):
-    """A moment at the server."""
+    """A moment on the server."""
 
-    at: datetime  # by the server's clock
-    snapshot: str  # pg_snapshot of the transactions that are committed
+    at: datetime  # time of the server's clock
+    snapshot: str  # pg_snapshot: which transactions are committed at that time
 
 
 def read_moment(connection: Connection) -> Moment:
-    """Return the present moment."""
+    """Return the present moment on the server."""
     return Moment(*run(connection, "read_snapshot").row())
 
 
 def is_any_waiting(connection: Connection, collection: str | None) -> bool:
-    """Whether a probe of a collection, or of any, waits for its answer."""
+    """Whether any probe of a collection, or of all, waits for its answer."""
     return bool(run(connection, "has_waiting_probe", collection=collection).value())
 
 

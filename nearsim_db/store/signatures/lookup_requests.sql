@@ -1,7 +1,7 @@
 -- name: take_probes
--- Lock the most urgent unanswered probes of one collection, or of all, until the transaction ends; the server ends a
--- session that is idle in it for a minute. The commit does not wait for the disk: a probe whose answer is lost in a crash
--- waits again. Relies on probe_waiting.
+-- Lock the most urgent unanswered probes of a collection, or of all, until the transaction ends. The server ends a session
+-- that is idle in this transaction for a minute. The commit does not wait for the disk, because a probe whose answer is lost
+-- in a crash simply waits again. Relies on probe_waiting.
 SELECT probe.probe_id, probe.collection_id, collection.name, probe.profile, probe.title, probe.body,
     probe.min_similarity, probe.max_matches, probe.external_id, probe.purpose,
     set_config('idle_in_transaction_session_timeout', '60s', true), set_config('synchronous_commit', 'off', true)
@@ -30,19 +30,19 @@ SELECT * FROM unnest(
     CAST(%(shared_bands)s AS smallint[]), CAST(%(distance)s AS double precision[]), CAST(%(verified)s AS boolean[]))
 
 -- name: read_snapshot
--- The time of the server's clock, and which transactions are committed.
+-- The time of the server's clock, and the transactions that are committed at that time.
 SELECT clock_timestamp(), CAST(pg_current_snapshot() AS text)
 
 -- name: has_waiting_probe
--- Whether a probe of one collection, or of any, waits for its answer. Relies on probe_waiting.
+-- Whether any probe of a collection, or of all, waits for its answer. Relies on probe_waiting.
 SELECT EXISTS (
     SELECT FROM nearsim.probe JOIN nearsim.collection USING (collection_id)
     WHERE probe.answered_at IS NULL AND probe.deadline > now()
         AND collection.name = coalesce(CAST(%(collection)s AS text), collection.name))
 
 -- name: delete_expired_probes
--- Delete probes long past their deadline, with their answers; skips a locked one, which is being answered late or deleted
--- by another session. Relies on probe_age.
+-- Delete probes long after their deadline, with their answers. A locked probe is skipped, because another session is
+-- deleting it or answering it late. Relies on probe_age.
 WITH old AS MATERIALIZED (
     SELECT probe_id FROM nearsim.probe WHERE deadline < now() - make_interval(secs => %(seconds)s)
     FOR UPDATE SKIP LOCKED

@@ -1,10 +1,10 @@
 -- name: look_up_anchors
--- Heads to compare with a text that is not in the index: anchors of its buckets, the head of documents with equal features,
--- and the documents paired with that head. One row: doc_ids, sketches, digests and sizes of sketches, each packed in the
--- same order, or NULLs if there are no heads; no row if the generation is not live, or if texts were purged from the
--- collection after the caller's cache was filled. Bounded, and the same plan with any statistics. Relies on the index on
--- (bucket_hash, doc_id), index-only, on the indexes of the signatures on doc_id and (feature_digest, doc_id), and on the
--- indexes of the pairs.
+-- The heads to compare with a text that is not in the index: the anchors of its buckets, the head of documents with equal
+-- features, and the documents that are paired with that head. Returns one row with doc_ids, sketches, digests and sizes of
+-- sketches, each packed in the same order, or NULLs if there are no heads. Returns no row if the generation is not live, or
+-- if texts were purged from the collection after the caller filled its cache. The work is bounded, and the plan is the same
+-- whatever the statistics. Relies on index-only scans of the index on (bucket_hash, doc_id), on the indexes of the
+-- signatures on doc_id and (feature_digest, doc_id), and on the indexes of the pairs.
 SELECT packed.doc_ids, packed.sketches, packed.digests, packed.sizes
 FROM {serving}
 LEFT JOIN LATERAL (
@@ -23,9 +23,9 @@ LEFT JOIN LATERAL (
 ) AS packed ON true
 
 -- name: read_twins
--- Documents with some digests: the place of the digest from 1, doc_id, external id and title. One row of NULLs if there are
--- none; no row if the generation is being dropped, as some of its rows may be deleted. The same plan with any statistics.
--- Relies on the index on (feature_digest, doc_id) and document_pkey.
+-- The documents with these digests: the place of the digest, from 1, with doc_id, external id and title. Returns one row of
+-- NULLs if there are none, and no row if the generation is being dropped, because some of its rows may be deleted already.
+-- The plan is the same whatever the statistics. Relies on the index on (feature_digest, doc_id) and document_pkey.
 SELECT twins.place, twins.doc_id, twins.external_id, twins.title
 FROM (
     SELECT FROM nearsim.generation WHERE generation_id = {generation_id} AND state <> 'abandoned'
@@ -43,10 +43,10 @@ LEFT JOIN LATERAL (
 ORDER BY twins.doc_id
 
 -- name: read_candidates
--- The first documents with each of some digests, as read_twins returns them, with the body of the document in `unread` if
--- it is in the collection and its text is not in an attached table. Deleted documents do not count. Relies on the index on
--- (feature_digest, doc_id) and document_pkey. The parameters are in subqueries: otherwise PostgreSQL would plan each call
--- anew, as a plan for its few digests seems cheaper.
+-- The first documents with each of these digests, as read_twins returns them. For the document in `unread`, the body is
+-- returned too, provided that the document is in the collection and its text is not in an attached table. Deleted documents
+-- do not count. Relies on the index on (feature_digest, doc_id) and document_pkey. The parameters are in subqueries, because
+-- PostgreSQL would otherwise plan each call again: a plan for the few digests of a call seems cheaper to it.
 SELECT twins.place, twins.doc_id, twins.external_id, twins.title, twins.body, twins.has_text
 FROM (
     SELECT FROM nearsim.generation WHERE generation_id = {generation_id} AND state <> 'abandoned'
@@ -72,8 +72,8 @@ LEFT JOIN LATERAL (
 ORDER BY twins.place, twins.doc_id
 
 -- name: lock_buckets
--- Record a checked insertion; the table's trigger locks the buckets of the text until the transaction ends. One row, or
--- none if the generation was dropped. Relies on generation_pkey.
+-- Record a checked insertion; the trigger of the table locks the buckets of the text until the transaction ends. Returns one
+-- row, or none if the generation was dropped. Relies on generation_pkey.
 INSERT INTO nearsim_index.checked_insertion (collection_id, generation_id, external_id, bucket_hashes)
 SELECT profile.collection_id, generation.generation_id, %(external_id)s, CAST(%(bucket_hashes)s AS bigint[])
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
@@ -81,9 +81,10 @@ WHERE generation.generation_id = {generation_id}
 RETURNING generation_id
 
 -- name: list_unsigned
--- Documents that were inserted after a check, share a bucket with a text, and have no signature of their present revision.
--- If the check used another generation, whose buckets differ, all such documents. The same plan with any statistics. Relies
--- on checked_insertion_buckets, checked_insertion_generation, document_external_id_key and the key of the signatures.
+-- Documents that were inserted after a check, share a bucket with a text, and have no signature for their present revision.
+-- Documents whose check used another generation are all included, because its buckets cannot be compared. The plan is the
+-- same whatever the statistics. Relies on checked_insertion_buckets, checked_insertion_generation, document_external_id_key
+-- and the key of the signatures.
 SELECT document.doc_id, document.external_id, document.title
 FROM (
     SELECT external_id FROM nearsim_index.checked_insertion
@@ -102,9 +103,9 @@ WHERE document.external_id <> %(replaced)s AND NOT EXISTS (
 ORDER BY document.doc_id
 
 -- name: read_result_set
--- Revisions of signed documents, and the sketch if the revision differs from the caller's, in one round trip. One row of
--- NULLs if none is signed; no row if the generation is not live, or if texts were purged from the collection after the
--- caller's cache was filled. Relies on the key of the signatures.
+-- The signed revisions of documents, each with the sketch if the revision differs from the caller's, in one round trip.
+-- Returns one row of NULLs if none of the documents is signed, and no row if the generation is not live, or if texts were
+-- purged from the collection after the caller filled its cache. Relies on the key of the signatures.
 SELECT signature.doc_id, signature.revision, signature.sketch
 FROM {serving}
 LEFT JOIN LATERAL (
@@ -116,13 +117,14 @@ LEFT JOIN LATERAL (
 ) AS signature ON true
 
 -- name: read_active_verdicts
--- Active verdicts of a collection; one row of NULLs or no row as in read_result_set. Relies on verdict_collection.
+-- The verdicts of a collection that are in force; one row of NULLs, or no row, in the same cases as read_result_set. Relies
+-- on verdict_collection.
 SELECT verdict.left_id, verdict.right_id, verdict.verdict = 'pinned'
 FROM {serving}
 LEFT JOIN nearsim.verdict ON verdict.collection_id = serving.collection_id AND verdict.undone_at IS NULL
 
 -- name: read_doc_ids
--- doc_ids of some external ids. Relies on document_external_id_key.
+-- The doc_ids of documents with these external ids. Relies on document_external_id_key.
 SELECT document.external_id, document.doc_id
 FROM unnest(CAST(%(external_ids)s AS text[])) AS requested (external_id)
 JOIN nearsim.document ON document.collection_id = %(collection_id)s AND document.external_id = requested.external_id

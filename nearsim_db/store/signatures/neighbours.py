@@ -1,4 +1,4 @@
-"""Look-ups in buckets: the anchors that some heads are linked with, and further members of buckets over the limit."""
+"""Lookups in buckets: the anchors with which heads are linked, and further members of buckets over the limit."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,32 +12,34 @@ from nearsim_db.store.signatures import bands
 from nearsim_db.store.signatures.bands import BandStatements
 
 _ID_BYTES = 8
-# Members of distributed buckets are fetched by themselves if a bucket has on average no more.
+# The members of distributed buckets are fetched in a separate query if a bucket has on average no more than this many.
 _MAX_MEAN_MEMBERS = 8
 
 
 class BucketNeighbours(NamedTuple):
-    """What some heads share buckets with: int64."""
+    """The documents with which heads share buckets; all arrays are int64."""
 
-    linked: Ints  # (m, 2): a head and an anchor of one of its buckets, with repetitions
-    anchors: Ints  # heads that are anchors of buckets over the limit, which they have to search
-    hidden: Ints  # heads that lack some of their distributed band rows
+    linked: Ints  # shape (m, 2): a head and an anchor of one of its buckets, with repetitions
+    anchors: (
+        Ints  # heads that are anchors of buckets over the limit, so that they have to search these buckets
+    )
+    hidden: Ints  # heads some of whose distributed band rows are missing
 
 
 class BucketMembers(NamedTuple):
-    """Members of buckets, in doc_id order in each bucket: int64 of n."""
+    """Members of buckets, in doc_id order within each bucket; all arrays are int64 of shape (n,)."""
 
-    places: Ints  # of the bucket in the query
-    members: Ints
-    numbers: Ints  # of the member in its bucket, from 0
+    places: Ints  # place of the bucket in the query
+    members: Ints  # doc_id of the member
+    numbers: Ints  # number of the member in its bucket, from 0
 
 
 class BucketQueries(BandStatements):
-    """Look-ups in the buckets of a generation."""
+    """Lookups in the buckets of a generation."""
 
     def look_up_candidates(self, bucket_limit: int, doc_ids: Ints, keys: Keys) -> BucketNeighbours:
-        """Return the anchors in the buckets of some heads."""
-        # In the order of the index, so that look-ups share its pages.
+        """Return the anchors in the buckets of these heads; `keys` are the bucket hashes of each head."""
+        # Sorted in the order of the index, so that successive lookups read the same pages.
         hashes, heads = to_bigint(flat(keys)), np.repeat(doc_ids, lengths(keys))
         order = np.argsort(hashes)
         hashes, heads = hashes[order], heads[order]
@@ -49,12 +51,12 @@ class BucketQueries(BandStatements):
                 hidden = _missing_heads(heads, hashes, rows)
                 first = first_members(rows, bucket_limit, hashes)
             else:
-                # Before the look-up: rows visible now stay visible.
+                # This comes before the lookup, because rows that are visible now stay visible.
                 hidden = self.find_missing_bands(doc_ids, keys)
         if first is None:
             first = self._first_members(bucket_limit, heads, hashes)
 
-        # A member beyond the limit shows that its bucket is over the limit; a head before it is an anchor there.
+        # A member beyond the limit shows that its bucket is over the limit; a head that precedes it is an anchor there.
         owners = heads[first.places]
         is_beyond = (first.numbers >= bucket_limit) & (bucket_limit > 0)
         is_linked = ~is_beyond & (first.members != owners)
@@ -65,7 +67,7 @@ class BucketQueries(BandStatements):
         )
 
     def find_missing_bands(self, doc_ids: Ints, keys: Keys) -> Ints:
-        """Return the heads that lack any of their band rows, in order; `keys` are their bucket hashes."""
+        """Return, in order, the heads of which any band row is missing; `keys` are the bucket hashes of each head."""
         owners, hashes = np.repeat(doc_ids, lengths(keys)), to_bigint(flat(keys))
         results = self.run_by_shard("find_missing_bands", owners, hashes, "binary")
         return np.unique(np.array([doc_id for _, result in results for doc_id in result.values()], np.int64))
@@ -89,7 +91,7 @@ class BucketQueries(BandStatements):
         return BucketMembers(np.repeat(places, counts), members, places_of(np.zeros_like(counts), counts))
 
     def list_members_if_few(self, hashes: Ints) -> list[tuple[int, int]] | None:
-        """Return (bucket_hash, doc_id) of all members of distributed buckets, sorted; None if they are many."""
+        """Return the sorted (bucket_hash, doc_id) of all members of distributed buckets; None if there are too many."""
         limit = _MAX_MEAN_MEMBERS * min(len(hashes), bands.MIN_BUCKETS_BY_SHARD)
         members: list[tuple[int, int]] = []
         for _, result in self.run_by_shard("list_bucket_members", hashes, hashes, "prepared", limit=limit):
@@ -100,7 +102,7 @@ class BucketQueries(BandStatements):
         return sorted(members)
 
     def look_up_members(self, bucket_limit: int, anchor: int, keys: Keys, after: int, batch: int) -> Ints:
-        """Return up to `batch` members, after the doc_id `after`, of the anchor's buckets over the limit, in order."""
+        """Return members of the anchor's buckets over the limit, in order: up to `batch` after the doc_id `after`."""
         parameters = {
             "doc_id": anchor,
             "bucket_hashes": packed(to_bigint(flat(keys))),
@@ -112,9 +114,9 @@ class BucketQueries(BandStatements):
         return np.array(members, np.int64)
 
     def read_anchors(self, bucket_limit: int, keys: Keys) -> tuple[set[tuple[int, int]], Hashes]:
-        """Return the anchors of some buckets as (bucket_hash, doc_id), and the buckets over the limit, in order.
+        """Return the anchors of these buckets as (bucket_hash, doc_id), and the hashes of the full buckets, sorted.
 
-        Both are empty without a limit, as every member is an anchor.
+        Both are empty if there is no limit, because every member is an anchor then.
         """
         hashes = flat(keys)
         if bucket_limit == 0 or not len(hashes):
@@ -126,7 +128,7 @@ class BucketQueries(BandStatements):
 
 
 def _missing_heads(heads: Ints, hashes: Ints, rows: Sequence[tuple[int, int]]) -> Ints:
-    """Return the heads that are missing from any of their buckets; `rows` are (bucket_hash, doc_id) of all members."""
+    """Return the heads that are missing in any of their buckets; `rows` are (bucket_hash, doc_id) of all members."""
     existing = set(rows)
     expected = zip(hashes.tolist(), heads.tolist(), strict=True)
     return np.unique(np.array([row[1] for row in expected if row not in existing], np.int64))

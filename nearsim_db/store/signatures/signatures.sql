@@ -3,7 +3,8 @@
 SELECT count(*) FROM {signature} AS signature WHERE head_id = doc_id
 
 -- name: read_head_digests
--- doc_ids and digests of the next heads in order, packed as 24 bytes each. Relies on the leaf's key for the order.
+-- The doc_ids and digests of the next heads in order, packed into 24 bytes for each head. Relies on the leaf's key for the
+-- order.
 SELECT coalesce(string_agg(int8send(doc_id) || uuid_send(feature_digest), CAST('' AS bytea)), CAST('' AS bytea))
 FROM (
     SELECT doc_id, feature_digest FROM {signature} AS signature
@@ -11,21 +12,21 @@ FROM (
 ) AS next
 
 -- name: count_features
--- Numbers, known once all are signed: heads; documents with features, with exactly one, with none; features of all heads.
--- Reads the whole table.
+-- Counts after all documents were signed: heads; documents with features, with exactly one feature, and with none; features
+-- of all heads. Reads the whole table.
 SELECT count(*) FILTER (WHERE head_id = doc_id), count(*) FILTER (WHERE feature_count > 0), count(*) FILTER (WHERE feature_count = 1),
     count(*) FILTER (WHERE feature_count = 0), coalesce(sum(feature_count) FILTER (WHERE head_id = doc_id), 0)
 FROM {signature} AS signature
 
 -- name: index_signatures
--- Create the indexes that find twins, by digest and by head, after the load; heads themselves are found in signed_document.
--- New digests go to any page, so pages have room for a quarter more.
+-- Create the indexes that find twins by digest and by head, after the load; queries for heads use signed_document. Later
+-- digests may go to any page of the index, so all pages are left with room for a quarter more.
 CREATE INDEX ON {signature_leaf} (feature_digest, doc_id) WITH (fillfactor = 75) WHERE feature_digest IS NOT NULL;
 CREATE INDEX ON {signature_leaf} (head_id, doc_id) WHERE head_id <> doc_id
 
 -- name: assign_heads
--- Assign each twin its head: the smallest doc_id with the same digest. Loaded rows are their own heads, so only digests of
--- several documents need a change. Relies on the index on feature_digest, which is read in order.
+-- Assign each twin its head, which is the document with the smallest doc_id and the same digest. Loaded rows are their own
+-- heads, so only digests of several documents need a change. Relies on the index on feature_digest, which is read in order.
 WITH twins AS (
     SELECT feature_digest, min(doc_id) AS first_id
     FROM (SELECT feature_digest, doc_id FROM {signature} AS signature WHERE feature_digest IS NOT NULL ORDER BY feature_digest) AS ordered
@@ -35,21 +36,22 @@ UPDATE {signature_leaf} AS signature SET head_id = twins.first_id
 FROM twins WHERE {of_generation} AND signature.feature_digest = twins.feature_digest AND signature.head_id IS DISTINCT FROM twins.first_id
 
 -- name: copy_signatures
--- Copy the signatures of a large generation, without sketches, to signed_document, and create the triggers on its own
--- tables that follow changes.
+-- Copy the signatures of a large generation, without sketches, to signed_document, and create the triggers on its own tables
+-- that capture changes and keep the copies equal.
 SELECT nearsim.copy_signatures({generation_id}), nearsim.create_capture_triggers('_' || {generation_id})
 
 -- name: read_head_sketches
--- Sketches of the heads in a range in order, for their band rows. Relies on the leaf's key for the order.
+-- The sketches of the heads in a range of doc_ids, in order, from which band rows are computed. Relies on the leaf's key for
+-- the order.
 SELECT doc_id, sketch FROM {signature} AS signature
 WHERE head_id = doc_id AND doc_id BETWEEN %(low)s AND %(high)s ORDER BY doc_id
 
 -- name: stream_heads
--- Signatures of all heads in order, for verification. Reads the whole table; relies on the leaf's key for the order.
+-- The signatures of all heads in order, for verifying pairs. Reads the whole table; relies on the leaf's key for the order.
 SELECT doc_id, sketch, feature_digest FROM {signature} AS signature WHERE head_id = doc_id ORDER BY doc_id
 
 -- name: sample_sketches
--- Random sample of heads: digests are as good as random numbers. Relies on the index on feature_digest.
+-- A random sample of heads; the order of their digests is as good as random. Relies on the index on feature_digest.
 SELECT doc_id, sketch, feature_digest FROM {signature} AS signature WHERE feature_digest IS NOT NULL AND head_id = doc_id
 ORDER BY feature_digest LIMIT %(size)s
 
@@ -59,13 +61,13 @@ SELECT doc_id FROM {signature} AS signature WHERE feature_digest IS NOT NULL AND
 ORDER BY feature_digest LIMIT %(size)s
 
 -- name: read_sketches
--- Sketches and digests for verification. Relies on the leaf's key.
+-- The sketches and digests of those documents that are heads, for verifying pairs. Relies on the leaf's key.
 SELECT doc_id, sketch, feature_digest FROM {signature} AS signature
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id
 
 -- name: read_heads
--- Heads of some digests, looked up one by one. Relies on the index on feature_digest.
+-- The heads with these digests, which are looked up one by one. Relies on the index on feature_digest.
 SELECT head.doc_id, head.sketch, head.feature_digest
 FROM (SELECT DISTINCT unnest(CAST(%(digests)s AS uuid[])) AS digest) AS query
 CROSS JOIN LATERAL (
@@ -74,25 +76,26 @@ CROSS JOIN LATERAL (
 ) AS head
 
 -- name: read_signatures
--- Signatures of some documents, without sketches. Relies on the leaf's key.
+-- The signatures of these documents, without sketches. Relies on the leaf's key.
 SELECT doc_id, feature_digest, revision, head_id FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: read_first_documents
--- First document of each digest, the head of its twins. Relies on the index on (feature_digest, doc_id).
+-- The first document with each digest, which should be the head of its twins. Relies on the index on (feature_digest,
+-- doc_id).
 SELECT query.digest, first.doc_id FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
 CROSS JOIN LATERAL (
     SELECT doc_id FROM {signature} AS signature WHERE feature_digest = query.digest ORDER BY doc_id LIMIT 1
 ) AS first
 
 -- name: list_deleted
--- Signed documents with some digests that were deleted. Relies on the index on feature_digest and on document_pkey.
+-- Signed documents with these digests that have been deleted. Relies on the index on feature_digest and on document_pkey.
 SELECT doc_id FROM {signature} AS signature
 WHERE feature_digest = ANY(CAST(%(digests)s AS uuid[]))
     AND NOT EXISTS (SELECT FROM nearsim.document WHERE document.doc_id = signature.doc_id)
 
 -- name: find_duplicate_heads
--- Digests of heads that have another head as well, signed at the same time. Relies on the index on (feature_digest,
--- doc_id).
+-- Digests of heads for which there is another head, which was signed at the same time. Relies on the index on
+-- (feature_digest, doc_id).
 SELECT feature_digest FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(digests)s AS uuid[])) AS head (head_id, digest)
 CROSS JOIN LATERAL (
     SELECT feature_digest FROM {signature} AS signature
@@ -100,8 +103,8 @@ CROSS JOIN LATERAL (
 ) AS other
 
 -- name: find_retained
--- Documents, of some, that exist and have not expired, and whether their signature is of their present revision. Relies on
--- both keys.
+-- Those of the documents that exist and have not expired, and whether their present revision is signed. Relies on the keys
+-- of documents and signatures.
 SELECT document.doc_id, coalesce(signature.revision = document.revision, false)
 FROM nearsim.document AS document LEFT JOIN {signature} AS signature USING (doc_id)
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND document.collection_id IS NOT DISTINCT FROM %(collection_id)s
@@ -115,8 +118,8 @@ FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(revisions)s AS bigint[]), CAST
 WHERE {of_generation} AND signature.doc_id = new.doc_id
 
 -- name: delete_signatures
--- Delete signatures and, by cascade, their pairs. Rows are locked in the order in which inserts of pairs lock them. Relies
--- on the leaf's key.
+-- Delete signatures; a trigger deletes their pairs. The rows are locked in the same order in which inserts of pairs lock
+-- them. Relies on the leaf's key.
 WITH locked AS MATERIALIZED (
     SELECT doc_id FROM {signature_leaf}
     WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) ORDER BY doc_id FOR UPDATE
@@ -125,8 +128,8 @@ DELETE FROM {signature_leaf}
 WHERE {of_generation} AND doc_id = ANY (ARRAY(SELECT doc_id FROM locked))
 
 -- name: reassign_digests
--- Make the smallest doc_id the head of each of some digests, looked up one by one. Relies on the index on
--- (feature_digest, doc_id) and on the leaf's key.
+-- Make the document with the smallest doc_id the head, for each of these digests, which are looked up one by one. Relies on
+-- the index on (feature_digest, doc_id) and on the leaf's key.
 WITH twin AS MATERIALIZED (
     SELECT signed.* FROM unnest(CAST(%(digests)s AS uuid[])) AS query (digest)
     CROSS JOIN LATERAL (
@@ -142,8 +145,8 @@ WHERE {of_generation}
     AND signature.feature_digest = twin.feature_digest
 
 -- name: read_document_state
--- State of a document in a generation: revision, signed revision, number of features, whether it waits to be signed,
--- whether it was set aside. Relies on the keys; reads all captured changes, which are few.
+-- The state of a document in a generation: its revision, its signed revision, its number of features, whether it waits to be
+-- signed, and whether it was set aside. Relies on the keys; reads all captured changes, which are few.
 SELECT document.revision, signature.revision, signature.feature_count,
     coalesce(work.waits, false)
         OR EXISTS (SELECT FROM nearsim_index.visible_changes AS change

@@ -1,8 +1,10 @@
 -- name: read_backlog
--- Work of one collection or of all: waiting by stage, set aside, age of the oldest in seconds, captured changes, workers,
--- work held until a build is finished or resumed or because it cannot be done here, attached tables, attached tables with a
--- problem. Abandoned generations do not count. Work queued during a build has an age only after catching up, an attached
--- table once it was compared or if it has a problem. Reads what the view backlog reads, and all attachments.
+-- The work of one collection or of all: waiting documents by stage, documents set aside, age of the oldest work in seconds,
+-- captured changes, workers, work that is held (until a build is finished or resumed, or because it cannot be done here),
+-- attached tables, and attached tables with a recorded trouble. Abandoned generations do not count. Work that was queued
+-- during a build counts for the age only after the generation has caught up. An attached table counts for the age while a
+-- requested sweep is due after its first sweep, or while it has a trouble. Reads what the view backlog reads, and all
+-- attachments.
 WITH queued AS MATERIALIZED (
     SELECT stage, CAST(waiting AS integer) AS waiting, CAST(set_aside AS integer) AS set_aside,
         CASE WHEN state IS DISTINCT FROM 'catching_up' THEN oldest_queued_at END AS oldest,
@@ -28,23 +30,23 @@ SELECT ARRAY(
 FROM attached
 
 -- name: count_changes
--- Number of captured changes that are not dispatched, of one collection or of all; a change of every collection counts for
--- each. Reads all changes.
+-- Number of captured changes that are not dispatched, for one collection or for all; a change that concerns all collections
+-- counts for each of them. Reads all changes.
 SELECT count(*) FROM nearsim_index.visible_changes AS change LEFT JOIN nearsim.collection USING (collection_id)
 WHERE change.collection_id IS NULL OR collection_id = %(collection_id)s
     OR %(collection_id)s IS NULL AND collection.name IS NOT NULL
 
 -- name: list_idle_triggers
--- Triggers, of the names given, that are missing or disabled on nearsim.document. Catalog only.
+-- Those of the named triggers that are missing or disabled on nearsim.document. Reads only the catalog.
 SELECT name FROM unnest(CAST(%(names)s AS text[])) AS name
 WHERE NOT EXISTS (
     SELECT FROM pg_catalog.pg_trigger
     WHERE tgrelid = to_regclass('nearsim.document') AND tgname = name AND tgenabled IN ('O', 'A'))
 
 -- name: has_remaining_work
--- Whether anything remains to be done in one collection or in all, except work that was set aside: changes to dispatch,
--- generations to build (not without documents; replacements only if detached), work outside builds, sweeps of attached
--- tables. Relies on work_pkey.
+-- Whether anything remains to be done in one collection or in all, apart from work that was set aside: changes to dispatch,
+-- generations to build (first generations of collections with documents, and detached replacements), work of generations
+-- that are not being built, and sweeps of attached tables. Relies on work_pkey.
 WITH chosen AS (
     SELECT generation_id, state, collection_id, replaces, detached
     FROM nearsim.generation JOIN nearsim.profile USING (profile_id) JOIN nearsim.collection USING (collection_id)

@@ -1,6 +1,7 @@
-"""Slices of a build: ranges of documents to sign, of heads whose bands are loaded, of buckets to search for pairs.
+"""The slices of a build: ranges of documents to sign, of heads whose bands to load, or of buckets to search for pairs.
 
-A slice is taken, worked on and finished in one transaction, which locks its row against other processes.
+A process takes a slice, works on it and finishes it in one transaction, which locks the slice's row against other
+processes.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ class Slice:
     slice_no: int
     low: int
     high: int
-    by_age: bool  # few of the doc_ids in the range are of documents that have not expired
+    by_age: bool  # whether only few of the doc_ids in the range belong to documents that have not expired
 
 
 WHOLE_RANGE = Slice(0, _MIN_BIGINT, _MAX_BIGINT, False)
@@ -36,11 +37,11 @@ WHOLE_RANGE = Slice(0, _MIN_BIGINT, _MAX_BIGINT, False)
 
 @dataclass(frozen=True, slots=True)
 class SliceProgress:
-    """Slices and documents of a stage."""
+    """Numbers of slices and documents of a stage."""
 
     slices: int
-    unfinished: int  # slices
-    done: int  # documents
+    unfinished: int  # number of slices that are not finished
+    done: int  # number of documents in finished slices
     documents: int
 
 
@@ -57,9 +58,9 @@ class BuildSlices(GenerationStatements):
         by_age: bool,
         all_signed: bool,
     ) -> None:
-        """Divide the documents without a signature into slices of `documents` each, none if `all_signed`.
+        """Divide the documents without a signature into slices of `documents` each; no slices if `all_signed`.
 
-        `by_age`: use the index on age, as documents that have not expired may be few of many.
+        `by_age`: use the index on age, because most documents may have expired
         """
         parameters = {
             "collection_id": collection_id,
@@ -74,10 +75,11 @@ class BuildSlices(GenerationStatements):
         self.run("plan_band_slices", heads=heads)
 
     def plan_pairs(self, bounds: Sequence[int], heads: int, full: LastAnchors) -> None:
-        """Divide all buckets into slices; `bounds` are the lowest bucket hashes of all slices except the first.
+        """Divide all buckets into slices.
 
-        `heads` is the number of all heads, of which each slice counts an equal share; `full` are the buckets over the
-        limit.
+        `bounds`: the lowest bucket hash of each slice except the first
+        `heads`: the number of all heads, of which each slice counts an equal part
+        `full`: the buckets over the limit
         """
         lows = [_MIN_BIGINT, *bounds]
         highs = [*(bound - 1 for bound in bounds), _MAX_BIGINT]
@@ -94,7 +96,7 @@ class BuildSlices(GenerationStatements):
             self.run("plan_pair_slice", **parameters)
 
     def take(self, stage: SlicedStage) -> Slice | None:
-        """Take a slice that no other process works on, until the transaction ends; None if there is none."""
+        """Take a slice on which no other process works, until the transaction ends; return None if there is none."""
         return self.run("take_slice", stage=stage).first(Slice)
 
     def finish(self, stage: SlicedStage, part: Slice, counts: dict[str, int]) -> None:
@@ -102,11 +104,11 @@ class BuildSlices(GenerationStatements):
         self.run("finish_slice", stage=stage, slice_no=part.slice_no, counts=Jsonb(counts))
 
     def read_progress(self, stage: SlicedStage) -> SliceProgress:
-        """Return how much of a stage is done; a stage without slices was not planned."""
+        """Return the progress of a stage; a stage without slices has not been planned."""
         return SliceProgress(*map(int, self.run("read_slices", stage=stage).row()))
 
     def sum_counts(self, stage: SlicedStage) -> dict[str, int]:
-        """Return the sums of the counts that the slices of a stage were finished with."""
+        """Return the sums of the counts with which the slices of a stage were finished."""
         rows = self.run("sum_slice_counts", stage=stage).rows()
         return {name: int(amount) for name, amount in rows}
 

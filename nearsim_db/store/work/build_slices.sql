@@ -1,7 +1,7 @@
 -- name: plan_sign_slices
--- Divide the documents without a signature, in doc_id order, into slices; none if all are signed. Reads the whole
--- collection, but no texts. Relies, with by_age, on document_age: its condition is always true, but between two bounds
--- PostgreSQL expects few documents, and above one bound a third of all.
+-- Divide the documents without a signature, in doc_id order, into slices; no slices if all are signed. Reads the whole
+-- collection, but no texts. With by_age it relies on document_age. The condition of by_age is always true, but it makes
+-- PostgreSQL use this index: between two bounds of the age it expects few documents, above a single bound a third of all.
 INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high, documents, done)
 SELECT {generation_id}, 'sign', (place - 1) / %(documents)s, min(doc_id), max(doc_id), count(*), false
 FROM (
@@ -13,7 +13,7 @@ FROM (
 ) AS unsigned
 GROUP BY 3
 UNION ALL
--- An empty slice, so that a stage without work is planned too.
+-- An empty slice, so that a stage without work counts as planned, too.
 SELECT {generation_id}, 'sign', -1, 0, 0, 0, true
 
 -- name: plan_band_slices
@@ -31,9 +31,10 @@ INSERT INTO nearsim_index.build_slice (generation_id, stage, slice_no, low, high
 VALUES ({generation_id}, 'pairs', %(slice_no)s, %(low)s, %(high)s, %(documents)s, %(full_buckets)s, %(last_anchors)s)
 
 -- name: take_slice
--- Lock the first slice that nobody works on, until the transaction ends. Also returns whether its documents are to be looked
--- up by age: if documents expire and all slices together have fewer documents than a fifth of the doc_ids in its range. The
--- server ends the session of a process that stops for so long that others should take over. Relies on build_slice_pkey.
+-- Lock the first slice on which nobody works, until the transaction ends. Also returns whether its documents should be
+-- looked up by age: this is so if documents expire, and all slices together have fewer documents than a fifth of the doc_ids
+-- in the range of this slice. If a process is idle for five minutes, the server ends its session, so that others can take
+-- over. Relies on build_slice_pkey.
 SELECT slice_no, low, high, stage = 'sign' AND high - CAST(low AS numeric) > (
     SELECT 5 * sum(any_slice.documents) FROM nearsim_index.build_slice AS any_slice
     WHERE any_slice.generation_id = {generation_id} AND any_slice.stage = %(stage)s)
@@ -50,7 +51,8 @@ UPDATE nearsim_index.build_slice SET done = true, counts = %(counts)s
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND slice_no = %(slice_no)s
 
 -- name: read_slices
--- Numbers of a stage: slices, slices not done, documents done, documents. Relies on build_slice_pkey.
+-- Counts of a stage: slices, slices that are not done, documents that are done, and all documents. Relies on
+-- build_slice_pkey.
 SELECT count(*), count(*) FILTER (WHERE NOT done), coalesce(sum(documents) FILTER (WHERE done), 0),
     coalesce(sum(documents), 0)
 FROM nearsim_index.build_slice WHERE generation_id = {generation_id} AND stage = %(stage)s

@@ -3,9 +3,10 @@
 INSERT INTO nearsim_index.lease (worker) VALUES (%(worker)s) RETURNING lease_id
 
 -- name: release_batches
--- Turn the batches of some leases into work of their documents, and count an attempt for work of suspect leases. Documents
--- that were queued again meanwhile stay new work. Rows are locked in the order in which dispatchers lock; a batch that a
--- running transaction locks may be skipped. Returns the number of documents. Reads the whole queue.
+-- Turn the batches of these leases into separate work for each document, and count an attempt for the work of suspect
+-- leases. Documents that were queued again meanwhile remain new work. Rows are locked in the order in which dispatchers lock
+-- them; a batch that a running transaction has locked may be skipped. Returns the number of documents. Reads the whole
+-- queue.
 WITH chosen AS MATERIALIZED (
     SELECT generation_id, stage, doc_id FROM nearsim.work
     WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[]))
@@ -27,16 +28,16 @@ WITH chosen AS MATERIALIZED (
 SELECT coalesce(sum(cardinality(doc_ids)), 0) FROM batch
 
 -- name: close_lease
--- Delete a worker's lease; its work was released before. Relies on lease_pkey.
+-- Delete a worker's lease, whose work was released before. Relies on lease_pkey.
 DELETE FROM nearsim_index.lease WHERE lease_id = %(lease_id)s
 
 -- name: mark_lease_closed
--- Mark a lease as closed, which needs no space: its work is released later, without counting an attempt. Relies on
+-- Mark a lease as closed, which needs no disk space. Its work is released later, without counting an attempt. Relies on
 -- lease_pkey.
 UPDATE nearsim_index.lease SET closed = true WHERE lease_id = %(lease_id)s
 
 -- name: forgive_lost_work
--- Take back the attempt that was counted when leases were lost, as their process lives. Reads the whole queue.
+-- Take back the attempts that were counted when leases were lost, because the process is still alive. Reads the whole queue.
 WITH lost AS MATERIALIZED (
     SELECT generation_id, stage, doc_id FROM nearsim.work
     WHERE lost_lease_id = ANY(CAST(%(lease_ids)s AS integer[])) AND attempts > 0
@@ -48,12 +49,12 @@ FROM lost
 WHERE work.generation_id = lost.generation_id AND work.stage = lost.stage AND work.doc_id = lost.doc_id
 
 -- name: renew_lease
--- Heartbeat of a worker. Relies on lease_pkey.
+-- Record a worker's heartbeat. Relies on lease_pkey.
 UPDATE nearsim_index.lease SET beat_at = clock_timestamp() WHERE lease_id = %(lease_id)s
 
 -- name: list_workers
--- Running workers, the oldest first, with the time since the last heartbeat: leases whose advisory lock is held. Reads the
--- whole table, one row per worker.
+-- The running workers, the oldest first, with the time since the last heartbeat. A worker is running if a session has the
+-- advisory lock of its lease. Reads the whole table, which has a row for each worker.
 SELECT worker, silent_seconds FROM nearsim_index.visible_workers AS lease
 WHERE EXISTS (
     SELECT FROM pg_catalog.pg_locks
@@ -62,9 +63,9 @@ WHERE EXISTS (
 ORDER BY lease_id
 
 -- name: find_expired_leases
--- Leases that are marked as closed, whose advisory lock is not held, or that had no heartbeat for too long; and whether
--- their work may be what ended them: not if they were closed, or ended with the server. Reads the whole table, one row per
--- worker.
+-- Leases that are marked as closed, whose advisory lock is free, or that had no heartbeat for too long; and whether their
+-- work may have ended them, which is not the case if they were closed, or ended together with the server. Reads the whole
+-- table, which has a row for each worker.
 SELECT lease_id, NOT closed AND (is_held OR beat_at >= pg_postmaster_start_time())
 FROM nearsim_index.lease CROSS JOIN LATERAL (
     SELECT EXISTS (
@@ -75,8 +76,8 @@ FROM nearsim_index.lease CROSS JOIN LATERAL (
 WHERE closed OR NOT is_held OR beat_at < clock_timestamp() - make_interval(secs => %(silence)s)
 
 -- name: delete_expired_leases
--- Delete expired leases without work; skips a locked one, which is being renewed or deleted by another session. Reads the
--- whole queue.
+-- Delete expired leases without work. A locked lease is skipped, because another session is renewing or deleting it. Reads
+-- the whole queue.
 WITH expired AS MATERIALIZED (
     SELECT lease_id FROM nearsim_index.lease
     WHERE lease_id = ANY(CAST(%(lease_ids)s AS integer[]))

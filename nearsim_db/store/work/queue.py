@@ -1,6 +1,6 @@
-"""The work queue of a generation: queue, take under a lease, finish, fail.
+"""The work queue of a generation: queueing work, taking it under a lease, finishing it, and recording failures.
 
-Waiting work has a row for each document, work under a lease a row for each batch.
+Waiting work has a row for each document; work under a lease has a row for each batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,49 +21,50 @@ from nearsim_db.store.driver.statements import GenerationStatements, run, statem
 if TYPE_CHECKING:
     from nearsim_db.similarity.arrays import Ints
 
-# In the order in which each stage queues work for the next.
+# The stages in order; each queues work for the next one.
 STAGES: tuple[WorkStage, ...] = get_args(WorkStage)
 
-# Takes the place of a doc_id in work on a whole generation.
+# Stands in place of a doc_id in work on a whole generation.
 WHOLE_GENERATION = 0
 
-# Before the second and later attempts; work that fails once more is set aside.
+# Delays before the second and later attempts. Work that fails again after the last delay is set aside.
 DELAYS_SECONDS = (0.0, 1.0, 10.0, 60.0)
 
 _MAX_SMALLINT = 32_767
-# Attempts so far (from, to) and the divisor of a batch: small batches isolate a document that may have ended a worker.
+# For failed work, by the number of attempts so far (from, to): the number by which the size of a batch is divided.
+# Small batches isolate a document that may have killed a worker.
 _RETRY_BATCHES = ((1, 1, 16), (2, _MAX_SMALLINT, 1_000_000))
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents of one stage that a worker has under its lease, stored as one row of the queue."""
+    """Documents that a worker processes in one stage under its lease; a batch is one row of the queue."""
 
     batch_id: int
     stage: WorkStage
     doc_ids: list[int]  # ascending
-    attempts: int = 0  # that failed before, for each of the documents
-    reached: int = 0  # doc_id up to which anchors have searched their buckets
+    attempts: int = 0  # number of failed attempts of each of the documents
+    reached: int = 0  # the doc_id up to which anchors have searched their buckets
 
     @property
     def subject(self) -> str:
-        """The documents as named in messages, such as "3 documents" or "all documents"."""
+        """The documents in the words of messages, such as "3 documents" or "all documents"."""
         is_whole = self.doc_ids == [WHOLE_GENERATION]
         return "all documents" if is_whole else count_of(len(self.doc_ids), "document")
 
     @property
     def is_deadly(self) -> bool:
-        """Whether every attempt, the last ones on one document alone, ended with the worker's death."""
+        """Whether all attempts failed with the death of the worker, including the last ones on the document alone."""
         return self.attempts > len(DELAYS_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """Captured changes that became work."""
+    """The result of turning captured changes into work."""
 
-    changes: int  # with changes that another session took first
-    whole: bool  # one of them means every document
-    batches: Mapping[GenerationId, Batch]  # new work to sign that is under the worker's lease
+    changes: int  # number of changes, including those that another session took first
+    whole: bool  # whether any of them concerns all documents
+    batches: Mapping[GenerationId, Batch]  # new work to sign, which is under the worker's lease
 
 
 def dispatch(
@@ -74,20 +75,20 @@ def dispatch(
 ) -> Dispatched:
     """Turn up to `batch` captured changes into work.
 
-    New work to sign of `generation_ids` goes under the lease `lease_id`.
+    New work to sign for the generations in `generation_ids` is put under the lease `lease_id`.
     """
-    # dispatch_changes takes far longer to plan, and workers often ask when nothing was captured.
+    # Workers often call this when nothing was captured, and dispatch_changes takes much longer to plan than this query.
     if not run(connection, "has_changes").value():
         return Dispatched(0, False, {})
 
-    # Only if others take changes at the same time are changes locked first.
+    # Changes are locked first only if other sessions take changes at the same time.
     take_transaction_lock(connection, Lock.DISPATCH, 0, shared=True)
     is_alone = try_transaction_lock(connection, Lock.CHANGES, 0)
     locking = sql.SQL("" if is_alone else "FOR UPDATE SKIP LOCKED")
     parameters = {"batch": batch, "lease_id": lease_id, "generation_ids": list(generation_ids)}
     rows = run(connection, statement("dispatch_changes", skipping_locked=locking), **parameters).rows()
 
-    # Every row has the totals; all except them are NULL if there is no batch.
+    # Every row has the totals. If there is no batch, there is one row, whose other columns are NULL.
     changes, whole = rows[0][:2]
     batches = {
         GenerationId(generation_id): Batch(batch_id, "sign", doc_ids)
@@ -98,19 +99,19 @@ def dispatch(
 
 
 def vacuum_changes(connection: Connection) -> None:
-    """Vacuum the table of captured changes; the connection must be in autocommit."""
+    """Vacuum the table of captured changes; the connection must be in autocommit mode."""
     autocommitting(connection).execute(statement("vacuum_changes"))
 
 
 def await_dispatchers(connection: Connection) -> None:
-    """Wait until changes taken by other dispatchers are queued as work."""
+    """Wait until the changes that other dispatchers have taken are queued as work."""
     take_transaction_lock(connection, Lock.DISPATCH, 0)
 
 
 def find_work(
     connection: Connection, collection_id: CollectionId | None
 ) -> list[tuple[GenerationId, WorkStage]]:
-    """Return the (generation, stage) with work due, of one collection or of all."""
+    """Return each (generation, stage) with work that is due, for one collection or for all."""
     rows = run(connection, "find_work", collection_id=collection_id, stages=list(STAGES)).rows()
     return [(generation_id, stage) for generation_id, stage in rows]
 
@@ -122,18 +123,18 @@ def server_time(connection: Connection) -> datetime:
 
 
 def vacuum_work(connection: Connection) -> None:
-    """Vacuum the queue; the connection must be in autocommit."""
+    """Vacuum the queue; the connection must be in autocommit mode."""
     autocommitting(connection).execute(statement("vacuum_work"))
 
 
 class WorkQueue(GenerationStatements):
-    """The work of a generation."""
+    """The work queue of a generation."""
 
     __slots__ = ()
 
     def discard_indexed_changes(self, collection_id: CollectionId) -> int:
         """Delete captured changes whose revision a build has signed; return their number."""
-        # Keeps away dispatchers that take changes without locking them.
+        # The lock keeps out dispatchers, which take changes without locking their rows first.
         take_transaction_lock(self.connection, Lock.CHANGES, 0)
         return self.run("discard_indexed_changes", collection_id=collection_id).count
 
@@ -143,17 +144,17 @@ class WorkQueue(GenerationStatements):
         after: int,
         batch: int,
     ) -> int | None:
-        """Delete needless work to sign, whose documents have a current signature, in a slice of the queue.
+        """Delete unnecessary work to sign, because the present revision is signed already, in a slice of the queue.
 
-        The slice is the next `batch` documents after a doc_id; returns its last doc_id, None if it is empty. No
-        dispatcher may run meanwhile; see `await_dispatchers`.
+        The slice has the next `batch` documents after the doc_id `after`. Returns the last doc_id of the slice, or None
+        if it is empty. No dispatcher may run at the same time; see `await_dispatchers`.
         """
         parameters = {"collection_id": collection_id, "after": after, "batch": batch}
         last: int | None = self.run("discard_indexed_work", **parameters).value()
         return last
 
     def add_outdated(self, collection_id: CollectionId) -> None:
-        """Queue documents that have no current signature, and signatures of expired or deleted documents."""
+        """Queue documents whose present revision is not signed, and signatures of expired or deleted documents."""
         self.run("queue_outdated", collection_id=collection_id)
 
     def add(
@@ -167,7 +168,7 @@ class WorkQueue(GenerationStatements):
             self.run("queue_work", stage=stage, doc_ids=packed_ids(doc_ids), delay=delay_seconds)
 
     def take(self, stage: WorkStage, lease_id: int, max_documents: int) -> list[Batch]:
-        """Put the next work of a stage under a lease: a batch of new work, and smaller batches of failed work."""
+        """Put the next work of a stage under a lease, as a batch of new work and smaller batches of failed work."""
         parameters = {"stage": stage, "lease_id": lease_id}
         batches = self.run("take_work", **parameters, batch=max_documents).all(Batch)
         for min_attempts, max_attempts, divisor in _RETRY_BATCHES:
@@ -180,15 +181,15 @@ class WorkQueue(GenerationStatements):
         return batches
 
     def lock(self, batch: Batch) -> list[int]:
-        """Lock a batch until the transaction ends; return its documents without those purged since it was taken.
+        """Lock a batch until the transaction ends, and return its documents.
 
-        Returns no documents if the lease was lost.
+        Documents that were purged after the batch was taken are left out. Returns no documents if the lease was lost.
         """
         rows = self.run("lock_batch", stage=batch.stage, batch_id=batch.batch_id).rows()
         return cast(list[int], rows[0][0]) if rows else []
 
     def continue_with_search(self, batch: Batch, doc_ids: "Sequence[int] | Ints") -> Batch | None:
-        """Turn a locked batch of signed documents into the search for `doc_ids`; without any it is finished."""
+        """Turn a locked batch of signed documents into the search for `doc_ids`; without any, finish the batch."""
         if not len(doc_ids):
             self.finish(batch)
             return None
@@ -197,20 +198,24 @@ class WorkQueue(GenerationStatements):
         return searching
 
     def continue_anchors(self, reached: Mapping[int, int]) -> None:
-        """Queue anchors to continue after the member reached, or from the start if they were queued again meanwhile."""
+        """Queue anchors to continue after the member that each has reached.
+
+        Anchors that were queued again meanwhile begin from the start.
+        """
         if reached:
             parameters = {"doc_ids": packed_ids(list(reached)), "reached": packed_ids(list(reached.values()))}
             self.run("continue_anchors", **parameters)
 
     def finish(self, batch: Batch) -> list[int]:
-        """Remove a batch in the transaction that stores its result; return its documents as `lock` does."""
+        """Remove a batch, in the transaction that stores its result; return its documents as `lock` does."""
         rows = self.run("finish_batch", stage=batch.stage, batch_id=batch.batch_id).rows()
         return cast(list[int], rows[0][0]) if rows else []
 
     def fail(self, batch: Batch, error: str) -> tuple[list[int], list[int]]:
-        """Turn a failed batch into work of its documents; return the doc_ids to be retried and the doc_ids set aside.
+        """Turn a failed batch into separate work for each of its documents.
 
-        Each retry is due after a longer delay. Documents that were queued again meanwhile stay new work.
+        Returns the doc_ids that will be retried, and the doc_ids that were set aside. Each retry is due after a longer
+        delay. Documents that were queued again meanwhile remain new work.
         """
         parameters = {"stage": batch.stage, "batch_id": batch.batch_id, "error": error}
         rows = self.run("fail_batch", **parameters, delays=list(DELAYS_SECONDS)).rows()
@@ -218,7 +223,7 @@ class WorkQueue(GenerationStatements):
         return retried, [doc_id for doc_id, is_set_aside in rows if is_set_aside]
 
     def has_unfinished(self, stage: WorkStage, before: datetime) -> bool:
-        """Whether work of a stage, queued before a time of the server's clock, is unfinished."""
+        """Whether work of a stage that was queued before a time of the server's clock is unfinished."""
         return bool(self.run("has_unfinished_work", stage=stage, before=before).value())
 
     def has_any(self) -> bool:
@@ -227,6 +232,6 @@ class WorkQueue(GenerationStatements):
         return bool(self.run("has_work").value())
 
     def count(self) -> tuple[int, int]:
-        """Return the number of documents queued without those set aside, and the number of documents set aside."""
+        """Return the number of queued documents that are not set aside, and the number of those that are."""
         queued, set_aside = self.run("count_work").row()
         return queued, set_aside

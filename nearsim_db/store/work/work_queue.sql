@@ -1,20 +1,20 @@
 -- name: has_changes
--- Whether there are captured changes of documents; also true for a user who may not take them and on a standby, so that
--- dispatch_changes runs and fails with the reason. Reads nearsim.change up to the first.
+-- Whether there are captured changes of documents. Also true on a standby, and for a user who may not take changes, so that
+-- dispatch_changes runs and fails with the reason. Reads nearsim.change up to the first such change.
 SELECT EXISTS (SELECT FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL)
     OR NOT has_table_privilege('nearsim.change', 'DELETE')
     OR CAST(current_setting('transaction_read_only') AS boolean)
 
 -- name: dispatch_changes
--- Turn captured changes into work for every generation of their collections: to sign, or to link only.
--- A change is taken by deleting it, never by a cursor over ids or times: changes with earlier ones may commit later.
--- Locking it before, to skip changes that others take, costs 54 bytes of write-ahead log, so it is left out if no other
--- session takes changes.
--- Work that is queued already stays, and begins anew if it failed. Other work is inserted without ON CONFLICT, which would
--- log a row twice; the statement fails if another session queues the same work at the same time.
--- New work to sign of some generations is put under the worker's lease, a batch for each, if the lease has not expired.
--- Returns the number of changes seen, how many mean every document, and a row for each batch. Reads nearsim.change up to
--- the last change taken; relies on work_pkey.
+-- Turn captured changes into work for every generation of their collections: to sign documents, or only to update clusters.
+-- A change is taken by deleting it, never by remembering the last id or time, because changes with smaller ids or earlier
+-- times may be committed later. Locking changes first, to skip those that other sessions take, costs 54 bytes of write-ahead
+-- log for each, so this is left out if no other session takes changes.
+-- Work that is queued already remains, and begins again from the start if it failed. Other work is inserted without ON
+-- CONFLICT, which would log each row twice; the statement fails if another session queues the same work at the same time.
+-- New work to sign for the generations in generation_ids is put under the worker's lease, in a batch for each generation,
+-- unless the lease has expired. Returns the number of changes, how many of them concern all documents, and a row for each
+-- batch. Reads nearsim.change up to the last change that is taken; relies on work_pkey.
 WITH captured AS MATERIALIZED (
     SELECT ctid FROM nearsim.change WHERE doc_id IS NOT NULL OR collection_id IS NULL
     LIMIT %(batch)s {skipping_locked}
@@ -60,9 +60,9 @@ SELECT (SELECT count(*) FROM captured), (SELECT count(*) FROM taken WHERE doc_id
 FROM (VALUES (1)) AS always LEFT JOIN batched ON true
 
 -- name: discard_indexed_changes
--- Delete captured writes that a build has indexed: its signature has the revision that was captured. Keeps all of them if
--- the collection has another generation, for which they become work; a generation that is not visible here takes its
--- snapshot later, with these writes. Reads all captured changes and all signatures.
+-- Delete captured writes that a build has indexed: the signature has the revision that was captured. All of them are kept if
+-- the collection has another generation, because they become work for that generation. A generation that this snapshot does
+-- not see will take its own snapshot later, which includes these writes. Reads all captured changes and all signatures.
 DELETE FROM nearsim.change USING {signature} AS signature
 WHERE change.collection_id = %(collection_id)s AND change.stage IS NULL
     AND signature.doc_id = change.doc_id AND signature.revision = change.revision
@@ -72,9 +72,9 @@ WHERE change.collection_id = %(collection_id)s AND change.stage IS NULL
             AND generation.state <> 'abandoned')
 
 -- name: discard_indexed_work
--- Delete needless work to sign, whose documents have a signature of their present revision, among the next rows of the
--- queue; work that failed or is under a lease stays. The caller keeps dispatchers out, so that what they took is visible to
--- this snapshot; later changes become work again. Returns the last doc_id looked at. Relies on work_pkey and the keys.
+-- Delete unnecessary work to sign among the next rows of the queue: work on documents whose present revision is signed. Work
+-- that failed or is under a lease remains. The caller keeps dispatchers out, so that this snapshot sees the changes they
+-- took; later changes become work again. Returns the last doc_id that was examined. Relies on work_pkey and the keys.
 WITH next AS MATERIALIZED (
     SELECT doc_id FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = 'sign' AND attempts = 0 AND lease_id IS NULL
@@ -91,11 +91,12 @@ WITH next AS MATERIALIZED (
 SELECT max(doc_id) FROM next
 
 -- name: vacuum_changes
--- Free the space of changes deleted in bulk, which dispatchers would read over. Does not wait for locks.
+-- Free the space of changes that were deleted in bulk, which dispatchers would otherwise read again and again. Does not wait
+-- for locks.
 VACUUM (SKIP_LOCKED) nearsim.change
 
 -- name: queue_outdated
--- Queue documents without a signature of their present revision, and signatures without a document; expired documents count
+-- Queue documents without a signature for their present revision, and signatures without a document; expired documents count
 -- as missing. Relies on document_collection_doc and on the leaf's key.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage)
 SELECT {generation_id}, coalesce(document.doc_id, signature.doc_id), 'sign'
@@ -110,8 +111,8 @@ ORDER BY 2
 {repeat_on_conflict}
 
 -- name: queue_work
--- Queue documents for a stage; work that failed begins anew. A document that is in a batch under a lease becomes work
--- beside the batch. Relies on work_pkey.
+-- Queue documents for a stage; work that failed begins again from the start. A document that is in a leased batch gets
+-- separate work beside the batch. Relies on work_pkey.
 INSERT INTO nearsim.work AS stored (generation_id, doc_id, stage, due_at)
 SELECT {generation_id}, doc_id, %(stage)s, now() + make_interval(secs => %(delay)s)
 FROM (SELECT DISTINCT doc_id FROM unnest(CAST(%(doc_ids)s AS bigint[])) AS q (doc_id) ORDER BY doc_id) AS q
@@ -121,10 +122,10 @@ ON CONFLICT (generation_id, stage, doc_id) DO UPDATE SET
 WHERE stored.attempts > 0 OR stored.reached > 0
 
 -- name: find_work
--- Generations and stages with work due, of one collection or of all; work of a generation that is being built waits. The
--- recursive queries step through the indexes from one generation and stage with work to the next, however many generations
--- there are. ORDER BY in the lateral subqueries makes them walk the index to the first free row whatever the planner
--- estimates. Relies on work_free and work_tried_before.
+-- Generations and stages with work that is due, for one collection or for all; the work of a generation that is being built
+-- waits. The recursive queries step through the indexes from one generation and stage with work to the next, however many
+-- generations there are. ORDER BY in the lateral subqueries makes them read the index up to the first free row, whatever the
+-- planner estimates. Relies on work_free and work_tried_before.
 WITH RECURSIVE free_work AS (
     (SELECT generation_id, stage FROM nearsim.work WHERE attempts = 0 AND lease_id IS NULL
     ORDER BY generation_id, stage LIMIT 1)
@@ -166,8 +167,8 @@ WHERE generation.state IN ('catching_up', 'ready', 'live', 'retired')
 ORDER BY generation.generation_id, stage.position
 
 -- name: take_work
--- Put the next new work of a stage, in doc_id order, under the worker's lease if the lease has not expired; skips locked
--- rows. Relies on work_free.
+-- Put the next new work of a stage, in doc_id order, under the worker's lease, unless the lease has expired. Locked rows are
+-- skipped. Relies on work_free.
 WITH free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts = 0 AND lease_id IS NULL
@@ -176,7 +177,8 @@ WITH free AS MATERIALIZED (
 ), {leased_as_batch}
 
 -- name: take_retries
--- Put failed work with some numbers of attempts under the worker's lease for another attempt. Relies on work_tried_before.
+-- Put failed work, whose number of attempts is in a range, under the worker's lease for another attempt. Relies on
+-- work_tried_before.
 WITH free AS MATERIALIZED (
     SELECT ctid FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND attempts > 0
@@ -191,7 +193,7 @@ SELECT doc_ids FROM nearsim.work
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch_id)s FOR UPDATE
 
 -- name: continue_batch
--- Turn a locked batch of signed documents into the search for some of them, in place of waiting work to search for them.
+-- Turn a locked batch of signed documents into the search for these documents, and delete waiting work to search for them.
 -- Relies on work_pkey.
 WITH replaced AS (
     DELETE FROM nearsim.work
@@ -201,8 +203,8 @@ UPDATE nearsim.work SET stage = 'search', doc_ids = %(doc_ids)s, attempts = 0, e
 WHERE generation_id = {generation_id} AND stage = 'sign' AND doc_id = %(batch_id)s
 
 -- name: continue_anchors
--- Queue anchors to continue at the member that each has reached; anchors that were queued again meanwhile begin anew.
--- Relies on work_pkey.
+-- Queue anchors to continue after the member that each has reached; anchors that were queued again meanwhile begin from the
+-- start. Relies on work_pkey.
 INSERT INTO nearsim.work (generation_id, doc_id, stage, reached)
 SELECT {generation_id}, doc_id, 'anchor', reached
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(reached)s AS bigint[])) AS anchor (doc_id, reached)
@@ -210,15 +212,15 @@ ORDER BY doc_id
 ON CONFLICT (generation_id, stage, doc_id) DO NOTHING
 
 -- name: finish_batch
--- Remove a batch in the transaction that stores its result; no row if its lease was lost. Relies on work_pkey.
+-- Remove a batch, in the transaction that stores its result; no row if its lease was lost. Relies on work_pkey.
 DELETE FROM nearsim.work
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch_id)s
 RETURNING doc_ids
 
 -- name: fail_batch
--- Turn a failed batch into work of its documents and count an attempt: to be retried after a growing delay, or set aside
--- after the last one. Documents that were queued again meanwhile stay new work. Returns the documents, and whether they
--- were set aside; no row if the lease was lost. Relies on work_pkey.
+-- Turn a failed batch into separate work for each of its documents, and count an attempt. The work is retried after a
+-- growing delay, and set aside after the last attempt. Documents that were queued again meanwhile remain new work. Returns
+-- the documents and whether each was set aside; no row if the lease was lost. Relies on work_pkey.
 WITH failed AS (
     DELETE FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch_id)s
@@ -234,9 +236,9 @@ ON CONFLICT (generation_id, stage, doc_id) DO NOTHING
 RETURNING doc_id, set_aside_at IS NOT NULL
 
 -- name: has_unfinished_work
--- Whether work of a stage, queued before a moment, is still queued or under a lease. Failed work that waits for a later
--- attempt does not count; work postponed because its text was changing does. ORDER BY makes the planner walk the index,
--- whatever it estimates: the table begins with dead rows of finished work. Relies on work_pkey.
+-- Whether work of a stage that was queued before a moment is still queued or under a lease. Failed work that waits for a
+-- later attempt does not count; work that was postponed because its text was changing does. ORDER BY makes the planner read
+-- the index, whatever it estimates, because the table itself begins with dead rows of finished work. Relies on work_pkey.
 SELECT EXISTS (
     SELECT FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = %(stage)s AND queued_at <= %(before)s
@@ -250,16 +252,18 @@ SELECT EXISTS (
     ORDER BY generation_id, stage, doc_id LIMIT 1)
 
 -- name: vacuum_work
--- Free the space of finished work, which each batch would otherwise read over. Does not wait for locks.
+-- Free the space of finished work, which each batch would otherwise read again. Does not wait for locks.
 VACUUM (SKIP_LOCKED) nearsim.work
 
 -- name: count_work
--- Number of documents queued in a generation, without those set aside, and number set aside. Relies on work_pkey.
+-- Number of documents that are queued in a generation but not set aside, and number of documents set aside. Relies on
+-- work_pkey.
 SELECT count(*) FILTER (WHERE set_aside_at IS NULL), count(*) FILTER (WHERE set_aside_at IS NOT NULL)
 FROM nearsim_index.queued_work WHERE generation_id = {generation_id}
 
 -- name: list_work
--- Work of one collection or of all: set aside first, then failing. Reads the whole queue.
+-- The work of one collection or of all: first work that was set aside, then failing work, then the rest. Reads the whole
+-- queue.
 SELECT coalesce(document.external_id, '#' || work.doc_id), collection.name, profile.name, work.generation_id, work.stage,
     state.name, work.attempts, work.due_at, work.queued_at, holder.worker, work.error
 FROM nearsim.generation
@@ -279,7 +283,8 @@ WHERE generation.state <> 'abandoned'
 ORDER BY work.set_aside_at IS NULL, work.attempts DESC, work.generation_id, work.stage, work.doc_id
 
 -- name: retry_work
--- Make failed and set-aside work due at once, as after its first attempt, apart from new work. Relies on work_tried_before.
+-- Make failed and set-aside work due at once, with one attempt counted, so that it stays separate from new work. Relies on
+-- work_tried_before.
 WITH chosen AS MATERIALIZED (
     {failed_work}
     ORDER BY work.generation_id, work.stage, work.doc_id
@@ -302,8 +307,8 @@ WHERE work.generation_id = chosen.generation_id AND work.stage = chosen.stage AN
 RETURNING chosen.id
 
 -- name: clear_queue
--- Delete the queue of an abandoned generation. Skips locked work: waiting for it could deadlock, as workers lock several
--- stages in other orders; its worker finishes it, or it is dropped with the generation. Relies on work_pkey.
+-- Delete the queue of an abandoned generation. Locked work is skipped: waiting for it could deadlock, because workers lock
+-- several stages in other orders. Its worker finishes this work, or it is dropped with the generation. Relies on work_pkey.
 DELETE FROM nearsim.work
 WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM nearsim.work WHERE generation_id = {generation_id} FOR UPDATE SKIP LOCKED))
