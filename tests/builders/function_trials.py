@@ -100,6 +100,8 @@ TRIALS: dict[str, LiteralString] = {
     "why(text,text,text,text)": "SELECT * FROM nearsim.why({id}, {twin_id})",
     "why_not_by_doc_id(bigint,bigint,text)": "SELECT * FROM nearsim.why_not_by_doc_id({doc}, {like})",
     "why_not(text,text,text,text)": "SELECT * FROM nearsim.why_not({id}, {twin_id})",
+    "word_diff_by_doc_id(bigint,bigint)": "SELECT * FROM nearsim.word_diff_by_doc_id({doc}, {like})",
+    "word_diff(text,text,text)": "SELECT * FROM nearsim.word_diff({id}, {twin_id})",
 }
 # Those of writers.
 WRITING: dict[str, LiteralString] = {

@@ -17,6 +17,7 @@ CALLS = [
     "nearsim.contained_in('a', collection => 'typo')",
     "nearsim.why('a', 'b', collection => 'typo')",
     "nearsim.why_not('a', 'b', collection => 'typo')",
+    "nearsim.word_diff('a', 'b', collection => 'typo')",
     "nearsim.pin_pair('a', 'b', 'a reason', collection => 'typo')",
     "nearsim.veto_pair('a', 'b', 'a reason', collection => 'typo')",
     "nearsim.undo_verdict('a', 'b', 'a reason', collection => 'typo')",
