@@ -184,8 +184,8 @@ def containment(left: Hashes, right: Hashes) -> tuple[float, float]:
     Both are in [0, 1]; the result for an empty set is NaN. `BottomK` sketches estimate both.
     """
     shared = len(np.intersect1d(left, right, assume_unique=True))
-    of_left, of_right = (shared / len(ids) if len(ids) else math.nan for ids in (left, right))
-    return of_left, of_right
+    share_of_left, share_of_right = (shared / len(ids) if len(ids) else math.nan for ids in (left, right))
+    return share_of_left, share_of_right
 
 
 class _WeightedSums(NamedTuple):

@@ -194,8 +194,8 @@ def _fitting(text: str, family: sketch.Family) -> Amplification:
     subject = f"match.amplification {amplification} uses"
     if amplification.functions > family.k:
         raise RecipeError(
-            f"{subject} {amplification.functions:,} values, the sketch has k = {family.k}; raise sketch.k or lower the "
-            "counts"
+            f"{subject} {amplification.functions:,} values, but the sketch has k = {family.k}; raise sketch.k or lower "
+            "the counts"
         )
     if amplification.bands > sketch.MAX_BANDS:
         raise RecipeError(
@@ -263,7 +263,7 @@ def make_family(recipe: Recipe, backend: str | None = None) -> sketch.Family:
     if recipe.window is not None:
         options |= {"window": recipe.window, "min_fingerprints": recipe.match.min_fingerprints}
     if recipe.sketch.family == "rare":
-        options["least"] = recipe.match.review or recipe.match.threshold
+        options["min_cosine"] = recipe.match.review or recipe.match.threshold
     if options.get("width") == 0:
         options["width"] = WIDTH_PER_THRESHOLD * recipe.match.threshold
 

@@ -142,7 +142,10 @@ def of_texts(profile: Profile, sample: TextSample) -> list[str]:
 
 
 def of_markup(recipe: Recipe, html: int, texts: int) -> list[str]:
-    """Return a warning about a recipe that keeps markup, if `html` of `texts` documents are HTML."""
+    """Return a warning if many texts are HTML and the recipe does not remove markup.
+
+    `html` is the number of texts that are HTML, of `texts` in all.
+    """
     if recipe.normalise.html or recipe.sketch.input == "vector" or not texts:
         return []
     if html / texts < NOTABLE_SHARE:

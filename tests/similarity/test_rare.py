@@ -33,7 +33,7 @@ def test_sketches_have_the_largest_weights_that_a_pair_may_need(
     least = data.draw(st.sampled_from([0.0, 0.4, 0.8]))
     ids, offsets = ragged([sorted(one) for one in documents])
     weights = np.array([one[key] for one in documents for key in sorted(one)])
-    found = Rare(k, seed, backend=backend, least=least).sketch(ids, offsets, weights)
+    found = Rare(k, seed, backend=backend, min_cosine=least).sketch(ids, offsets, weights)
     for own, row in zip(documents, found.tolist(), strict=True):
         point = {key: plain_sketches.bottom_k([key], 1, seed, 64)[0] for key in own}
         rarest = sorted(own, key=lambda key: (-own[key], point[key]))

@@ -70,8 +70,8 @@ def keep_policy(keep: str | tuple[str, ...]) -> KeepPolicy:
         raise RecipeError(f"cluster.keep has no rule; choose {_CHOICES}, or several, in order")
     if len(rules) > 1 and KeepRule(NO_DOCUMENT) in rules:
         raise RecipeError(
-            f"cluster.keep is {list(texts)}, but none, which keeps no document of a cluster, leaves nothing for other "
-            "rules to decide; give it alone, or leave it out"
+            f"cluster.keep is {list(texts)}, but none keeps no document of a cluster, so other rules have nothing to "
+            "decide; give none alone, or leave it out"
         )
     if len(set(rules)) < len(rules):
         raise RecipeError(f"cluster.keep is {list(texts)}, which has a rule twice; give each once")
@@ -82,12 +82,12 @@ def _rule(text: str) -> KeepRule:
     if text in _PLAIN:
         return KeepRule(text)
 
-    kind, colon, rest = text.partition(":")
-    sources = tuple(part.strip() for part in rest.split(",") if part.strip())
+    kind, colon, arguments = text.partition(":")
+    sources = tuple(part.strip() for part in arguments.split(",") if part.strip())
     if kind == "source" and colon and sources:
         return KeepRule(kind, sources)
-    if kind in ("has", "highest") and rest.strip():
-        return KeepRule(kind, (rest.strip(),))
+    if kind in ("has", "highest") and arguments.strip():
+        return KeepRule(kind, (arguments.strip(),))
     raise RecipeError(f"cluster.keep is {text!r}; choose {_CHOICES}, or several, in order")
 
 

@@ -278,7 +278,7 @@ class ClusterRules(_Section, frozen=True):
 
 
 class Retain(_Section, frozen=True):
-    """How long documents stay in the index, by published_at, else created_at."""
+    """How long documents stay in the index. Their age is counted from published_at, or from created_at without it."""
 
     age: str = "none"
     """Largest age of an indexed document: none, or a whole number of minutes, hours, days (of 24 hours) or weeks, as in
@@ -402,7 +402,7 @@ def default_review(recipe: Recipe) -> float:
 
 
 def without_review(recipe: Recipe) -> Recipe:
-    """Return a recipe that finds no pairs to be reviewed."""
+    """Return a copy of a recipe that stores no pairs to be reviewed."""
     bands = replace(recipe.bands, recall_at=None)
     return replace(recipe, match=replace(recipe.match, review=0.0), bands=bands)
 

@@ -88,8 +88,8 @@ def check(recipe: "Recipe") -> None:
         )
     if recipe.hash.base != "poly64" and recipe.shingle.k > _LONGEST_UNROLLED_SHINGLE:
         raise RecipeError(
-            f"shingle.k is {recipe.shingle.k}, but at most {_LONGEST_UNROLLED_SHINGLE} with hash.base = "
-            f"{recipe.hash.base}, which takes time in proportion to it; lower it, or set hash.base to poly64"
+            f"shingle.k is {recipe.shingle.k}, but at most {_LONGEST_UNROLLED_SHINGLE} is allowed with hash.base = "
+            f"{recipe.hash.base}, whose time is proportional to k; lower it, or set hash.base to poly64"
         )
     if recipe.hash.base == "djb2a-cast" and recipe.shingle.scheme != "char":
         raise RecipeError(
@@ -143,7 +143,7 @@ def _check_pair_fields(match: "MatchRules") -> None:
         )
     if within and match.within_days and match.across != "none":
         raise RecipeError(
-            "match.within, match.within_days and match.across are given together; give at most two of them"
+            "match.within, match.within_days and match.across are all set; set at most two of them"
         )
 
 
@@ -231,7 +231,7 @@ def _check_average(recipe: "Recipe") -> None:
     if recipe.cluster.linkage == "average" and (match.verify == "bands" or match.certain_shared_bands):
         cause = "match.verify is bands" if match.verify == "bands" else "match.certain_shared_bands is set"
         raise RecipeError(
-            f"cluster.linkage is average, but {cause}, so that pairs may have any similarity; choose connected or "
+            f"cluster.linkage is average, but {cause}, so pairs may have any similarity; choose connected or "
             "representative"
         )
 
@@ -257,8 +257,8 @@ def _check_passage(recipe: "Recipe") -> None:
     _check_characters(ignored)
     if (characters := sum(map(len, ignored))) > _MAX_IGNORED_CHARACTERS:
         raise RecipeError(
-            f"match.ignore has {characters:,} characters, more than {_MAX_IGNORED_CHARACTERS:,}; leave out texts "
-            "that few documents have"
+            f"match.ignore has {characters:,} characters, more than {_MAX_IGNORED_CHARACTERS:,}; remove texts that "
+            "occur in few documents"
         )
 
     # Winnow keeps as many values as a text requires, so keys about the number of values and bands do not apply.
@@ -274,8 +274,9 @@ def _check_passage(recipe: "Recipe") -> None:
         )
     if recipe.cluster.linkage != "representative" and not recipe.cluster.allow_chains:
         raise RecipeError(
-            f"cluster.linkage is {recipe.cluster.linkage}, but with containment it ties documents that have nothing in "
-            "common: two articles that quote the same one; set it to representative, or cluster.allow_chains to true"
+            f"cluster.linkage is {recipe.cluster.linkage}, but with containment it connects documents that have "
+            "nothing in common, such as two articles that quote the same third one; set it to representative, or "
+            "cluster.allow_chains to true"
         )
 
 
@@ -301,7 +302,7 @@ def _check_passage_words(recipe: "Recipe") -> None:
         raise RecipeError(
             f"match.passage_words is {match.passage_words}, but with match.passage = {match.passage} and "
             f"match.min_shared_bands = {match.min_shared_bands} only runs of {recipe.never_missed} equal words are "
-            "never missed; raise it, or lower the others"
+            "never missed; raise match.passage_words, or lower the other two"
         )
 
 
@@ -310,7 +311,7 @@ def _check_bands(bands: "Bands", sketch: "Sketch", match: "MatchRules") -> None:
         if not bands.is_open or match.min_shared_bands != 1:
             raise RecipeError(
                 "match.amplification replaces bands.recall, bands.count, bands.rows, bands.rule and "
-                "match.min_shared_bands; give either it or them"
+                "match.min_shared_bands; set either match.amplification or these keys"
             )
         return
 
@@ -341,7 +342,7 @@ def _check_bands(bands: "Bands", sketch: "Sketch", match: "MatchRules") -> None:
 def _check_rule(bands: "Bands", sketch: "Sketch") -> None:
     if bands.recall is not None or bands.count is not None:
         raise RecipeError(
-            f"bands.rule = {bands.rule} chooses count and rows; give either it, or recall, or both of them"
+            f"bands.rule = {bands.rule} chooses count and rows; give rule alone, or recall alone, or count and rows"
         )
     if sketch.family in _SINGLE_IDS:
         raise RecipeError(
@@ -358,7 +359,7 @@ def _check_given_bands(
     if count * rows > sketch.k:
         raise RecipeError(
             f"bands: count x rows, {count} x {rows}, need {count * rows} values, "
-            f"the sketch has k = {sketch.k}; raise sketch.k or lower the bands"
+            f"but the sketch has k = {sketch.k}; raise sketch.k, or lower bands.count or bands.rows"
         )
     if match.min_shared_bands > count:
         raise RecipeError(
@@ -387,8 +388,8 @@ def _check_order(recipe: "Recipe") -> None:
         )
     if shingle.k > _MAX_FREE_SHINGLE_WORDS:
         raise RecipeError(
-            f"shingle.k is {shingle.k}, but at most {_MAX_FREE_SHINGLE_WORDS} with shingle.order = free, which sorts "
-            "the words of each shingle; lower it"
+            f"shingle.k is {shingle.k}, but at most {_MAX_FREE_SHINGLE_WORDS} is allowed with shingle.order = free, "
+            "which sorts the words of each shingle; lower it"
         )
 
 
@@ -396,8 +397,8 @@ def _check_code(recipe: "Recipe") -> None:
     shingle = recipe.shingle
     if (shingle.tokens == "code") != bool(shingle.language):
         raise RecipeError(
-            f"shingle.tokens is {shingle.tokens} and shingle.language {shingle.language}; tokens = code requires the "
-            "language of the source code, such as java, and all others none"
+            f"shingle.tokens is {shingle.tokens} and shingle.language {shingle.language}; with tokens = code set the "
+            "language of the source code, such as java, and with other tokens leave it out"
         )
     words = (shingle.stopwords, shingle.stem, shingle.min_token_length)
     if shingle.language and (recipe.normalise.html or words != ("none", "none", 1)):

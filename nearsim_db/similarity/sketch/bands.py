@@ -39,7 +39,7 @@ class Banding(NamedTuple):
     """How sketches are cut into bands."""
 
     bands: int
-    rows: int  # positions of each band
+    rows: int  # number of positions in a band
     scheme: str = "mix64"  # how the rows of a band are hashed
     seed: int = 1  # the seed of mix64 and xor
 

@@ -36,14 +36,19 @@ class Rare(BottomK):
 
     name = "rare"
     metric = "cosine"
-    options: ClassVar[Mapping[str, Sequence[str]]] = {"weights": ("idf",), "least": ()}
+    options: ClassVar[Mapping[str, Sequence[str]]] = {"weights": ("idf",), "min_cosine": ()}
 
     def __init__(
-        self, k: int = 10, seed: int = 1, id_bits: int = 64, backend: str | None = None, least: float = 0.0
+        self,
+        k: int = 10,
+        seed: int = 1,
+        id_bits: int = 64,
+        backend: str | None = None,
+        min_cosine: float = 0.0,
     ) -> None:
-        """Keep at most k keys of a document, and only as many as a cosine of `least` requires."""
+        """Keep at most k keys of a document, and only as many as a cosine of `min_cosine` requires."""
         super().__init__(k, seed, id_bits, backend)
-        self.least = least
+        self.min_cosine = min_cosine
 
     def sketch(self, ids: Hashes, offsets: Ints, weights: Floats | None = None) -> Sketches:
         """Return the sketches of a batch; see `Family.sketch`."""
@@ -52,8 +57,8 @@ class Rare(BottomK):
         owners = np.repeat(np.arange(len(sizes)), sizes)
         order = np.lexsort((points, -weights, owners))
         are_kept = np.arange(len(order)) - bounds[owners] < self.k
-        if self.least:
-            are_kept &= _rests(weights[order], bounds, owners) >= _ROUNDING_MARGIN * self.least**2
+        if self.min_cosine:
+            are_kept &= _rests(weights[order], bounds, owners) >= _ROUNDING_MARGIN * self.min_cosine**2
         kept = offsets_of(are_kept)[bounds]
         return self._kernels.smallest(points[order[are_kept]], kept, self.k)
 

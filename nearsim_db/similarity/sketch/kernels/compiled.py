@@ -237,7 +237,7 @@ def minimum_java32(ids, offsets, multipliers, addends, shift):
         if begin <= last:
             row[:] = _MAX_INT32
 
-        # Four ids per step, as in minimum_prime32.
+        # Process four ids per step, as in minimum_prime32.
         for at in range(begin, last + 1, 4):
             x0 = uint32(ids[at] >> shift)
             x1 = uint32(ids[min(at + 1, last)] >> shift)

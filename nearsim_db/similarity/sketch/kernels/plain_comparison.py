@@ -29,26 +29,26 @@ def first_similar_sorted(
     ids, indexes = _numbered(sketches, first_ids.is_repeated)
     in_row = np.zeros(ids, bool)
 
-    def share_enough(row: int, others: Ints) -> Mask:
+    def share_enough(row: int, kept_rows: Ints) -> Mask:
         in_row[indexes[row]] = True
-        shared = in_row.take(indexes[others])
-        shared &= is_distinct[others]
+        shared = in_row.take(indexes[kept_rows])
+        shared &= is_distinct[kept_rows]
         in_row[indexes[row]] = False
 
-        small = (sizes[row] < width) & (sizes[others] < width)
+        small = (sizes[row] < width) & (sizes[kept_rows] < width)
         enough: Mask = np.count_nonzero(shared, axis=1) >= np.where(
-            small, needs[sizes[row] + sizes[others]], need
+            small, needs[sizes[row] + sizes[kept_rows]], need
         )
         # For larger sets, only the k smallest ids of the union count.
         if (large := enough & ~small).any():
             place = (shared[large].cumsum(axis=1) < need).sum(axis=1)
-            before = np.searchsorted(sketches[row], sketches[others[large], place])
+            before = np.searchsorted(sketches[row], sketches[kept_rows[large], place])
             enough[large] = before + place + 2 - need <= width
         return enough
 
-    def alike(row: int, others: Ints) -> Ints:
-        places = first_ids.places_in_common(row, others)
-        return places[share_enough(row, others[places])] if len(places) else places
+    def alike(row: int, kept_rows: Ints) -> Ints:
+        places = first_ids.places_in_common(row, kept_rows)
+        return places[share_enough(row, kept_rows[places])] if len(places) else places
 
     return _first_similar(len(sketches), decided, alike)
 
@@ -56,10 +56,10 @@ def first_similar_sorted(
 def _least_shared(sizes: Ints, width: int, need: int, needs: Ints) -> Ints:
     """Return for each row the least number of ids that it shares with a similar row, whatever the other row's size."""
     min_shared = np.full(width + 1, need, np.int64)
-    others = np.arange(1, width)
+    other_sizes = np.arange(1, width)
     for size in np.unique(sizes[sizes < width]).tolist():
-        shared = needs[size + others]
-        min_shared[size] = min(need, shared[shared <= np.minimum(size, others)].min())
+        shared = needs[size + other_sizes]
+        min_shared[size] = min(need, shared[shared <= np.minimum(size, other_sizes)].min())
     return min_shared[sizes]
 
 
@@ -97,29 +97,29 @@ class _FirstIds:
         self._places: dict[int, list[int]] = {}
         self._indexed = 0
 
-    def places_in_common(self, row: int, others: Ints) -> Ints:
-        """Return the places in `others` of rows that may have a first id in common with a row, ascending.
+    def places_in_common(self, row: int, kept_rows: Ints) -> Ints:
+        """Return the places in `kept_rows` of rows that may have a first id in common with a row, ascending.
 
-        Each call must have the same `others` as the call before, or append rows to them.
+        Each call must have the same `kept_rows` as the call before, or append rows to them.
         """
-        for place in range(self._indexed, len(others)):
-            for id in self._ids.get(int(others[place]), ()):
+        for place in range(self._indexed, len(kept_rows)):
+            for id in self._ids.get(int(kept_rows[place]), ()):
                 self._places.setdefault(id, []).append(place)
-        self._indexed = len(others)
+        self._indexed = len(kept_rows)
 
         places = [self._places[id] for id in self._ids.get(row, ()) if id in self._places]
         # If the lists are long, skip merging them, and return every row that shares a first id with any row.
-        if sum(map(len, places)) > len(others):
-            return np.flatnonzero(self.is_repeated[others])
+        if sum(map(len, places)) > len(kept_rows):
+            return np.flatnonzero(self.is_repeated[kept_rows])
         return np.array(sorted(set().union(*places)), np.int64)
 
 
 def first_similar_positions(sketches: NDArray[Any], present: Mask, need: int, decided: KnownPairs) -> Ints:
     """Implement `Family.first_similar` for sketches that are similar if at least `need` positions are equal."""
 
-    def alike(row: int, others: Ints) -> Ints:
-        enough = (sketches[others] == sketches[row]).sum(axis=1) >= need
-        return np.flatnonzero(enough & present[others] & present[row])
+    def alike(row: int, kept_rows: Ints) -> Ints:
+        enough = (sketches[kept_rows] == sketches[row]).sum(axis=1) >= need
+        return np.flatnonzero(enough & present[kept_rows] & present[row])
 
     return _first_similar(len(sketches), decided, alike)
 

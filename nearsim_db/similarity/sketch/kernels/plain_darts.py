@@ -40,7 +40,9 @@ class _Winners(NamedTuple):
 def dart_minhash(
     ids: Hashes, weights: Floats, offsets: Ints, limits: Floats, darts: Darts, k: int
 ) -> NDArray[np.uint32]:
-    """Return the values (n, k) of the darts of lowest rank; of equal ranks the lowest value.
+    """Return the values of the darts that win the positions, (n, k).
+
+    The dart of the lowest rank wins, and among darts of equal rank the one with the lowest value.
 
     `limits`, above 0, are the ranks below which to search first; if a position has no dart there, the limit
     is doubled.

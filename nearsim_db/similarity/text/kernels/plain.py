@@ -38,7 +38,7 @@ def _char_poly64(data: Bytes, bounds: Ints | None, first_unit: Ints, k: int) -> 
     out = offsets_of(np.maximum(units - k + 1, units > 0))
     within = np.ones(max(int(first_unit[-1]) - k + 1, 0), np.bool_)
     for back in range(1, k):
-        # A window that begins here ends in another document.
+        # A window that begins at one of these borders ends in another document.
         borders = first_unit[1:-1] - back
         within[borders[(borders >= 0) & (borders < len(within))]] = False
 
