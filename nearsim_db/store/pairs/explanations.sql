@@ -1,6 +1,6 @@
 -- name: read_pair_evidence
--- What the index has on two documents as a pair, and for each the state that keeps it from being compared. Relies on what
--- nearsim.why relies on.
+-- What the index stores about two documents as a pair and, for each of them, the state that keeps it from being compared.
+-- Relies on the same indexes as nearsim.why.
 SELECT pair.is_pair, pair.are_twins, pair.similarity, pair.estimate, pair.shared_bands, pair.numbers_differ,
     pair.numbers_only_left, pair.numbers_only_right, pair.verified_at, pair.verdict, pair.verdict_by, pair.verdict_why,
     pair.same_cluster, nearsim.is_candidate(pair.recipe, pair.bands), compared.are_linked,
@@ -11,8 +11,8 @@ LEFT JOIN nearsim.compare_sketches(pair.generation_id, pair.left_id, pair.right_
 
 -- name: read_shared_buckets
 -- The buckets that two documents share: band, hash, number of heads, and the place, from 1, of the earlier document in the
--- bucket: the bucket links the two if that is within the limit. Relies on the leaf's keys and on the index on (bucket_hash,
--- doc_id).
+-- bucket. The bucket links the two documents if this place is within the bucket limit. Relies on the leaf's keys and on the
+-- index on (bucket_hash, doc_id).
 SELECT CAST((shared.bucket_hash >> 56) & 255 AS integer), lpad(to_hex(shared.bucket_hash), 16, '0'),
     (SELECT count(*) FROM {band} AS member WHERE member.bucket_hash = shared.bucket_hash),
     (SELECT count(*) FROM {band} AS member

@@ -1,4 +1,4 @@
-"""Verified pairs of one generation: stored while their heads are locked, loaded in bulk, deleted."""
+"""The verified pairs of a generation: storing them under locks on their heads, loading many at once, deleting them."""
 
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
@@ -18,24 +18,24 @@ Row = TypeVar("Row")
 
 
 class PairTable(GenerationStatements):
-    """Verified pairs of a generation."""
+    """The verified pairs of a generation."""
 
     def store(self, pairs: "VerifiedPairs") -> Ints:
-        """Insert pairs whose heads still have the verified digests; return the new pairs, without those in review.
+        """Insert pairs whose heads still have the digests that were verified, and lock the heads until the commit.
 
-        Locks the heads until the transaction ends. Returns int64 of (m, 2).
+        Returns the pairs that are new, without pairs to be reviewed, as int64 of shape (m, 2).
         """
         is_new = self._lock_heads(pairs) & ~self._are_stored(pairs)
-        # In key order, so that sessions that insert the same pairs do not deadlock.
+        # Inserted in the order of the key, so that sessions that insert the same pairs do not deadlock.
         order = np.lexsort((pairs.right, pairs.left))
         return self._insert(pairs.take(order[is_new[order]]))
 
     def load(self, pairs: "VerifiedPairs") -> None:
-        """Load pairs that are hardly stored yet, of heads that no other process may remove meanwhile."""
+        """Load pairs of which few, if any, are stored yet; the caller keeps others from removing their heads."""
         self._insert(pairs)
 
     def _are_stored(self, pairs: "VerifiedPairs") -> Mask:
-        """Return a mask of the pairs that are stored."""
+        """Return a mask of the pairs that are stored already."""
         stored = np.zeros(len(pairs.left), bool)
         if len(stored):
             parameters = {"left_ids": packed(pairs.left), "right_ids": packed(pairs.right)}
@@ -43,14 +43,14 @@ class PairTable(GenerationStatements):
         return stored
 
     def _insert(self, pairs: "VerifiedPairs") -> Ints:
-        """Insert pairs in their order; return the new pairs, without those in review: int64 of (m, 2)."""
+        """Insert pairs in this order; return those that are new, without pairs to be reviewed: int64, shape (m, 2)."""
         columns = _columns(pairs)
         try:
             if len(pairs.left):
                 with self.connection.begin_nested():
                     copy_rows(self, "similar_pair", columns)
         except UniqueViolation:
-            # Another session inserted one of them at the same time.
+            # Another session has inserted one of the pairs at the same time.
             optional = ("intersection_size", "union_size", "distance", "by_passage", "longest_passage")
             parameters = dict.fromkeys(optional) | {name: packed(values) for name, values in columns}
             rows = self.run("store_pairs", "binary", **parameters).rows()
@@ -58,7 +58,7 @@ class PairTable(GenerationStatements):
         return np.stack((pairs.left, pairs.right), axis=1)[~pairs.in_review]
 
     def _lock_heads(self, pairs: "VerifiedPairs") -> Mask:
-        """Lock the heads of pairs, and return which pairs still have the verified digests."""
+        """Lock the heads of pairs, and return a mask of the pairs whose heads still have the verified digests."""
         if not len(pairs.left):
             return np.zeros(0, bool)
 

@@ -1,7 +1,7 @@
 -- name: store_pairs
--- Insert verified pairs, in key order so that sessions that insert the same pairs do not deadlock. A pair that exists is
--- identical: the digests of its documents determine it. Columns that the metric does not define are NULL. Returns the new
--- pairs, without those in review. Relies on the key.
+-- Insert verified pairs in the order of the key, so that sessions that insert the same pairs do not deadlock. A pair that
+-- exists is identical, because the digests of its documents determine it. Columns that the metric does not define are NULL.
+-- Returns the new pairs, without pairs to be reviewed. Relies on the key.
 WITH stored AS (
     INSERT INTO {similar_pair_leaf} (generation_id, left_id, right_id, shared_bands, estimate, similarity, intersection_size,
         union_size, distance, in_review, by_passage, longest_passage)
@@ -21,8 +21,8 @@ WITH stored AS (
 SELECT left_id, right_id FROM stored WHERE NOT in_review
 
 -- name: find_stored_pairs
--- Places, from 0, of the pairs that are stored already. LATERAL with LIMIT looks each up by key, however many are stored.
--- Relies on the key.
+-- Places, from 0, of the pairs that are stored already. LATERAL with LIMIT looks up each pair by the key, however many pairs
+-- are stored. Relies on the key.
 SELECT verified.place - 1
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) WITH ORDINALITY
     AS verified (left_id, right_id, place)
@@ -32,23 +32,23 @@ CROSS JOIN LATERAL (
 ) AS stored
 
 -- name: lock_heads
--- Lock the heads among some documents until the transaction ends, in doc_id order; returns their digests. Relies on the
+-- Lock those documents that are heads, in doc_id order, until the transaction ends, and return their digests. Relies on the
 -- leaf's key.
 SELECT doc_id, feature_digest FROM {signature_leaf}
 WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id = doc_id
 ORDER BY doc_id FOR KEY SHARE
 
 -- name: delete_pairs_of
--- Delete pairs of documents that are no longer heads. Relies on the key and on the index on right_id.
+-- Delete the pairs of documents that are no longer heads. Relies on the key and on the index on right_id.
 DELETE FROM {similar_pair_leaf}
 WHERE {of_view}
     AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: read_pairs
--- Pairs by external id, twins expanded; with `review` the pairs to be reviewed instead. Options: up to a similarity, with
--- different numbers, without verdict and decision, a sample by a hash of the doc_ids, a limit. Twins of a sketch whose
--- number of bands depends on the text share all its bands. Relies on the indexes of stored_pairs, on the leaf's key and on
--- verdict_one_current and review_pair.
+-- Pairs with their external ids, twins expanded; with `review`, the pairs to be reviewed instead. They can be limited to a
+-- maximum similarity, to pairs with different numbers, to pairs without a verdict or decision, to a sample by a hash of the
+-- doc_ids, and to a maximum number. If the number of bands of a sketch depends on the text, twins share all bands of their
+-- sketch. Relies on the indexes of stored_pairs, on the leaf's key, and on verdict_one_current and review_pair.
 SELECT similarity, intersection_size, union_size, estimate,
     coalesce(shared_bands, (SELECT CAST(least(octet_length(sketch) / 8 - 1, 32767) AS smallint) FROM {signature} AS signature
         WHERE signature.doc_id = pair.left_id)),
@@ -64,13 +64,13 @@ ORDER BY CASE WHEN CAST(%(sample)s AS bigint) IS NOT NULL THEN hashint8extended(
 LIMIT least(%(sample)s, %(max_pairs)s)
 
 -- name: set_nested_loops
--- Let the planner use nested loops, or not, until the transaction ends.
+-- Turn nested loops of the planner on or off until the transaction ends.
 SELECT set_config('enable_nestloop', %(setting)s, true)
 
 -- name: bound_pairs
--- Number of pairs between similarities, twins expanded, as in read_pairs; the lowest similarity of the `max_pairs` most
--- similar pairs, NULL if there are fewer; and the highest similarity. Reads signatures and pairs of heads; relies on
--- document_collection_doc.
+-- The number of pairs in a range of similarities, twins expanded, as in read_pairs; the lowest similarity of the `max_pairs`
+-- most similar pairs, NULL if there are fewer pairs; and the highest similarity. Reads signatures and pairs of heads; relies
+-- on document_collection_doc.
 WITH twins AS MATERIALIZED (
     SELECT signed.head_id, count(*) AS members FROM {signed} AS signed JOIN nearsim.document USING (doc_id)
     WHERE document.collection_id = %(collection_id)s GROUP BY signed.head_id
@@ -92,9 +92,9 @@ FROM (
 ) AS step
 
 -- name: read_similar
--- Documents paired with a document, twins expanded on both sides, most similar first, up to a number. With a direction, the
--- documents that it contains or that contain it, by the share of the contained document's features. Relies on what
--- similar_to relies on.
+-- The documents that are paired with a document, twins expanded on both sides, the most similar first, up to a maximum
+-- number. With a direction: the documents that it contains, or the documents that contain it, by the fraction of the
+-- contained document's features. Relies on the same indexes as similar_to.
 SELECT similarity, intersection_size, union_size, estimate, shared_bands, distance, verified, external_id, title,
     left_in_right, right_in_left
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
@@ -107,9 +107,10 @@ WHERE generation_id = {generation_id} AND decisive.share >= %(min_similarity)s
 ORDER BY decisive.share DESC, doc_id LIMIT %(max_matches)s
 
 -- name: look_up_pairs
--- What the index has on pairs of documents by external id, in the order of the query: whether both are signed, are a pair,
--- are in one cluster; their similarity, NULL unless a pair (also one to be reviewed) is stored; the cluster of the left one,
--- else of the right one; and their doc_ids. Relies on document_external_id_key and on the leaves' keys.
+-- What the index stores about pairs of documents, named by external ids, in the order of the query: whether both are signed,
+-- whether they are a pair, whether they are in the same cluster; their similarity, NULL unless the pair is stored (perhaps
+-- only to be reviewed); the cluster of the left document or, if it has none, of the right one; and their doc_ids. Relies on
+-- document_external_id_key and on the leaves' keys.
 SELECT l.doc_id IS NOT NULL AND r.doc_id IS NOT NULL,
     coalesce(l.head_id = r.head_id, false) OR coalesce(NOT pair.in_review, false),
     coalesce(left_member.cluster_id = right_member.cluster_id, false),
@@ -128,9 +129,9 @@ LEFT JOIN {cluster_member} AS right_member ON right_member.doc_id = b.doc_id
 ORDER BY query.place
 
 -- name: sample_pairs
--- Numbers of up to `sample` pairs of heads: all, with different numbers, within one source; number of sources of as many
--- documents; and mean number of features of as many signatures. Reads pairs and signatures in the order of their tables.
--- Relies on signature_pkey, document_pkey and document_collection_doc.
+-- Counts in a sample of up to `sample` pairs of heads: all pairs, pairs with different numbers, and pairs within one source;
+-- the number of sources of up to `sample` documents; and the mean number of features of up to `sample` signatures. Reads
+-- pairs and signatures in the order of their tables. Relies on signature_pkey, document_pkey and document_collection_doc.
 SELECT count(*), count(*) FILTER (WHERE a.numbers_digest <> b.numbers_digest), count(*) FILTER (WHERE l.source = r.source),
     (SELECT count(DISTINCT source) FROM (
         SELECT source FROM nearsim.document

@@ -1,4 +1,4 @@
-"""Documents, pairs and clusters as the review desk shows them."""
+"""Documents, pairs and clusters in the form in which the review desk shows them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class NamedDocument:
 
 @dataclass(frozen=True, slots=True)
 class ShownDocument(NamedDocument):
-    """A document for display."""
+    """A document for display, with its text."""
 
-    body: str | None  # may be cut
-    characters: int | None  # of the whole body; None without a text
+    body: str | None  # the text, possibly only its beginning
+    characters: int | None  # length of the whole text; None if there is no text
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Tie:
 
     @property
     def strength(self) -> float:
-        """The threshold up to which the tie exists; twins and pins exist at every threshold."""
+        """The threshold up to which the tie exists; the ties of twins and pins exist at every threshold."""
         return self.similarity if self.kind == "pair" else _ABOVE_ALL_THRESHOLDS
 
 
@@ -62,12 +62,15 @@ _TIE = np.dtype([("left", ">i8"), ("right", ">i8"), ("similarity", ">f8"), ("kin
 
 @dataclass(frozen=True, slots=True)
 class ClusterTies(ColumnBatch):
-    """The ties of a cluster, the strongest first, in arrays, as 1,000 documents may have half a million ties."""
+    """The ties of a cluster, the strongest first.
+
+    They are stored in arrays, because 1,000 documents may have half a million ties.
+    """
 
     left: Ints
     right: Ints
     similarity: Floats
-    kind: Ints  # place in _KINDS
+    kind: Ints  # index into _KINDS
 
     @classmethod
     def unpacked(cls, content: bytes) -> "ClusterTies":
@@ -82,7 +85,7 @@ class ClusterTies(ColumnBatch):
         return len(self.left)
 
     def among(self, doc_ids: Sequence[int]) -> "ClusterTies":
-        """Return the ties between some documents."""
+        """Return the ties between these documents."""
         return self.take(np.isin(self.left, doc_ids) & np.isin(self.right, doc_ids))
 
     def __iter__(self) -> Iterator[Tie]:
@@ -93,7 +96,7 @@ class ClusterTies(ColumnBatch):
 
 @dataclass(frozen=True, slots=True)
 class ReviewedPair:
-    """The stored evidence of a pair, and its verdict."""
+    """The stored evidence for a pair, and the verdict on it."""
 
     similarity: float
     intersection: int | None
@@ -106,7 +109,7 @@ class ReviewedPair:
 
 @dataclass(frozen=True, slots=True)
 class LivePair(ReviewedPair):
-    """A pair of the live generation, twins expanded."""
+    """A pair of the live generation, which may be a pair of twins."""
 
     are_twins: bool
 
@@ -114,7 +117,7 @@ class LivePair(ReviewedPair):
 def read_documents(
     connection: Connection, collection_id: CollectionId, doc_ids: Sequence[int], characters: int
 ) -> dict[int, ShownDocument]:
-    """Return existing documents of a collection by doc_id, with up to `characters` of their texts."""
+    """Return those documents that exist in a collection, by doc_id, with the first `characters` of their texts."""
     parameters = {"doc_ids": list(doc_ids), "characters": characters, "collection_id": collection_id}
     documents = run(connection, "read_review_document", **parameters).all(ShownDocument)
     return {document.doc_id: document for document in documents}
@@ -157,18 +160,18 @@ def read_ties(connection: Connection, generation_id: int, doc_ids: Sequence[int]
 
 
 def find_neighbours(connection: Connection, generation_id: int, cluster_id: int, doc_id: int) -> list[int]:
-    """Return the documents of a cluster that are tied to the document `doc_id` of it."""
+    """Return those documents of a cluster that are tied to its document `doc_id`."""
     parameters = {"generation_id": generation_id, "cluster_id": cluster_id, "doc_id": doc_id}
     return run(connection, "read_cluster_neighbours", **parameters).values()
 
 
 def find_clusters(connection: Connection, generation_id: int, doc_ids: Sequence[int]) -> dict[int, int]:
-    """Return the clusters of those documents that are in one, by doc_id."""
+    """Return the cluster of each document that is in a cluster, by doc_id."""
     parameters = {"generation_id": generation_id, "doc_ids": list(doc_ids)}
     return dict(run(connection, "find_cluster_ids", **parameters).rows())
 
 
 def has_visible_work(connection: Connection, collection_id: CollectionId, generation_id: int) -> bool:
-    """Whether changes of a collection or work of a generation that the user may see wait for a worker."""
+    """Whether changes of a collection, or work of a generation, wait for a worker, as far as the user may see them."""
     parameters = {"collection_id": collection_id, "generation_id": generation_id}
     return bool(run(connection, "has_visible_work", **parameters).value())

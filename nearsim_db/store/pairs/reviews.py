@@ -1,4 +1,4 @@
-"""The review desk: queues of doubtful pairs, leases on them, and decisions, which are verdicts, with undo."""
+"""The review desk: queues of doubtful pairs, leases on these pairs, and decisions, which set verdicts, with undo."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,14 +27,17 @@ _VERDICT_ANSWERS: tuple[Answer, ...] = ("same", "different")
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which pairs of a queue are shown; None for all. Either document of a pair must have source, date and text."""
+    """Filters for the pairs of a queue; None means no filter.
+
+    Source, dates and text must each match at least one of the two documents.
+    """
 
     min_similarity: float | None = None
     max_similarity: float | None = None
     source: str | None = None
-    since: datetime | None = None  # published from here
-    until: datetime | None = None  # published before
-    text: str | None = None  # a part of the title, the id or the text
+    since: datetime | None = None  # published at this time or later
+    until: datetime | None = None  # published before this time
+    text: str | None = None  # a part of the title, of the id or of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,8 @@ class QueuedPair(ReviewedPair):
     right_title: str | None
     left_source: str | None
     right_source: str | None
-    seen_by: Sequence[str]  # reviewers that it was shown to
-    probability: float | None  # that the queue sample drew it
+    seen_by: Sequence[str]  # reviewers to whom it was shown
+    probability: float | None  # probability with which the queue sample drew it; None in other queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +64,11 @@ class Progress:
     different: int
     unsure: int
     skipped: int
-    median_seconds: float | None  # for a decision, of the last 200
+    median_seconds: float | None  # median time for a decision, over the last 200
 
     @property
     def decided(self) -> int:
-        """Number of decisions without skipped pairs."""
+        """The number of decisions, not counting skipped pairs."""
         return self.same + self.different + self.unsure
 
 
@@ -77,9 +80,9 @@ class DecidedRow:
     left_id: int
     right_id: int
     answer: Answer | Literal["kept"]
-    verdict_id: int | None  # that it set
-    replaced_id: int | None  # verdict that this one replaced
-    pin_id: int | None  # choice of a document to keep
+    verdict_id: int | None  # the verdict that the decision set
+    replaced_id: int | None  # the verdict that it replaced
+    pin_id: int | None  # the choice of a document to keep
     queue: str
 
     @property
@@ -90,26 +93,26 @@ class DecidedRow:
 
 @dataclass(frozen=True, slots=True)
 class ShortlistedDocument(NamedDocument):
-    """A document that has an open pair with another."""
+    """A document that has an open pair with another document."""
 
     similarity: float
     numbers_differ: bool
-    held_by: str | None  # the other reviewer who is judging the pair now
+    held_by: str | None  # another reviewer who is judging the pair now
 
 
 @dataclass(frozen=True, slots=True)
 class PairReview:
-    """An entry of a pair's history: who saw it, and the answer."""
+    """An entry in the history of a pair: who saw it, and the answer."""
 
-    by: str  # with the database user in parentheses if that is not the caller
-    answer: Answer | Literal["kept"] | None  # None if they only saw it
+    by: str  # name of the reviewer, with the database user in parentheses unless that is the caller
+    answer: Answer | Literal["kept"] | None  # None if the reviewer only saw the pair
     why: str | None
     undone: bool
     at: datetime
 
 
 def pair_of(doc_id: int, other_id: int) -> Pair:
-    """Return two doc_ids, the smaller first."""
+    """Return two doc_ids with the smaller first."""
     return min(doc_id, other_id), max(doc_id, other_id)
 
 
@@ -121,7 +124,7 @@ def may_review(connection: Connection, collection_id: CollectionId) -> tuple[boo
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The desk of one reviewer, a database user under a name, in one collection. No method commits."""
+    """The desk of a reviewer in a collection; a reviewer is a database user under a name. No method commits."""
 
     collection_id: CollectionId
     collection: str
@@ -146,18 +149,19 @@ class Desk:
             raise NotFoundError(str(error.diag.message_primary)) from error
 
     def count(self, connection: Connection, max_pairs: int = 1000) -> dict[str, tuple[int, bool]]:
-        """Return the number of pairs of each queue, up to `max_pairs`, and whether these are all."""
+        """Return, for each queue, the number of pairs, up to `max_pairs`, and whether these are all of its pairs."""
         rows = self._run(connection, "count_review_queues", **self._place, max_pairs=max_pairs).rows()
         return {queue: (pairs, is_complete and pairs < max_pairs) for queue, pairs, is_complete in rows}
 
     def look_further(self, connection: Connection, queue: str, filters: Filters) -> Filters | None:
-        """Return filters for the part of a long queue after the pairs that were searched; None if all were."""
+        """Return filters for the part of a long queue that was not searched yet; None if all of it was searched."""
         bounds = {"min_similarity": filters.min_similarity, "max_similarity": filters.max_similarity}
         end = self._run(connection, "find_review_end", **self._place, queue=queue, **bounds).value()
         if end is None:
             return None
 
-        # A search that begins and ends at the same similarity would repeat itself: the rest of its pairs is skipped.
+        # A search that begins and ends at the same similarity would repeat itself, so the remaining pairs of this
+        # similarity are skipped.
         if queue in _ASCENDING_QUEUES:
             is_stuck = end == filters.min_similarity
             return replace(filters, min_similarity=nextafter(end, 2.0) if is_stuck else end)
@@ -165,9 +169,9 @@ class Desk:
         return replace(filters, max_similarity=nextafter(end, -2.0) if is_stuck else end)
 
     def lease(self, connection: Connection, queue: str, filters: Filters = Filters()) -> Pair | None:
-        """Return the next pair of a queue, leased to this reviewer; None if there is none.
+        """Lease the next pair of a queue to this reviewer and return it; None if there is none.
 
-        A pair that is leased to the reviewer comes first, if the filters let it pass.
+        A pair that is already leased to the reviewer comes first, if it passes the filters.
         """
         leased = self._run(connection, "find_own_lease", queue=queue).rows()
         has_filters = filters != Filters()
@@ -189,16 +193,17 @@ class Desk:
     def shortlist(
         self, connection: Connection, generation_id: int, doc_id: int, max_documents: int
     ) -> list[ShortlistedDocument]:
-        """Return the documents that have an open pair with a document, the most similar first."""
+        """Return the documents that have an open pair with the document `doc_id`, the most similar first."""
         parameters = {"generation_id": generation_id, "doc_id": doc_id, "max_documents": max_documents}
         return self._run(connection, "read_shortlist", **parameters).all(ShortlistedDocument)
 
     def lease_document(
         self, connection: Connection, generation_id: int, queue: str, filters: Filters, max_documents: int
     ) -> tuple[int, list[ShortlistedDocument]] | None:
-        """Return the next document of a queue with its shortlist, whose pairs are leased; None if there is none.
+        """Return the next document of a queue with its shortlist, and lease the pairs of the shortlist.
 
-        It is the document of the next pair that has more open pairs, or the left one.
+        Of the two documents of the next pair, this is the one with more open pairs, or else the left one. Returns None
+        if the queue has no pair.
         """
         pair = self.lease(connection, queue, filters)
         if pair is None:
@@ -213,7 +218,7 @@ class Desk:
     def _take(
         self, connection: Connection, queue: str, pairs: Mapping[Pair, float | None]
     ) -> dict[Pair, int]:
-        """Lease pairs, with their probabilities; return their review_ids, without pairs leased to others."""
+        """Lease pairs and store their probabilities; return their review_ids, except for pairs leased to others."""
         ends = ends_of(list(pairs))
         self._run(connection, "end_leases", **ends)
         lease = {"queue": queue, "lease_seconds": self.lease_seconds, "probabilities": list(pairs.values())}
@@ -232,11 +237,11 @@ class Desk:
         *,
         replaces: bool = False,
     ) -> None:
-        """Decide pairs as one decision: same pins, different vetoes, unsure and skipped set no verdict.
+        """Decide pairs in one decision: same pins a pair, different vetoes it, and unsure and skipped set no verdict.
 
-        Raises NotFoundError for a document that is not in the collection; ConflictError if somebody else has a lease on
-        one of the pairs or, unless this `replaces` decisions, one was decided meanwhile; NearsimError for an invalid
-        verdict.
+        Raises NotFoundError for a document that is not in the collection, and NearsimError for an invalid verdict.
+        Raises ConflictError if somebody else has a lease on one of the pairs, or if one of them was decided meanwhile,
+        unless `replaces` is True.
         """
         self._lock_documents(connection, answers)
         parameters = {**ends_of(list(answers)), "replaces": replaces}
@@ -244,7 +249,8 @@ class Desk:
             doing = f"already decided by {holder}: {answer}" if answer else f"being judged by {holder}"
             raise ConflictError(f"this pair is {doing}")
 
-        # A lease may have expired since the pair was shown, or have been taken after find_holders.
+        # The reviewer's lease may have expired after the pair was shown, or somebody may have leased it after
+        # find_holders.
         rows = self._take(connection, queue, dict.fromkeys(answers))
         if len(rows) < len(answers):
             raise ConflictError("this pair is being judged by somebody else")
@@ -252,7 +258,7 @@ class Desk:
         self._record(connection, rows, answers, reason, *self._judge(connection, answers, reason))
 
     def keep(self, connection: Connection, doc_id: int, why: str) -> None:
-        """Choose a document to keep in its cluster, as one decision. Raises NotFoundError."""
+        """Choose a document to keep in its cluster, as one decision. Raises NotFoundError if it does not exist."""
         self._lock_documents(connection, [(doc_id, doc_id)])
         reason = why.strip() or None
         parameters = {"why": reason or "chosen at the review desk", "by": self.by}
@@ -272,7 +278,7 @@ class Desk:
         verdict_ids: Mapping[Pair, int] = {},
         pin_id: int | None = None,
     ) -> None:
-        """Record a decision on its rows, the leases, and end all leases of this reviewer."""
+        """Record a decision in its rows, which are the leases, and end all leases of this reviewer."""
         self._run(
             connection,
             "record_decision",
@@ -289,11 +295,11 @@ class Desk:
     def _judge(
         self, connection: Connection, answers: Mapping[Pair, Answer], why: str | None
     ) -> tuple[dict[Pair, int], dict[Pair, int]]:
-        """Set the verdicts of answers; return the verdict_ids that they replace and the new verdict_ids, by pair."""
+        """Set the verdicts of answers; return the replaced verdict_ids and the new verdict_ids, each by pair."""
         ends = ends_of([pair for pair, answer in answers.items() if answer in _VERDICT_ANSWERS])
         replaced = by_pair(self._run(connection, "lock_current_verdicts", **ends).rows())
 
-        # The default reason names the answer, so each answer takes a statement.
+        # The default reason names the answer, so each answer needs its own statement.
         verdict_ids: dict[Pair, int] = {}
         for verdict_answer in _VERDICT_ANSWERS:
             pairs = [pair for pair, answer in answers.items() if answer == verdict_answer]
@@ -309,10 +315,11 @@ class Desk:
         return replaced, verdict_ids
 
     def undo(self, connection: Connection) -> list[DecidedRow]:
-        """Undo this reviewer's last decision that was not undone, among the last fifty; return its rows.
+        """Undo the last decision of this reviewer that was not undone yet, and return its rows.
 
-        The verdicts that it replaced are set again, with their author and reason. A verdict that somebody replaced or
-        undid since stays. Returns no rows if there is no such decision.
+        Only the last fifty decisions are considered; returns no rows if all of them were undone. The verdicts that the
+        decision replaced are set again, with their author and reason. If somebody has replaced or undone a verdict of
+        the decision since, the pair remains as it is.
         """
         rows = self._run(connection, "lock_last_decision").all(DecidedRow)
         ends = ends_of([row.pair for row in rows if row.verdict_id is not None])
@@ -333,11 +340,11 @@ class Desk:
         return rows
 
     def sampled(self, connection: Connection, generation_id: int) -> list[tuple[float, bool, float]]:
-        """Return the decided pairs of the queue sample as (similarity, whether same, probability of the draw)."""
+        """Return the decided pairs of the queue sample as (similarity, whether same, probability with which drawn)."""
         return self._run(connection, "read_sampled", generation_id=generation_id).rows()
 
     def progress(self, connection: Connection) -> Progress:
-        """Count this reviewer's decisions that were not undone."""
+        """Count the decisions of this reviewer that were not undone."""
         return self._run(connection, "read_review_progress").one(Progress)
 
     def reviews(self, connection: Connection, left_id: int, right_id: int) -> list[PairReview]:
@@ -346,9 +353,10 @@ class Desk:
         return self._run(connection, "read_pair_reviews", **parameters).all(PairReview)
 
     def _lock_documents(self, connection: Connection, pairs: Iterable[Pair]) -> None:
-        """Keep documents in the collection until the transaction ends. Raises NotFoundError for others.
+        """Lock documents so that they remain in the collection until the transaction ends.
 
-        Comes before functions that store verdicts, as they find the collection by the document.
+        Raises NotFoundError for a document that is not in the collection. Must be called before functions that store
+        verdicts, because these determine the collection from the document.
         """
         doc_ids = {doc_id for pair in pairs for doc_id in pair}
         missing = doc_ids.difference(self._run(connection, "lock_documents", doc_ids=list(doc_ids)).values())

@@ -7,7 +7,7 @@ FROM nearsim.review_queue(%(collection)s, %(profile)s, %(queue)s, %(by)s, %(min_
     %(source)s, %(since)s, %(until)s, %(text)s, %(unreviewed)s, %(max_pairs)s)
 
 -- name: count_review_queues
--- Number of pairs that each queue has left, up to a maximum, and whether the queue was searched to its end.
+-- The number of pairs that each queue has left, up to a maximum, and whether the queue was searched to its end.
 SELECT queue, pairs, complete FROM nearsim.review_counts(%(collection)s, %(profile)s, %(by)s, %(max_pairs)s)
 
 -- name: find_review_end
@@ -50,7 +50,7 @@ ORDER BY pair.similarity DESC, document.doc_id
 LIMIT %(max_documents)s
 
 -- name: end_leases
--- End expired leases on some pairs; rows stay as a record of what was seen. Relies on review_one_lease.
+-- End expired leases on these pairs; the rows stay as a record of what reviewers were shown. Relies on review_one_lease.
 UPDATE nearsim.review SET leased_until = NULL
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
 WHERE collection_id = %(collection_id)s AND review.left_id = wanted.left_id AND review.right_id = wanted.right_id
@@ -62,7 +62,8 @@ UPDATE nearsim.review SET leased_until = NULL
 WHERE collection_id = %(collection_id)s AND {by_caller} AND leased_until IS NOT NULL
 
 -- name: lease_pairs
--- Lease pairs, except pairs on which somebody else has a lease; prolongs the reviewer's leases. Relies on review_one_lease.
+-- Lease pairs, except those on which somebody else has a lease; leases of the reviewer are prolonged. Relies on
+-- review_one_lease.
 INSERT INTO nearsim.review (collection_id, by, queue, left_id, right_id, leased_until, probability)
 SELECT %(collection_id)s, %(by)s, %(queue)s, left_id, right_id, now() + make_interval(secs => %(lease_seconds)s),
     probability
@@ -73,7 +74,7 @@ DO UPDATE SET leased_until = excluded.leased_until WHERE {by_caller}
 RETURNING left_id, right_id, review_id
 
 -- name: find_holders
--- Who holds some pairs, by a lease or by a decision that was not undone. Relies on review_pair.
+-- Who has a lease on one of these pairs, or made a decision about it that was not undone. Relies on review_pair.
 SELECT {named_reviewer}, answer FROM nearsim.review
 JOIN unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
     ON review.left_id = wanted.left_id AND review.right_id = wanted.right_id
@@ -83,20 +84,20 @@ WHERE collection_id = %(collection_id)s
 ORDER BY review_id DESC LIMIT 1
 
 -- name: lock_documents
--- The documents of a collection among some, locked until the transaction ends: nobody deletes them or moves them to another
--- collection. Relies on document_pkey.
+-- Those of the documents that are in a collection; they are locked until the transaction ends, so that nobody can delete
+-- them or move them to another collection. Relies on document_pkey.
 SELECT doc_id FROM nearsim.document
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND collection_id = %(collection_id)s ORDER BY doc_id FOR KEY SHARE
 
 -- name: lock_current_verdicts
--- The active verdicts about some pairs, locked until the transaction ends. Relies on verdict_one_current.
+-- The verdicts on these pairs that are in force, locked until the transaction ends. Relies on verdict_one_current.
 SELECT verdict.left_id, verdict.right_id, verdict_id FROM nearsim.verdict
 JOIN unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) AS wanted (left_id, right_id)
     ON verdict.left_id = wanted.left_id AND verdict.right_id = wanted.right_id
 WHERE collection_id = %(collection_id)s AND undone_at IS NULL ORDER BY verdict_id FOR NO KEY UPDATE OF verdict
 
 -- name: set_verdicts
--- Pin (same) or veto (different) pairs by doc_id.
+-- Pin pairs (same) or veto them (different), by doc_id.
 SELECT left_id, right_id, verdict_id FROM nearsim.store_verdicts(
     ARRAY(
         SELECT CASE answer WHEN 'same' THEN 'pinned' ELSE 'vetoed' END
@@ -104,7 +105,7 @@ SELECT left_id, right_id, verdict_id FROM nearsim.store_verdicts(
     CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[]), %(why)s, %(by)s)
 
 -- name: undo_verdicts
--- Undo the verdicts about pairs by doc_id, and set again the verdicts that they had replaced. Relies on verdict_pkey.
+-- Undo the verdicts on pairs, by doc_id, and set again the verdicts that they had replaced. Relies on verdict_pkey.
 SELECT undone.verdict_id, CASE WHEN replaced.verdict_id IS NOT NULL THEN (
     SELECT verdict_id FROM nearsim.store_verdicts(ARRAY[replaced.verdict], ARRAY[decided.left_id], ARRAY[decided.right_id],
         replaced.why, replaced.by)) END
@@ -117,7 +118,7 @@ LEFT JOIN nearsim.verdict AS replaced ON replaced.verdict_id = decided.replaced_
     AND replaced.left_id = decided.left_id AND replaced.right_id = decided.right_id
 
 -- name: record_decision
--- Record answers on the rows of leases, and end these. Relies on review_pkey.
+-- Record answers in the rows of leases, and end these leases. Relies on review_pkey.
 UPDATE nearsim.review SET leased_until = NULL, answer = decided.answer, why = %(why)s, decided_at = clock_timestamp(),
     decision_id = %(decision_id)s, verdict_id = decided.verdict_id, replaced_id = decided.replaced_id, pin_id = %(pin_id)s
 FROM unnest(CAST(%(review_ids)s AS bigint[]), CAST(%(answers)s AS text[]), CAST(%(verdict_ids)s AS bigint[]),
@@ -125,8 +126,8 @@ FROM unnest(CAST(%(review_ids)s AS bigint[]), CAST(%(answers)s AS text[]), CAST(
 WHERE review.review_id = decided.review_id AND collection_id = %(collection_id)s
 
 -- name: lock_last_decision
--- The rows, locked, of a reviewer's last decision that was not undone, if it is among the last fifty. Relies on
--- review_decisions.
+-- Lock and return the rows of a reviewer's last decision that was not undone, if it is among the last fifty decisions.
+-- Relies on review_decisions.
 SELECT review_id, left_id, right_id, answer, verdict_id, replaced_id, pin_id, queue FROM nearsim.review
 WHERE review_id IN (
     SELECT review_id FROM nearsim.review
@@ -147,8 +148,8 @@ UPDATE nearsim.review SET undone_at = clock_timestamp()
 WHERE review_id = ANY(CAST(%(review_ids)s AS bigint[])) AND collection_id = %(collection_id)s
 
 -- name: read_review_progress
--- A reviewer's decisions that were not undone, by answer, and the median seconds of the last 200. Relies on
--- review_decisions.
+-- The number of a reviewer's decisions that were not undone, by answer, and the median time in seconds for the last 200.
+-- Relies on review_decisions.
 SELECT count(*) FILTER (WHERE answer = 'same'), count(*) FILTER (WHERE answer = 'different'),
     count(*) FILTER (WHERE answer = 'unsure'), count(*) FILTER (WHERE answer = 'skipped'),
     percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FILTER (WHERE place <= 200)
@@ -161,7 +162,7 @@ FROM (
 ) AS decision
 
 -- name: read_review_document
--- Documents for display, with the first characters of the text (from bodies_of) and its length. Relies on document_pkey.
+-- Documents for display, with the first characters and the length of their texts, from bodies_of. Relies on document_pkey.
 SELECT document.doc_id, document.external_id, document.title, document.source, document.url,
     to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), left(text.body, %(characters)s), length(text.body)
 FROM nearsim.document
@@ -181,8 +182,8 @@ WHERE left_id = %(left_id)s AND right_id = %(right_id)s AND collection_id = %(co
 ORDER BY review_id DESC LIMIT 20
 
 -- name: read_sampled
--- Decided pairs that the queue sample drew: similarity, whether the last decision that was not undone is `same`, and the
--- probability of the draw. Relies on review_decisions and the keys of similar_pair.
+-- Decided pairs that the queue sample drew: the similarity, whether the last decision that was not undone is `same`, and the
+-- probability of the draw. Relies on review_decisions and on the key of similar_pair.
 SELECT pair.similarity, decided.answer = 'same', decided.probability
 FROM (
     SELECT DISTINCT ON (left_id, right_id) left_id, right_id, answer, probability FROM nearsim.review
@@ -203,8 +204,9 @@ WHERE member.generation_id = %(generation_id)s AND member.cluster_id = %(cluster
 ORDER BY member.doc_id LIMIT %(max_documents)s
 
 -- name: read_cluster_ties
--- Ties between some documents: pairs without a verdict (0), twins with their head (1), pins (2); each packed as two doc_ids,
--- similarity and kind of eight bytes. Relies on the keys of similar_pair and of signature and on verdict_one_current.
+-- Ties between these documents: pairs without a verdict (kind 0), twins with their head (1), and pins (2). Each tie is
+-- packed as two doc_ids, similarity and kind, of eight bytes each. Relies on the keys of similar_pair and signature, and on
+-- verdict_one_current.
 SELECT coalesce(string_agg(int8send(left_id) || int8send(right_id) || float8send(similarity) || int8send(kind), ''), '')
 FROM (
     SELECT pair.left_id, pair.right_id, pair.similarity, 0 FROM nearsim.similar_pair AS pair
@@ -227,8 +229,8 @@ FROM (
 ) AS tie (left_id, right_id, similarity, kind)
 
 -- name: read_cluster_neighbours
--- The documents that pairs, twins and pins tie to a document in its cluster. Relies on the keys of similar_pair and
--- cluster_member, on signature_head and on verdict_pair_key and verdict_right.
+-- The documents of a cluster that are tied to one of its documents as a pair, as twins or by a pin. Relies on the keys of
+-- similar_pair and cluster_member, on signature_head, and on verdict_pair_key and verdict_right.
 SELECT DISTINCT tied.doc_id FROM (
     SELECT other_id AS doc_id FROM nearsim_index.pair_ends
     WHERE generation_id = %(generation_id)s AND doc_id = %(doc_id)s AND NOT in_review
@@ -252,22 +254,22 @@ WHERE %(cluster_id)s = (
 ORDER BY tied.doc_id
 
 -- name: find_cluster_ids
--- The clusters of some documents. Relies on the key of cluster_member.
+-- The clusters of these documents. Relies on the key of cluster_member.
 SELECT doc_id, cluster_id FROM nearsim.cluster_member
 WHERE generation_id = %(generation_id)s AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: has_visible_work
--- Whether changes or work of a generation that the user may see wait. Relies on work_pkey.
+-- Whether changes, or work of a generation, wait for a worker, as far as the user may see them. Relies on work_pkey.
 SELECT EXISTS (
         SELECT FROM nearsim_index.visible_changes WHERE collection_id = %(collection_id)s OR collection_id IS NULL)
     OR EXISTS (
         SELECT FROM nearsim_index.queued_work WHERE generation_id = %(generation_id)s AND set_aside_at IS NULL)
 
 -- name: keep_document
--- Keep a document by doc_id.
+-- Choose a document to keep in its cluster, by doc_id.
 SELECT pin_id FROM nearsim.pin_survivor_by_doc_id(CAST(%(doc_id)s AS bigint), %(why)s, %(by)s)
 
 -- name: undo_keeps
--- Undo active choices of documents to keep. Relies on survivor_pin_pkey.
+-- Undo choices of documents to keep that are in force. Relies on survivor_pin_pkey.
 UPDATE nearsim.survivor_pin SET undone_by = %(by)s, undone_why = %(why)s, undone_at = now()
 WHERE pin_id = ANY(CAST(%(pin_ids)s AS bigint[])) AND collection_id = %(collection_id)s AND undone_at IS NULL

@@ -1,4 +1,4 @@
-"""Verdicts of persons about pairs, choices of documents to keep, and verdicts exchanged as labelled pairs."""
+"""Verdicts of people on pairs, choices of documents to keep, and import and export of verdicts as labelled pairs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _FUNCTIONS: dict[Decision, str] = {"pin": "pin_pair", "veto": "veto_pair", "undo
 def change_verdicts(
     connection: Connection, command: str | sql.Composed, /, **parameters: object
 ) -> list[tuple[Any, ...]]:
-    """Run a statement that changes verdicts. Raises NotFoundError or NearsimError with the reason of the server."""
+    """Run a statement that changes verdicts. Raises NotFoundError or NearsimError with the server's message."""
     try:
         return run(connection, command, **parameters).rows()
     except pg.NoDataFound as error:
@@ -33,9 +33,9 @@ def change_verdicts(
 def judge(
     connection: Connection, decision: Decision, collection: str, a: str, b: str, why: str, by: str | None
 ) -> Verdict:
-    """Store a verdict about two documents, by external_id, or undo it; return the verdict.
+    """Store a verdict on two documents, named by external_id, or undo it; return the verdict.
 
-    `by` defaults to the database user. Raises NotFoundError for a missing document, or a missing verdict to undo, and
+    `by` defaults to the database user. Raises NotFoundError if a document, or the verdict to undo, does not exist, and
     NearsimError for an invalid verdict.
     """
     command = statement("judge_pair", None, judge=sql.Identifier(SCHEMA, _FUNCTIONS[decision]))
@@ -46,7 +46,10 @@ def judge(
 def keep(
     connection: Connection, collection: str, document: str, why: str, by: str | None, *, undo: bool
 ) -> SurvivorChoice:
-    """Choose a document to keep in its cluster, or undo the choice; return it. Raises as `judge` does."""
+    """Choose a document to keep in its cluster, or undo the choice; return the choice.
+
+    Raises the same errors as `judge`.
+    """
     function = sql.Identifier(SCHEMA, "unpin_survivor" if undo else "pin_survivor")
     command = statement("judge_survivor", None, judge=function)
     (row,) = change_verdicts(connection, command, collection=collection, document=document, why=why, by=by)
@@ -54,12 +57,12 @@ def keep(
 
 
 def ends_of(pairs: Sequence[Pair]) -> dict[str, object]:
-    """Return the parameters of statements that name pairs."""
+    """Return the parameters with which statements name pairs."""
     return {"left_ids": [left_id for left_id, _ in pairs], "right_ids": [right_id for _, right_id in pairs]}
 
 
 def by_pair(rows: Iterable[tuple[Any, ...]]) -> dict[Pair, int]:
-    """Return numbers by pair, from rows of two doc_ids and a number."""
+    """Return numbers by pair; each row has two doc_ids and a number."""
     return {(left_id, right_id): number for left_id, right_id, number in rows}
 
 
@@ -69,12 +72,12 @@ class ImportedLabels:
 
     pinned: int = 0
     vetoed: int = 0
-    unchanged: int = 0  # the same verdict is active already
-    unknown: int = 0  # pairs of unknown documents
+    unchanged: int = 0  # pairs on which the same verdict was in force already
+    unknown: int = 0  # pairs whose documents do not both exist
 
 
 def list_labels(connection: Connection, collection_id: CollectionId) -> list[tuple[str, str, bool]]:
-    """Return the active verdicts about existing documents as (external id, external id, whether pinned)."""
+    """Return the verdicts in force on existing documents as (external id, external id, whether pinned)."""
     return run(connection, "list_labels", collection_id=collection_id).rows()
 
 
@@ -87,9 +90,9 @@ def import_labels(
     *,
     dry_run: bool,
 ) -> ImportedLabels:
-    """Set a verdict for each labelled pair that has another verdict or none; with `dry_run` only count.
+    """Set a verdict on each labelled pair that has another verdict or none; with `dry_run`, only count them.
 
-    `labels` are (external id, external id, whether they are the same); the last label of a pair counts.
+    A label is (external id, external id, whether they are the same). If a pair has several labels, the last one counts.
     """
     parameters = {
         "collection_id": collection_id,
