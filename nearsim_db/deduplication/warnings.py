@@ -13,7 +13,8 @@ from nearsim_db.deduplication.reading import RecordReader
 from nearsim_db.deduplication.records import EncodedRecords
 from nearsim_db.messages import count_of
 from nearsim_db.readers import Source
-from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity import chains, recipe_warnings
+from nearsim_db.similarity.arrays import FeatureSets, Floats, Ints
 
 
 def of_outcome(
@@ -33,6 +34,7 @@ def of_outcome(
         *_feature_warnings(records, duplicates),
         *_length_warnings(records),
         *_duplicate_warnings(records, reader.labels, duplicates),
+        *_chain_warnings(records, duplicates),
         *_listing_warnings(outputs, reader.labels, duplicates),
         *outputs.stale_warnings(shards),
     )
@@ -70,6 +72,30 @@ def _duplicate_warnings(records: EncodedRecords, labels: Labels, duplicates: Dup
         int(sizes.max(initial=0)),
         noun="record",
     )
+
+
+def _chain_warnings(records: EncodedRecords, duplicates: Duplicates) -> list[str]:
+    """Return a warning if a cluster has texts that only a chain of others connects."""
+    encoder, clusters, count = records.encoder, duplicates.clusters, max(len(records), 1)
+    if not encoder.has_sketches or not chains.may_have_chains(encoder.profile.recipe):
+        return []
+
+    # The distinct texts by cluster, each pair of numbers as one.
+    texts = np.unique(clusters.cluster_ids * count + duplicates.twins.head_of[clusters.numbers])
+    cluster_ids, begins, sizes = np.unique(texts // count, return_index=True, return_counts=True)
+    documents = np.bincount(clusters.cluster_ids, minlength=1)
+    spreads = []
+    for at in np.argsort(-sizes, kind="stable")[: chains.MAX_CHECKED_CLUSTERS].tolist():
+        if sizes[at] < chains.MIN_TEXTS:
+            break
+        features = records.read_features(texts[begins[at] + chains.sampled_rows(int(sizes[at]))] % count)
+
+        def similarities(left: Ints, right: Ints, features: FeatureSets = features) -> Floats:
+            return encoder.compare(features, left, right).similarity
+
+        lowest = chains.lowest_similarity(len(features), similarities)
+        spreads.append(chains.ClusterSpread(int(documents[cluster_ids[at]]), lowest))
+    return recipe_warnings.of_chains(encoder.profile, spreads, "record")
 
 
 def _listing_warnings(outputs: Outputs, labels: Labels, duplicates: Duplicates) -> list[str]:

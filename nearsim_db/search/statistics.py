@@ -5,13 +5,16 @@ from typing import Any, Literal, TypedDict
 
 from nearsim_db.messages import count_of
 from nearsim_db.records import DEFAULT
-from nearsim_db.similarity import recipe_warnings
+from nearsim_db.similarity import chains, recipe_warnings
+from nearsim_db.similarity.arrays import Floats, Ints, Sketches
+from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import Recipe, to_mapping
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import obstacles
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.generations.generation_rows import Generation
+from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.query_rows import IndexSample
 from nearsim_db.store.signatures import bands
 from nearsim_db.store.work import backlog, leases, queue
@@ -19,7 +22,9 @@ from nearsim_db.store.work import backlog, leases, queue
 # Counts that are divided by the number of heads: pairs that buckets link, and pairs that are candidates.
 _PER_HEAD = {"linked_pairs_per_document": "linked", "candidates_per_document": "candidates"}
 
-Kind = Literal["numbers-apart", "numbers-differ", "many-duplicates", "within-source", "few-pairs"]
+Kind = Literal[
+    "numbers-apart", "numbers-differ", "many-duplicates", "chained-cluster", "within-source", "few-pairs"
+]
 
 # From these numbers on, a lack of pairs is significant.
 _MIN_HINT_DOCUMENTS = 100
@@ -77,6 +82,7 @@ def stats(
     figures["hints"] = [
         *_numbers_hints(recipe, sample),
         *_cluster_hints(recipe, figures),
+        *_chain_hints(tables, profile),
         *_pair_hints(recipe, signed, paired, sample),
     ]
 
@@ -164,6 +170,31 @@ def _cluster_hints(recipe: Recipe, sizes: Mapping[str, int]) -> list[Hint]:
     duplicates = sizes["clustered_documents"] - sizes["clusters"]
     warnings = recipe_warnings.of_duplicates(recipe, sizes["indexed"], duplicates, sizes["largest_cluster"])
     return [Hint(kind="many-duplicates", preset=None, message=warning) for warning in warnings]
+
+
+def _chain_hints(tables: GenerationTables, profile: Profile) -> list[Hint]:
+    """Return a hint if a cluster has texts that only a chain of others connects, by their sketches."""
+    # The rarest features of a text do not estimate similarities.
+    if not chains.may_have_chains(profile.recipe) or profile.recipe.sketch.family == "rare":
+        return []
+
+    sampled = tables.clusters.sample_largest(
+        max_clusters=chains.MAX_CHECKED_CLUSTERS,
+        max_texts=chains.MAX_SAMPLED_TEXTS,
+        min_texts=chains.MIN_TEXTS,
+    )
+    encoder, spreads = Encoder(profile, "numpy"), []
+    for documents, heads in sampled:
+        sketches = tables.signatures.read_sketches(heads, encoder.family).sketches
+        if len(sketches) < chains.MIN_TEXTS:
+            continue
+
+        def estimates(left: Ints, right: Ints, sketches: Sketches = sketches) -> Floats:
+            return encoder.sketch_scores(sketches[left], sketches[right]).similarity
+
+        spreads.append(chains.ClusterSpread(documents, chains.lowest_similarity(len(sketches), estimates)))
+    warnings = recipe_warnings.of_chains(profile, spreads, estimated=True)
+    return [Hint(kind="chained-cluster", preset=None, message=warning) for warning in warnings]
 
 
 def _pair_hints(recipe: Recipe, documents: int, paired: int, sample: IndexSample) -> list[Hint]:

@@ -10,6 +10,7 @@ from nearsim_db.messages import count_of
 from nearsim_db.similarity.amplification import Amplification
 from nearsim_db.similarity.arrays import Keys, Ragged, Sketches, lengths
 from nearsim_db.similarity.candidates import links
+from nearsim_db.similarity.chains import ClusterSpread
 from nearsim_db.similarity.common_shingles import CommonShingles
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import Recipe, Shingle
@@ -264,6 +265,30 @@ def of_duplicates(
         f"{duplicates:,} of {count_of(documents, noun)} are duplicates{cluster}; if they are no copies, set a stricter "
         f"match.threshold (now {recipe.match.threshold:g}), cluster.linkage = average (now {rules.linkage}) or "
         f"cluster.numbers_differ = keep-apart (now {rules.numbers_differ})"
+    ]
+
+
+_SHOWN_SIMILARITY = 0.005
+
+
+def of_chains(
+    profile: Profile, clusters: Iterable[ClusterSpread], noun: str = "document", *, estimated: bool = False
+) -> list[str]:
+    """Return a warning if a cluster has texts less similar than half of the threshold; it names the worst cluster."""
+    chains = [cluster for cluster in clusters if 2 * cluster.similarity < profile.similarity_at_threshold]
+    if not chains:
+        return []
+    worst = min(chains, key=lambda cluster: cluster.similarity)
+    others = f" (and {count_of(len(chains) - 1, 'other cluster')})" if len(chains) > 1 else ""
+    about = "about " if estimated else ""
+    similarity = f"{worst.similarity:.2f} or lower" if worst.similarity >= _SHOWN_SIMILARITY else "0"
+    # Averages need the similarity of every pair.
+    match = profile.recipe.match
+    linkage = "representative" if match.verify == "bands" or match.certain_shared_bands else "average"
+    return [
+        f"a cluster of {count_of(worst.documents, noun)}{others} joins texts whose similarity is {about}{similarity}, "
+        f"through a chain of others, though match.threshold is {match.threshold:g}; to cluster only texts that are "
+        f"alike throughout: cluster.linkage = {linkage} (now {profile.recipe.cluster.linkage})"
     ]
 
 

@@ -90,6 +90,37 @@ def test_an_index_of_mostly_duplicates_is_questioned(nearsim: CommandLine, tmp_p
         assert setting in said
 
 
+def chain(length: int) -> list[dict[str, object]]:
+    """Texts of 60 words, each of which shares 54 with the next."""
+    words = [f"{letter}{other}" for letter in "abcdefghijklmnopqrst" for other in "abcdefghijklmnopqrst"]
+    return [{"id": str(at), "text": " ".join(words[6 * at : 6 * at + 60])} for at in range(length)]
+
+
+def test_a_cluster_that_only_a_chain_connects_is_named(
+    nearsim: CommandLine, database_url: str, tmp_path: Path
+) -> None:
+    path = write_jsonl(tmp_path / "chain.jsonl", chain(28))
+    named, remedy = "joins texts whose similarity is", "cluster.linkage = average (now connected)"
+    removal = nearsim.succeed("dedupe", path, "--dry-run")
+    assert (
+        removal.err.count(f"a cluster of 28 records {named} 0, through a chain") == 1
+        and remedy in removal.err
+    )
+    assert {("clusters", "1"), ("unique", "1")} <= {tuple(line.split()) for line in removal.out.splitlines()}
+    for setting in ("cluster.linkage=average", "cluster.linkage=representative"):
+        assert named not in nearsim.succeed("dedupe", path, "--dry-run", "--set", setting).err
+
+    ingested = nearsim.succeed("ingest", path).out
+    assert ingested.count(f"a cluster of 28 documents {named} about") == 1 and remedy in ingested
+    with Index.connect(database_url) as index:
+        assert [hint["kind"] for hint in hints(index)] == ["chained-cluster"]
+
+    # The ends of a shorter chain still share half of the threshold.
+    short = write_jsonl(tmp_path / "short.jsonl", chain(4))
+    assert named not in nearsim.succeed("dedupe", short, "--dry-run").err
+    assert named not in nearsim.succeed("ingest", short, "-c", "short").out
+
+
 @pytest.mark.slow("a thousand documents")
 def test_a_cluster_of_more_than_a_twentieth_is_questioned(database_url: str) -> None:
     with Index.connect(database_url) as index:

@@ -126,6 +126,30 @@ GROUP BY cluster_id, is_survivor
 SELECT cluster_id, is_survivor, int8send(doc_id) FROM {cluster_member} AS cluster_member
 WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 
+-- name: sample_largest
+-- The largest clusters with at least `min_texts` distinct texts, each with its number of documents and the heads of a sample
+-- of its texts, evenly spread, packed as eight bytes each. Reads all members, and the signatures of these clusters by key.
+WITH largest AS MATERIALIZED (
+    SELECT cluster_id, count(*) AS documents FROM {cluster_member} AS cluster_member
+    GROUP BY cluster_id HAVING count(*) >= %(min_texts)s ORDER BY count(*) DESC, cluster_id LIMIT %(max_clusters)s
+), text AS (
+    SELECT DISTINCT largest.cluster_id, largest.documents, signature.head_id
+    FROM largest
+    JOIN {cluster_member} AS member ON member.cluster_id = largest.cluster_id
+    JOIN {signature} AS signature ON signature.doc_id = member.doc_id
+    WHERE signature.head_id IS NOT NULL
+), placed AS (
+    SELECT cluster_id, documents, head_id, row_number() OVER (PARTITION BY cluster_id ORDER BY head_id) - 1 AS place,
+        count(*) OVER (PARTITION BY cluster_id) AS texts
+    FROM text
+)
+SELECT cluster_id, documents, string_agg(int8send(head_id), '' ORDER BY head_id)
+FROM placed
+WHERE texts >= %(min_texts)s AND (place = 0
+    OR place * (%(max_texts)s - 1) / (texts - 1) <> (place - 1) * (%(max_texts)s - 1) / (texts - 1))
+GROUP BY cluster_id, documents
+ORDER BY documents DESC, cluster_id
+
 -- name: rank_documents
 -- Documents in the order of the keep policy, best first, packed as eight bytes each. Documents that a person chose to keep
 -- come first, the newest choice before others; then the rules decide in order, which `has_rules` says there are; ties go to
