@@ -1,4 +1,4 @@
-"""Output of `nearsim reindex diff`."""
+"""Output of `nearsim reindex diff`: the differences between two generations, and the next commands."""
 
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ _SHOWN = 5
 
 
 def print_difference(difference: Difference, page: Path | None) -> None:
-    """Print the recipe changes, counts and shares, a few samples, the limits, and the next steps.
+    """Print the changes of the recipe, counts and shares, a few samples, the limits, and the next steps.
 
-    Nothing if the page is on standard output.
+    Prints nothing if the HTML page is written to standard output.
     """
     if page == STANDARD_OUTPUT:
         return
@@ -42,7 +42,7 @@ def print_difference(difference: Difference, page: Path | None) -> None:
 
 
 def _columns(difference: Difference) -> list[str]:
-    """Name the columns; the compared generation may be older than the live one."""
+    """Return the names of the columns. They do not say new and old, because either generation may be the older one."""
     return ["live", f"generation {difference.new.generation}"]
 
 
@@ -82,7 +82,7 @@ def _print_counts(difference: Difference) -> None:
     tables.print_table(["change", "count", "share of live"], changes)
 
 
-# Changes of clusters that have no share and no limit.
+# Kinds of changes of clusters for which no share is shown and no limit exists.
 _QUIET = ("same", "grown", "shrunk", "changed", "formed", "dissolved")
 
 
@@ -125,16 +125,16 @@ def _evidence(evidence: PairInGeneration) -> str:
 
 def _cluster_row(kind: str, cluster: ChangedCluster) -> list[Any]:
     sizes = " + ".join(f"{part.shared:,} of {part.documents:,}" for part in cluster.parts)
-    more = " ..." if len(cluster.parts) < cluster.all_parts else ""
+    ellipsis = " ..." if len(cluster.parts) < cluster.all_parts else ""
     name = cluster.survivor.external_id or f"#{cluster.survivor.doc_id}"
-    return [kind, name, cluster.documents, cluster.all_parts, f"{sizes}{more}"]
+    return [kind, name, cluster.documents, cluster.all_parts, f"{sizes}{ellipsis}"]
 
 
 def _next(difference: Difference) -> list[str]:
-    """Return pending work that may explain a difference, and the next commands."""
+    """Return lines about pending work that may explain differences, and about the next commands."""
 
-    def advised(command: str, *more: str) -> str:
-        return suggested_command(f"reindex {command}", difference.collection, difference.profile, *more)
+    def advised(command: str, *words: str) -> str:
+        return suggested_command(f"reindex {command}", difference.collection, difference.profile, *words)
 
     waiting, lines = difference.waiting, []
     if waiting.anything:

@@ -1,4 +1,4 @@
-"""The explanation of two documents, for people and for programs."""
+"""Print explanations of two documents, shared passages and text differences, for people and for programs."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -127,7 +127,7 @@ def print_spread(passages: Sequence[SpreadPassage]) -> None:
 
 
 def print_common(fingerprints: Sequence[CommonFingerprints]) -> None:
-    """Print what an index leaves out."""
+    """Print the fingerprints that an index leaves out as too common."""
     if not fingerprints:
         terminal.print_line("no fingerprint is left out")
         return
@@ -144,7 +144,7 @@ def _place(span: Span) -> str:
 
 
 def print_diff(explanation: Explanation, diff: InlineDiff) -> None:
-    """Print both texts, or under containment their shared passages, with the words of one text marked."""
+    """Print the differences of two texts, or for containment their shared passages; mark words of one text only."""
     if explanation.passages:
         print_passages(explanation.left.id, explanation.right.id, explanation.passages)
         terminal.print_line()
@@ -223,7 +223,7 @@ def _similarity(explanation: Explanation) -> dict[str, object]:
     elif explanation.union is None:
         facts["similarity"] = explanation.similarity
     elif explanation.metric == "containment" and explanation.intersection:
-        # Containment is the intersection as a share of the smaller set.
+        # Containment is the intersection divided by the size of the smaller set.
         smaller = round(explanation.intersection / explanation.similarity)
         counted = f"{explanation.intersection:,} of {smaller:,} features of the smaller are in both"
         facts["similarity"] = f"{explanation.similarity:.{_DIGITS}f}: {counted}"
@@ -249,10 +249,10 @@ def _buckets(explanation: Explanation) -> str | None:
     large = [bucket for bucket in explanation.buckets if limit and bucket.members > limit]
 
     bands = ", ".join(str(bucket.band) for bucket in explanation.buckets)
-    most = max(bucket.members for bucket in explanation.buckets)
+    largest = max(bucket.members for bucket in explanation.buckets)
     which = f"{len(explanation.buckets)}" if explanation.metric == "containment" else f"of bands {bands}"
 
-    text = f"{which}; the largest has {most:,} members"
+    text = f"{which}; the largest has {largest:,} members"
     return f"{text}, {len(large):,} over the limit of {limit:,}" if large else text
 
 
@@ -290,12 +290,12 @@ def _remedy(explanation: Explanation) -> list[str]:
 
 _STYLES = {"both": "", "left": "red", "right": "green"}
 _NUMBER = "bold reverse"
-# Marks of a side where there are no colours.
+# The marks of each side on outputs without colours.
 _MARKS = {"both": ("", ""), "left": ("[-", "-]"), "right": ("{+", "+}")}
 
 
 def print_runs(lines: Iterable[Sequence[InlineRun]]) -> None:
-    """Print runs of words, each list from the beginning of a line; wrapped on a terminal."""
+    """Print lists of runs of words, each on a new line, wrapped on a terminal."""
     if sys.stdout.isatty() and wants_colours():
         _print_coloured(lines)
         return
@@ -324,7 +324,7 @@ def _print_coloured(lines: Iterable[Sequence[InlineRun]]) -> None:
 
 
 def _escaped(text: str) -> str:
-    """Return a text with its line ends, and every other control character escaped."""
-    # `visible` would escape line ends and tabs too.
+    """Return a text whose control characters are escaped, except line ends."""
+    # `visible` escapes line ends and tabs, so apply it to each line, and replace tabs before.
     lines = text.replace("\r\n", "\n").replace("\t", " ").split("\n")
     return "\n".join(map(terminal.visible, lines))

@@ -1,4 +1,4 @@
-"""Layouts of the answers: their columns in a table and in CSV, their keys in JSON lines."""
+"""Layouts of answers such as pairs and clusters: their columns in tables and CSV, and their keys in JSON."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,43 +27,35 @@ Check = tuple[Document, Matches]
 
 @dataclass(frozen=True, slots=True)
 class Layout(Generic[Answer]):
-    """How one kind of answer is written; a table is sorted by `order`, or unsorted without one.
+    """How one kind of answer is written. The column `verified` of a table is left out unless a row is an estimate."""
 
-    A JSON document is the array of the answers or, with a `key`, an object that has it there. `limits_rows` says
-    whether the option --limit limits the rows of this layout; `if_empty` is a table's text without any. A table leaves
-    out columns of `optional`, the first ones first, that its terminal is too narrow for, and `verified` unless a row is
-    an estimate.
-    """
-
-    plural: str
-    columns: Sequence[str]  # of CSV, and of a table unless it has its own
-    row: Callable[[Answer], Row]
-    rows: Callable[[Answer], Iterable[Row]] | None = None  # of CSV, if an answer has several
-    as_json: Callable[[Answer], object] | None = (
-        None  # by default an object of the columns, and of a distance
-    )
-    shown: Sequence[str] = ()  # the table's own columns, of `shown_row`
-    shown_row: Callable[[Answer], Row] | None = None
-    order: Callable[[Answer], Any] | None = None
-    shorten: Sequence[str] = ()
-    wrap: Sequence[str] = ()
-    limits_rows: bool = True
-    key: str = ""
-    if_empty: str = ""
-    optional: Sequence[str] = ()
+    plural: str  # the noun for these answers
+    columns: Sequence[str]  # of CSV; of tables, unless there is `shown`
+    row: Callable[[Answer], Row]  # the values of `columns`
+    rows: Callable[[Answer], Iterable[Row]] | None = None  # of CSV, if an answer has several rows
+    as_json: Callable[[Answer], object] | None = None  # by default the columns, and a distance or shares
+    shown: Sequence[str] = ()  # columns of tables
+    shown_row: Callable[[Answer], Row] | None = None  # the values of `shown`
+    order: Callable[[Answer], Any] | None = None  # sort key of tables; None leaves the order of the answers
+    shorten: Sequence[str] = ()  # columns that a narrow terminal truncates
+    wrap: Sequence[str] = ()  # columns that a narrow terminal breaks between words
+    limits_rows: bool = True  # whether --limit limits these rows
+    key: str = ""  # key of the array of answers in a JSON document; empty if the document is the array
+    if_empty: str = ""  # text of a table without rows
+    optional: Sequence[str] = ()  # columns that a narrow terminal leaves out, in this order
 
     def json_value(self, answer: Answer) -> object:
-        """Return an answer as it is in JSON."""
+        """Return an answer for JSON."""
         return self.json_object(answer) if self.as_json is None else self.as_json(answer)
 
     def json_object(self, answer: Answer) -> dict[str, object]:
-        """Return an answer as an object of the columns."""
+        """Return the columns of an answer by name, with its distance and shares if it has them."""
         values = dict(zip(self.columns, self.row(answer), strict=True))
-        more = {name: getattr(answer, name, None) for name in ("distance", *SHARES)}
-        return values | {name: value for name, value in more.items() if value is not None}
+        figures = {name: getattr(answer, name, None) for name in ("distance", *SHARES)}
+        return values | {name: value for name, value in figures.items() if value is not None}
 
     def csv_rows(self, answer: Answer) -> Iterable[Row]:
-        """Return the rows of an answer in CSV."""
+        """Return the CSV rows of an answer."""
         return (self.row(answer),) if self.rows is None else self.rows(answer)
 
     def table(self, answers: Iterable[Answer]) -> tuple[Sequence[str], list[Row]]:
@@ -72,8 +64,8 @@ class Layout(Generic[Answer]):
 
 
 def _natural(id: str) -> tuple[str | int, ...]:
-    """Return a key that orders the numbers in ids as numbers: a2 before a10."""
-    # As the pattern has a group, split returns texts and numbers in turn.
+    """Return a sort key that orders numbers within ids as numbers: a2 before a10."""
+    # The pattern has a group, so split returns texts and numbers in turn.
     return tuple(int(part) if at % 2 else part for at, part in enumerate(_NUMBERS.split(id)))
 
 
@@ -123,13 +115,13 @@ _OF_METRICS: Mapping[str, Sequence[str]] = {"euclidean": ("distance",), "contain
 
 
 def of_metric(layout: Layout[Measured], metric: str) -> Layout[Measured]:
-    """Return a layout of pairs or matches with the columns that a metric has of its own."""
-    more: Sequence[str] = _OF_METRICS.get(metric, ())
+    """Return a layout of pairs or matches with the additional columns of a metric."""
+    added: Sequence[str] = _OF_METRICS.get(metric, ())
 
     def row(answer: Measured) -> Row:
-        return *layout.row(answer), *(getattr(answer, name) for name in more)
+        return *layout.row(answer), *(getattr(answer, name) for name in added)
 
-    return replace(layout, columns=(*layout.columns, *more), row=row)
+    return replace(layout, columns=(*layout.columns, *added), row=row)
 
 
 PAIRS: Layout[Pair] = Layout(
@@ -203,9 +195,9 @@ LIMITED_CHECKS = replace(CHECKS, as_json=lambda check: _check_object(check) | {"
 
 
 def with_passages(layout: Layout[Check], find: Callable[[Document, str], Sequence[Any]]) -> Layout[Check]:
-    """Extend a layout of checks: the share of each document that is in its first match, and the passages of each match.
+    """Extend a layout of checks by the share of each document that its first match has, and by passages of each match.
 
-    `find` returns the passages of a document and a match, as dataclasses.
+    `find` returns the passages that a document shares with a match, as dataclasses.
     """
 
     def row(check: Check) -> Row:
@@ -295,7 +287,7 @@ EVENTS: "Layout[Event]" = Layout(
 
 
 def of_unstored(answers: "Answers | Queries", collection: str, wanted: float) -> list[str]:
-    """Return a warning if similarities are asked for that the index does not store, with what finds them."""
+    """Return a warning, with a remedy, if the wanted similarity is below those that the index stores."""
     if not wanted:
         return []
     profile, threshold, least = answers.least_similarity()
@@ -311,7 +303,7 @@ def of_unstored(answers: "Answers | Queries", collection: str, wanted: float) ->
 
 
 def of_unreviewed(answers: "Answers | Queries", collection: str, wanted: float) -> list[str]:
-    """Return a warning if the index stores no pairs to be reviewed of such similarities, with what stores them."""
+    """Return a warning, with a remedy, if the index stores no pairs to be reviewed of the wanted similarity."""
     from nearsim_db.search.answers import least_reviewed
 
     profile, least = least_reviewed(answers)

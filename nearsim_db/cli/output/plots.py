@@ -1,4 +1,4 @@
-"""Curves drawn with characters, each with its own mark, so that they differ without colours, and their figures."""
+"""Draw curves with characters and print their figures. Each curve has its own mark, so no colours are needed."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 MARKS = "ox+*#@%&abcdefghijklmnpqrstuvwyzABCDEFGHIJKLMNPQRST"
 _COLOURS = ("cyan", "yellow", "green", "magenta", "red", "blue", "white", "bright_black")
-# Rows of a plot, and characters to the left of it.
+# The number of rows of a plot, and the number of characters to the left of it.
 _ROWS, _GUTTER = 20, 6
-# The least and the greatest width, and the width without a terminal.
+# The minimum and maximum width of a plot, and its width if there is no terminal.
 _NARROW, _WIDE, _IN_A_PIPE = 40, 160, 80
 _JSON_POINTS = 100
 _FINE, _PLAIN = "│└─┊┴", "|+-:+"
@@ -47,7 +47,7 @@ def draw(
         before = None
         for column in range(width):
             row = round((1 - curve(low + (high - low) * column / (width - 1))) * _ROWS)
-            # A steep curve fills the rows between two columns.
+            # Fill the rows between two columns if the curve is steep.
             for passed in _between(before, row):
                 grid[passed][column].append(number)
             before = row
@@ -90,7 +90,7 @@ def print_curves(
     threshold: float | None,
     sensitivities: "list[Sensitivity] | None",
 ) -> None:
-    """Print curves in one plot, and their figures below."""
+    """Print curves in one plot, with their figures below the plot."""
     from nearsim_db.analysis.curves import AXES
 
     low, high = min(curve.low for curve in drawn), max(curve.high for curve in drawn)
@@ -141,7 +141,7 @@ def _print_marked(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> N
 
 
 def _below_one(probability: float) -> str:
-    """Format a lower bound; one below 1 is not rounded to 1."""
+    """Format a lower bound; a bound below 1 is never rounded to 1."""
     shown = f"{probability:.7g}"
     return "0.9999999" if shown == "1" and probability < 1 else shown
 
@@ -192,7 +192,7 @@ def _row(
     label = f"{1 - row / _ROWS:{_GUTTER - 2}.1f} " if row % 4 == 0 else " " * (_GUTTER - 1)
     parts = [label, lines[0]]
     for column, numbers in enumerate(cells):
-        # Curves that overlap alternate.
+        # Where curves overlap, their marks alternate.
         number = numbers[column // 2 % len(numbers)] if numbers else None
         if number is not None:
             parts.append(terminal.paint(mark(number), _COLOURS[number % len(_COLOURS)], stream))

@@ -1,4 +1,4 @@
-"""Progress on standard error: bars on a terminal, elsewhere log lines."""
+"""Progress on standard error: bars on a terminal, and log lines elsewhere."""
 
 import logging
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from nearsim_db.readers import Source
 
-# The name of a step, and the unit of its counts; without a unit it is done all at once.
+# The shown name of each step, and the unit of its counts. A step without a unit is not counted.
 STEPS = {
     "spool": ("copying the input to disk", "MB"),
     "read": ("reading", "documents"),
@@ -50,20 +50,20 @@ STEPS = {
 
 LogFormat = Literal["text", "json"]
 
-# A rate over a shorter time says little.
+# No rate is shown before this time, because it would say little.
 _RATE_SECONDS = 1.0
 _LINE_SECONDS = 30.0
 
 
 class _Bars:
-    """One progress bar per step; the first report of a step completes the bar before it."""
+    """A progress bar for each step. The first report of a step completes the bar of the step before."""
 
     def __init__(self, bars: "RichProgress", source: "Source | None") -> None:
         self._bars = bars
         self._source = source
         self._step: str | None = None
         self._task: TaskID | None = None
-        self._whole = ""  # what a step shows once it is complete
+        self._whole = ""  # the count to show when the step is complete
 
     def __call__(self, step: str, done: int, total: int | None) -> None:
         if total == 0:
@@ -78,7 +78,7 @@ class _Bars:
         count = count_shown(done, total, unit, self._bars.tasks[-1].elapsed or 0.0)
         self._whole = ""
 
-        # The bytes of files are known beforehand, the number of their documents is not.
+        # Measure reading in bytes: the size of the files is known beforehand, the number of their documents is not.
         if step == "read" and self._source is not None:
             done, total = self._source.bytes_read, self._source.total_bytes
         elif total is not None and done < total:
@@ -91,7 +91,7 @@ class _Bars:
     def finish(self) -> None:
         """Show the current step as complete."""
         if self._task is not None:
-            # A bar ends full, whatever its last report was.
+            # Fill the bar, even if its last report was below the total.
             self._bars.update(self._task, completed=1, total=1, left="")
             if self._whole:
                 self._bars.update(self._task, count=self._whole)
@@ -99,7 +99,7 @@ class _Bars:
 
 
 def count_shown(done: int, total: int | None, unit: str, seconds: float) -> str:
-    """Return the number done and the rate; for a step that does all at once, the total."""
+    """Return the number of things done and the rate, or the total if nothing is done yet; empty without a unit."""
     if not unit:
         return ""
     if not done:
@@ -109,10 +109,10 @@ def count_shown(done: int, total: int | None, unit: str, seconds: float) -> str:
 
 
 class _ProgressLines:
-    """A log record for each step when it ends, and every 30 seconds one for the step that runs."""
+    """Writes a log record when a step ends, and every 30 seconds while a step runs."""
 
     def __init__(self, log: logging.Logger) -> None:
-        # Reports come from the caller's thread, repeated lines from another: the lock is for both.
+        # Reports come from the caller's thread, the lines every 30 seconds from another thread; both take the lock.
         self._log, self._lock, self._ended = log, Lock(), Event()
         self._thread = Thread(target=self._repeat, name="nearsim-progress", daemon=True)
         self._step: str | None = None
@@ -136,7 +136,7 @@ class _ProgressLines:
         self._ended.set()
         self._thread.join()
 
-        # The other thread has ended, so that no lock is needed.
+        # The other thread has ended, so no lock is needed.
         if error is None:
             self._write(is_complete=True)
 
@@ -151,7 +151,7 @@ class _ProgressLines:
 
         seconds = time.monotonic() - self._begun
         name, unit = STEPS.get(self._step, (self._step, ""))
-        # The last report of a step may be short of its total.
+        # The last report of a step may be below its total.
         done = self._total if is_complete and self._total is not None else self._done
         count = count_shown(done, self._total, unit, seconds)
         message = f"{name}: {count}{', ' if count else ''}{'done in ' if is_complete else ''}{seconds:,.1f} s"
@@ -170,9 +170,9 @@ class _ProgressLines:
 def progress_bars(
     quiet: bool, source: "Source | None" = None, log_format: LogFormat | None = None
 ) -> Iterator[Progress]:
-    """Yield a callable that draws bars; elsewhere than on a terminal, and with a log format, it logs lines instead.
+    """Yield a callable that draws progress bars, or that logs lines if there is no terminal or a log format is given.
 
-    With a source, bars of reading are measured in bytes.
+    With a source, the bar of reading is measured in bytes.
     """
     if quiet:
         yield silent

@@ -1,4 +1,4 @@
-"""Output of `nearsim reindex`: the generations, one a row, and a generation after a command, promoted or dropped."""
+"""Output of `nearsim reindex`: a table of generations, and the state of a generation after a command."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,12 +20,12 @@ _COLUMNS = (
     *("generation", "profile", "state", "progress", "waiting", "set aside", "size", "differs in", "since"),
 )
 _WRAPPED = ["progress", "differs in"]
-# Omitted on a narrow terminal, in this order.
+# Columns that a narrow terminal omits, in this order.
 _OPTIONAL = ("since", "profile", "size")
 
 
 def print_status(statuses: "Sequence[Status]", collection: str) -> None:
-    """Print all generations, one per row, and advice on those that need a decision."""
+    """Print a row for each generation, and advice on generations that need a decision."""
     if not statuses:
         build = suggested_command("build", collection)
         terminal.print_info(f"no generations: the collection has no profile yet; create one with: {build}")
@@ -39,9 +39,9 @@ def print_status(statuses: "Sequence[Status]", collection: str) -> None:
 
 
 def print_table(rows: Sequence[Mapping[str, object]], stream: TextIO | None = None) -> None:
-    """Print the rows; on a narrow terminal empty columns are omitted first, then optional ones."""
+    """Print the rows. A narrow terminal omits empty columns first, then optional columns."""
     empty = [name for name in _COLUMNS if all(row[name] in (0, "", "-") for row in rows)]
-    # The profile tells rows apart if there are several.
+    # Keep the column of the profile if there are several profiles, because it distinguishes the rows.
     several = len({row["profile"] for row in rows}) > 1
     optional = [name for name in _OPTIONAL if name not in empty and not (name == "profile" and several)]
 
@@ -66,7 +66,7 @@ def _row(status: "Status") -> list[object]:
 
 
 def _progress(status: "Status") -> str:
-    """Return e.g. `12 %, signing · about 3 min left`; the share is of the whole build."""
+    """Return the progress of the whole build, such as `12 %, signing · about 3 min left`."""
     if status.percent is None:
         return "-"
     stage = _STAGES.get(status.generation.stage)
@@ -87,7 +87,7 @@ def _size(count: int) -> str:
 
 
 def _since(generation: "Generation") -> datetime | None:
-    """Return when its current state began, if recorded."""
+    """Return when the generation's present state began, None if that is not recorded."""
     if generation.dropping:
         return generation.retired_at
 
@@ -116,7 +116,7 @@ def _how_to_continue(generation: "Generation") -> str:
 
 
 def outline(status: "Status") -> dict[str, Any]:
-    """Return a status as it is printed in JSON."""
+    """Return a status for JSON."""
     generation = status.generation
 
     return {
@@ -136,7 +136,7 @@ def outline(status: "Status") -> dict[str, Any]:
 
 
 def show_state(outcome: Outcome, reindex: "Reindex", generation: "Generation") -> None:
-    """Print the state of a generation and the next command."""
+    """Print the state of a generation, and the command to run next."""
     (status,) = [
         status for status in reindex.status() if status.generation.generation_id == generation.generation_id
     ]
@@ -169,7 +169,7 @@ def _next(status: "Status") -> str:
 
 
 def describe(reindex: "Reindex", chosen: "Sequence[Generation]") -> str:
-    """Return generations as text, e.g. "generation 13 (abandoned, 0.6 MiB) of profile default in ..."."""
+    """Return generations as text, such as "generation 13 (abandoned, 0.6 MiB) of profile default in ..."."""
     from nearsim_db.admin.reindex import Reindex
 
     ids = {generation.generation_id for generation in chosen}
@@ -192,7 +192,7 @@ def show_promoted(
     *,
     is_rollback: bool = False,
 ) -> None:
-    """Print which generation is live now, and how to return to the previous one."""
+    """Print which generation is live now, and the command that returns to the previous generation."""
     again = ("reindex promote", "--generation", str(before)) if is_rollback else ("reindex rollback",)
     back = generation.advice(*again)
     kept = f"; generation {before} is kept; to go back to it: {back}" if before is not None else ""
@@ -202,7 +202,7 @@ def show_promoted(
 
 
 def show_dropped(outcome: Outcome, dropped: "Sequence[Dropped]") -> None:
-    """Print the generations dropped, and those still in use."""
+    """Print which generations were dropped, and which are still in use."""
     rows = [
         {"generation": result.generation.generation_id, "profile": result.generation.profile}
         | {"dropped": result.finished, "held_by": result.held_by}
@@ -224,5 +224,5 @@ def _print_dropped(dropped: "Sequence[Dropped]", *, quiet: bool) -> None:
 
 
 def print_left(generation: "Generation") -> None:
-    """Warn that this process leaves a build unfinished."""
+    """Warn that a build is unfinished, and name the commands that resume or abandon it."""
     terminal.print_warning(f"{_name(generation)} is {_how_to_continue(generation)}")

@@ -1,4 +1,4 @@
-"""The steps from one or two texts to their buckets, as tables."""
+"""Output of `nearsim sketch`: tables of the steps from one or two texts to their buckets."""
 
 import sys
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _MAX_ROWS = 50
 
 
 def print_steps(steps: SketchSteps) -> None:
-    """Print the steps: texts, shingles, signatures, bands, and what two texts share."""
+    """Print the texts, shingles, signatures and bands, and what two texts have in common."""
     for number, document in enumerate(steps.documents, 1):
         name = "text" if len(steps.documents) == 1 else f"text {number}"
         normalised = "a vector" if document.normalised is None else document.normalised
@@ -28,8 +28,8 @@ def print_steps(steps: SketchSteps) -> None:
 
 
 def _print_shingles(steps: SketchSteps) -> None:
-    """Print the shingles of all texts, each once, with its number in each text."""
-    # Reversed, so that the first text's entry of a shared shingle is the one that stays.
+    """Print each shingle once, with its count or weight in each text."""
+    # Reversed: for a shared shingle, the entry of the first text is stored last and stays.
     shingles = {each.hash: each for document in reversed(steps.documents) for each in document.shingles}
     ordered = {each.hash: shingles[each.hash] for document in steps.documents for each in document.shingles}
 
@@ -86,9 +86,9 @@ def _print_bands(steps: SketchSteps) -> None:
         rows = [[left.band, left.hash, right.hash, "=" if left == right else ""] for left, right in both]
         _print("band", ("band", "hash 1", "hash 2", ""), rows)
     else:
-        own = [{key.bucket_hash for key in document.bands} for document in steps.documents]
+        hashes = [{key.bucket_hash for key in document.bands} for document in steps.documents]
         in_texts = [
-            [key.hash, *("yes" if key.bucket_hash in of_text else "" for of_text in own)]
+            [key.hash, *("yes" if key.bucket_hash in of_text else "" for of_text in hashes)]
             for key in buckets.values()
         ]
         _print("bucket", ("hash", "text 1", "text 2"), in_texts)
@@ -123,9 +123,9 @@ def _print_heading(text: str) -> None:
 
 
 def _print(noun: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print the first rows, with numbers as other programs write them, and how many rows there are."""
+    """Print the first rows, with numbers without separators, and the number of all rows if there are more."""
     shown, headings = [list(map(_written, row)) for row in rows[:_MAX_ROWS]], list(columns)
-    # The cells are texts already, which a table aligns left: pad the numbers.
+    # The cells are strings, which a table aligns left, so pad the numbers here.
     for at, name in enumerate(columns):
         if all(isinstance(row[at], int | None) for row in rows):
             width = max(map(len, (name, *(row[at] for row in shown))))

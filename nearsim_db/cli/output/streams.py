@@ -1,4 +1,4 @@
-"""Answers and results as a table, JSON or CSV, to standard output or a file."""
+"""Write answers and results as a table, JSON or CSV, to standard output or a file."""
 
 import heapq
 import io
@@ -32,16 +32,18 @@ def write(
     has_more: bool = False,
     facts: Mapping[str, object] | None = None,
 ) -> None:
-    """Write answers as they arrive; a table on standard output is limited to 50 rows by default.
+    """Write answers as they arrive; a table on standard output has at most 50 rows by default.
 
-    Unless quiet, a table ends with the number of rows and of those omitted. `total` counts all answers, if these are
-    only the first ones of a table. `has_more` says that there are others than these answers; that is in the last line
-    of a table, or on standard error. `facts` are added to a JSON document that has the answers under a key.
+    Unless --quiet is given, a table ends with the numbers of rows and of omitted rows.
+
+    total: the number of all answers, if `answers` are only the first of them. has_more: there are further answers; the
+    last line of a table says so, or a line on standard error. facts: are added to a JSON document that has the answers
+    under a key.
     """
     format, output, limit, quiet = rows.chosen(), rows.output, rows.limit, rows.quiet
-    # Fetching the first answer raises an error for a missing index before the output is opened.
+    # Fetch the first answer now: if the index is missing, this raises the error before the output is opened.
     every = chain(list(islice(answers, 1)), answers)
-    # A table reads all answers, to say how many it omits.
+    # A table reads all answers, because it says how many it omits.
     counted = _Counted(every if format is Format.TABLE else islice(every, limit))
 
     compression = "" if output is None else compression_of(output)
@@ -75,9 +77,9 @@ def append(
     output: Path | None,
     limit: int | None,
 ) -> None:
-    """Append each answer to standard output or a file as soon as there is one, as JSON lines or CSV."""
+    """Append each answer to standard output or a file as soon as it arrives, as JSON lines or CSV."""
     with closing(answers), _appending(output) as stream:
-        # A file that has content has a heading already.
+        # If the file has content, it has a heading already.
         is_begun = stream.seekable() and stream.tell() > 0
         _write_lines(layout, islice(answers, limit), format, stream, is_begun=is_begun, is_flushed=True)
 
@@ -91,7 +93,7 @@ def _write_lines(
     is_begun: bool = False,
     is_flushed: bool = False,
 ) -> None:
-    """Write JSON lines or CSV, the latter with a heading unless it `is_begun`."""
+    """Write JSON lines or CSV. CSV gets a heading unless the file `is_begun`."""
     cells = csv_lines(format, stream)
     if format is not Format.JSONL and not is_begun:
         stream.write(cells.line(layout.columns).encode())
@@ -113,7 +115,7 @@ def _compressed(file: BinaryIO, compression: str) -> AbstractContextManager[Bina
 
 
 def _write_parquet(layout: Layout[Answer], answers: Iterable[Answer], stream: BinaryIO) -> None:
-    """Write the rows and columns of CSV, with types."""
+    """Write the same rows and columns as CSV, but with types."""
     from nearsim_db.readers.writers.parquet import ParquetWriter, parquet_schema
 
     writer = ParquetWriter(stream, parquet_schema(layout.columns, {}))
@@ -160,9 +162,9 @@ def _write_document(
     stream.write(b"\n]" if answers.count else b"]")
 
     if layout.key:
-        # The facts follow the array in the same object, so their opening brace goes.
-        more = json_row(dict(facts), stream).strip()[1:] if facts else b"}"
-        stream.write((b", " if facts else b"") + more)
+        # The facts follow the array in the same object, so remove their opening brace.
+        end = json_row(dict(facts), stream).strip()[1:] if facts else b"}"
+        stream.write((b", " if facts else b"") + end)
     stream.write(b"\n")
     return answers.count
 
@@ -178,7 +180,7 @@ def _write_table(
     has_more: bool,
 ) -> int:
     shown = _first(layout, answers, limit)
-    # The rest is counted only.
+    # Only count the remaining answers.
     for _ in answers:
         pass
 
@@ -196,14 +198,14 @@ def _write_table(
         if count and left_out:
             text.write(f"left out for the width: {', '.join(left_out)}; --format csv has all columns\n")
     finally:
-        text.detach()  # which leaves the stream open
+        text.detach()  # without this, closing the wrapper would close the stream
     return len(shown)
 
 
 def _without_verified(
     columns: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
-    """Leave out the column `verified` unless it marks an estimate."""
+    """Leave out the column `verified` unless it marks a row as an estimate."""
     at = columns.index("verified") if "verified" in columns else None
     if at is None or any(row[at] is False for row in rows):
         return columns, rows
@@ -224,21 +226,21 @@ def _count(layout: Layout[Answer], shown: int, seen: int, *, has_more: bool) -> 
         return f"{layout.if_empty or f'no {layout.plural}'}\n"
     if has_more:
         return f"\n{layout.plural}: {shown:,}, and there are more; raise --limit to list them\n"
-    more = seen - shown
-    if not more:
+    omitted = seen - shown
+    if not omitted:
         return f"\n{layout.plural}: {seen:,}\n"
     remedy = f"--limit {seen} or --format jsonl" if layout.limits_rows else "--format jsonl"
-    return f"\n{layout.plural}: {seen:,}, of which {more:,} are not shown; {remedy} shows all\n"
+    return f"\n{layout.plural}: {seen:,}, of which {omitted:,} are not shown; {remedy} shows all\n"
 
 
 def csv_lines(format: Format, stream: BinaryIO | TextIO) -> DelimitedLines:
-    """Return the lines of an output format on a stream: control characters are escaped for a terminal."""
+    """Return the writer of CSV lines for a format; if the stream is a terminal, control characters are escaped."""
     escape = terminal.visible if stream.isatty() else None
     return DelimitedLines(marked=format is not Format.CSV_EXACT, escape=escape)
 
 
 def json_row(record: object, stream: BinaryIO) -> bytes:
-    """Serialise a record as `json_line` does, for a terminal with C1 and direction controls escaped too."""
+    """Return a record as a JSON line; if the stream is a terminal, C1 and direction controls are escaped too."""
     line = json_line(record)
     return terminal.escaped_strings(line.decode()).encode() if stream.isatty() else line
 
@@ -246,8 +248,8 @@ def json_row(record: object, stream: BinaryIO) -> bytes:
 def print_document(format: Format, value: object, stream: TextIO | None = None) -> None:
     """Print a mapping, a dataclass or a list of them, on standard output by default.
 
-    As jsonl and csv, a list has a line for each item, and anything else is one line. Columns of csv are the keys, in
-    order of first appearance; nested values are JSON.
+    In jsonl and csv, each item of a list is a line, and a single value is one line. The columns of csv are the keys, in
+    the order in which they first appear; nested values are written as JSON.
     """
     target = stream or sys.stdout
     rows = value if isinstance(value, list) else [value]

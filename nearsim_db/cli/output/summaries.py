@@ -1,4 +1,4 @@
-"""What commands that write have done: ingest, dedupe, delete --purge; and the figures of profiles."""
+"""Summaries of what commands did (ingest, dedupe, cut and purge), and the figures of profiles."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -33,15 +33,15 @@ def live_profile_stats(index: "Index") -> list[dict[str, Any]]:
 
 
 def outlines(profiles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the figures of each profile that a summary shows."""
+    """Return those figures of each profile that a summary shows."""
     return [{name: profile[name] for name in _OUTLINE} for profile in profiles]
 
 
 def print_profiles(profiles: Sequence[dict[str, Any]]) -> None:
-    """Print the figures of the profiles, one per row, and hints; linked pairs only if they differ from candidates."""
+    """Print a row of figures for each profile, and hints. Linked pairs are shown if they differ from candidates."""
     if not profiles:
         return
-    # Profile, documents, pairs and clusters; then the two figures per document.
+    # The columns are profile, documents, pairs and clusters, and the two figures per document.
     counts, ratios = [*_OUTLINE[:1], *_OUTLINE[2:5]], list(_OUTLINE[7:9])
     if any(profile["review_pairs"] for profile in profiles):
         counts.append("review_pairs")
@@ -71,7 +71,7 @@ def print_hints(figures: dict[str, Any]) -> None:
 
 
 def print_profile(description: dict[str, Any], name: str, state: str) -> None:
-    """Print what a profile resolves to: bands, expected recall and size, and the S-curve."""
+    """Print the properties of a profile: its bands, expected recall and size, and the S-curve."""
     age = description["recipe"]["retain"]["age"]
     tables.print_facts(
         {
@@ -88,7 +88,7 @@ def print_profile(description: dict[str, Any], name: str, state: str) -> None:
 
 
 def print_statistics(statistics: dict[str, Any]) -> None:
-    """Print the statistics of an index, its bands or the run that is never missed, the S-curve, and hints."""
+    """Print the statistics of an index, its bands (for winnow the run that is never missed), the S-curve and hints."""
     banding = ("bands", "rows", "unused_rows", "amplification", "expected_recall", "never_missed")
     facts = {
         name: value
@@ -101,7 +101,7 @@ def print_statistics(statistics: dict[str, Any]) -> None:
 
 
 def banding_cell(recipe: "Recipe", bands: int, rows: int) -> str:
-    """Return the cell that says what makes candidates: bands x rows or, for winnow, the run that is never missed."""
+    """Return a cell that says what makes candidates: bands x rows or, for winnow, the run that is never missed."""
     ((name, value),) = _banding_of(recipe, bands, rows).items()
     return value if name == BANDING else f"{name}: {value}"
 
@@ -114,13 +114,13 @@ def _banding_of(recipe: "Recipe", bands: int, rows: int) -> dict[str, str]:
 
 
 def _banding(description: dict[str, Any]) -> dict[str, str]:
-    """Return what makes candidates, and with bands their recall."""
+    """Return what makes candidates, and for bands also the expected recall."""
     banding = _banding_of(_recipe_of(description), description["bands"], description["rows"])
     if BANDING not in banding:
         return banding
     recall = f"{description['expected_recall']:.4f} at the threshold"
-    more = {"unused rows": f"{description['unused_rows']}", "amplification": description["amplification"]}
-    return banding | more | {"expected recall": recall}
+    details = {"unused rows": f"{description['unused_rows']}", "amplification": description["amplification"]}
+    return banding | details | {"expected recall": recall}
 
 
 def _recipe_of(description: dict[str, Any]) -> "Recipe":
@@ -153,7 +153,7 @@ def print_curve(description: dict[str, Any]) -> None:
     terminal.print_line(
         "Probability that a pair becomes a candidate, by distance; similarity is 1 / (1 + distance):"
     )
-    # Similarity 0 is an infinite distance.
+    # A similarity of 0 is an infinite distance.
     rows = [(f"{1 / s - 1:.4g}" if s else "-", f"{s:.2f}", f"{p:.4f}") for s, p in curve]
     tables.print_table(("distance", "similarity", "probability"), rows)
 
@@ -168,7 +168,7 @@ class Written:
     on_duplicate: OnDuplicate | None
 
     def document(self, error: NearsimError | None) -> dict[str, object]:
-        """Return it for programs; `error` is None unless the ingest ended early."""
+        """Return the summary for programs; `error` is None unless an error ended the ingest."""
         summary = self.summary
         return {
             **values_of(summary, "read", "inserted", "updated", "unchanged", "rejected", "replaced"),
@@ -184,7 +184,10 @@ class Written:
         }
 
     def print(self, rejects: Path | None, damage: NearsimError | None) -> None:
-        """Print counts, the first rejects with their reasons, and the profiles; nothing if nothing could be read."""
+        """Print counts, the first rejects with their reasons, and the profiles.
+
+        Prints nothing if the file is damaged and no record could be read.
+        """
         summary = self.summary
         if damage is not None and not summary.read:
             return
@@ -234,18 +237,18 @@ def print_rejects(summary: IngestSummary, rejects: Path | None, stream: TextIO |
     for reject in summary.first_rejects:
         terminal.print_line(f"rejected: {place_of(reject)}: {reject.reason}", stream)
 
-    more = summary.rejected - len(summary.first_rejects)
-    if more:
-        terminal.print_line(f"... and {more:,} more", stream)
+    unlisted = summary.rejected - len(summary.first_rejects)
+    if unlisted:
+        terminal.print_line(f"... and {unlisted:,} more", stream)
     if rejects is not None:
         place = "on standard output" if rejects == STANDARD_OUTPUT else f"in {rejects}"
         terminal.print_line(f"all rejects are {place}", stream)
-    elif more:
+    elif unlisted:
         terminal.print_line("write all rejects to a file with --rejects PATH", stream)
 
 
 def dedupe_document(summary: "DedupeSummary", output: Path | None) -> dict[str, object]:
-    """Return the counts for programs."""
+    """Return the summary of `dedupe` or `cut` for programs."""
     ingest, profile = summary.ingest, summary.profile
 
     return {
@@ -271,7 +274,7 @@ def dedupe_document(summary: "DedupeSummary", output: Path | None) -> dict[str, 
 def print_dedupe_summary(
     summary: "DedupeSummary", output: Path | None, rejects: Path | None, stream: TextIO
 ) -> None:
-    """Print counts, and the first rejects with their reasons."""
+    """Print the counts of `dedupe` or `cut`, and the first rejects with their reasons."""
     place = "standard output" if output == STANDARD_OUTPUT else output
     written = "" if output is None else f" written to {place}"
     if output is None:
@@ -321,7 +324,7 @@ def _of_against(summary: "DedupeSummary") -> dict[str, object]:
 
 
 def purge_document(purged: "Purged") -> dict[str, Any]:
-    """Return the places that a purge erased documents from, with the number of rows or lines."""
+    """Return the places from which a purge erased documents, with the numbers of rows or lines."""
 
     def named(generation: "Generation") -> dict[str, object]:
         return {
@@ -341,7 +344,7 @@ def purge_document(purged: "Purged") -> dict[str, Any]:
 
 
 def print_purge(purged: "Purged") -> None:
-    """Print the places that a purge erased documents from."""
+    """Print the places from which a purge erased documents, with the numbers of rows or lines."""
 
     def named(generation: "Generation") -> str:
         return f"profile {generation.profile}, generation {generation.generation_id} ({generation.state})"

@@ -1,4 +1,4 @@
-"""Tables for a terminal: columns, name-value lists and check results; widths are in character cells."""
+"""Tables, lists of names and values, and results of checks as text; all widths are in character cells."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from typing import TextIO
 from nearsim_db.cli.output.terminal import paint, visible, width_of
 
 GAP, NARROW_GAP, _FACTS_GAP = 3, 2, 2
-# Cells that a shortened column keeps, and cells that count for it when columns are left out.
+# The smallest width of a shortened column, and the width at which it counts when columns are left out.
 _SHORTEST, _READABLE = 12, 20
 # Combining marks and format characters.
 _INVISIBLE_CATEGORIES = ("Mn", "Me", "Cf")
@@ -18,7 +18,7 @@ _SPACE_ENDS, _PART_ENDS = (
     re.compile(r"(?<= )"),
     re.compile(r"(?<=[_ ])"),
 )  # of words, and of parts of headings
-# Numbers that commands take are written without separators.
+# Numbers that users may pass to commands are written without separators.
 _IDENTIFIER = re.compile(r"generation|cluster|replaces|(.+[ _])?id")
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
@@ -32,11 +32,11 @@ def print_table(
     decimals: Mapping[str, int] | None = None,
     stream: TextIO | None = None,
 ) -> None:
-    """Print rows under a heading, numbers right-aligned, floats with four decimals or those of `decimals`.
+    """Print rows under a heading. Numbers are aligned right; floats have four decimals, or as many as `decimals` says.
 
-    If the terminal is too narrow, the space between columns shrinks first; then columns of `wrap` break between words
-    and columns of `shorten` are truncated, down to 12 characters. No other column is cut: the table may then be wider
-    than the terminal.
+    If the terminal is too narrow, the space between columns shrinks first. Then columns of `wrap` are broken between
+    words, and columns of `shorten` are truncated, down to 12 characters. Other columns are never cut, so the table may
+    still be wider than the terminal.
     """
     places = decimals or {}
     values = [list(row) for row in rows]
@@ -60,7 +60,7 @@ def print_table(
         ]
         if is_heading:
             height = max(map(len, broken))
-            # Shorter headings end on the last line.
+            # Align headings at the bottom.
             broken = [[""] * (height - len(cell)) + cell for cell in broken]
         return _beside(broken, widths, gap, numeric)
 
@@ -81,10 +81,11 @@ def print_fitting(
     gap: int = NARROW_GAP,
     stream: TextIO | None = None,
 ) -> Sequence[str]:
-    """Print a table without the first of the `optional` columns that the terminal is too narrow for; return them.
+    """Print a table, and leave out as many of the `optional` columns as necessary to fit the terminal; return these.
 
-    Columns of `shorten` count with up to 20 characters, columns of `wrap` as they are once broken between words, and
-    `gap` as the space between columns.
+    Columns are left out in the order of `optional`. For the width, columns of `shorten` count with at most 20
+    characters, columns of `wrap` with their width after breaking them between words, and `gap` is the space between
+    columns.
     """
     width = width_of(stream or sys.stdout)
     for amount in range(len(optional) + 1):
@@ -102,7 +103,7 @@ def print_fitting(
         if _total(_widths(names, cells, (), wrap, width, gap), gap) <= width:
             break
 
-    # Without all optional columns the table may still be too wide.
+    # The table may still be too wide without all optional columns.
     print_table(names, values, shorten=shorten, wrap=wrap, stream=stream)
     return left_out
 
@@ -112,7 +113,7 @@ def _cell(name: str, value: object, decimals: int) -> str:
 
 
 def _shown(name: str, value: object) -> str:
-    """Return a value as readable text, a number that identifies something without separators."""
+    """Return a value as readable text. A number that identifies something has no separators."""
     is_identifier = isinstance(value, int) and not isinstance(value, bool) and _IDENTIFIER.fullmatch(name)
     return str(value) if is_identifier else visible(value)
 
@@ -125,24 +126,24 @@ def _widths(
     available: int,
     gap: int,
 ) -> list[int]:
-    """Return the width of each column: the width of its content, less in columns that may wrap or be shortened."""
+    """Return the width of each column: the width of its content, or less for columns that may wrap or be shortened."""
     longest = [max((_cell_width(row[at]) for row in cells), default=0) for at in range(len(columns))]
     widths = _content_widths(columns, cells)
 
     excess = _total(widths, gap) - available
-    # Headings longer than their cells wrap first.
+    # First reduce columns whose heading is longer than their cells.
     for at in sorted(range(len(columns)), key=lambda at: longest[at] >= _cell_width(columns[at])):
         if excess > 0 and columns[at] in shorten:
             excess -= _shorten(widths, [at for at, name in enumerate(columns) if name in shorten], excess)
         elif excess > 0 and columns[at] in wrap:
             heading = [part.rstrip() for part in _PART_ENDS.split(columns[at])]
 
-            # A column that wraps is no narrower than its longest word, so that no word breaks.
+            # A column that wraps is at least as wide as its longest word, so that no word breaks.
             words = [
                 _cell_width(word) for word in (*heading, *(word for row in cells for word in row[at].split()))
             ]
-            least = min(widths[at], max([min(_SHORTEST, longest[at]), *words]))
-            reduction = min(excess, widths[at] - least)
+            min_width = min(widths[at], max([min(_SHORTEST, longest[at]), *words]))
+            reduction = min(excess, widths[at] - min_width)
             widths[at] -= reduction
             excess -= reduction
 
@@ -150,7 +151,7 @@ def _widths(
 
 
 def _shorten(widths: list[int], chosen: Sequence[int], excess: int) -> int:
-    """Reduce the widest of some columns first, each down to 12 characters; return by how much in all."""
+    """Reduce the chosen columns, the widest first and each down to 12 characters; return the total reduction."""
     reduced = 0
     while reduced < excess:
         at = max(chosen, key=lambda at: widths[at])
@@ -172,7 +173,7 @@ def _total(widths: Sequence[int], gap: int) -> int:
 
 
 def print_facts(values: Mapping[str, object], stream: TextIO | None = None, width: int | None = None) -> None:
-    """Print names and values, one per line, on standard output by default; wrapped to `width` if given."""
+    """Print a line for each name and value, on standard output by default, wrapped to `width` or to the terminal."""
     rows = []
     for name, value in values.items():
         parts = value.split("\n") if isinstance(value, str) else [value]
@@ -181,16 +182,16 @@ def print_facts(values: Mapping[str, object], stream: TextIO | None = None, widt
 
 
 def print_named(values: Mapping[str, object]) -> None:
-    """Print keys and values, the keys in words."""
+    """Print keys and values, with spaces instead of underscores in the keys."""
     print_facts({name.replace("_", " "): value for name, value in values.items()})
 
 
 def print_checks(
     findings: Iterable[tuple[str, str, str, str]], stream: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print (verdict, check, finding, advice), one per line, the advice below; wrapped to `width` if given."""
+    """Print a line for each (verdict, check, finding, advice), with the advice below; wrapped like `print_facts`."""
     rows = [
-        # A message of the server may have lines and tabs.
+        # A message of the server may have line ends and tabs.
         (
             verdict,
             visible(check),
@@ -204,16 +205,16 @@ def print_checks(
 def _print_wrapped(
     rows: Sequence[Sequence[str]], style_of: Callable[[str], str], stream: TextIO | None, width: int | None
 ) -> None:
-    """Print columns without headings: the first in a style, the last wrapped."""
+    """Print columns without headings; the first column has a style, and the last column is wrapped."""
     target = stream or sys.stdout
     widths = [max(map(_cell_width, column)) for column in list(zip(*rows, strict=True))[:-1]]
-    rest = max((width or width_of(target)) - sum(widths) - len(widths) * _FACTS_GAP, 1)
+    last_width = max((width or width_of(target)) - sum(widths) - len(widths) * _FACTS_GAP, 1)
 
     for first, *middle, text in rows:
-        cells = [[first], *([cell] for cell in middle), wrap_text(text, rest)]
-        # Colours are added to padded cells, as their codes have no width on a terminal.
-        line, *more = _beside(cells, (*widths, 0), _FACTS_GAP, (False,) * len(cells))
-        _write([paint(first, style_of(first), target) + line[len(first) :], *more], target)
+        cells = [[first], *([cell] for cell in middle), wrap_text(text, last_width)]
+        # Add colours after padding: their codes have no width on a terminal.
+        line, *further_lines = _beside(cells, (*widths, 0), _FACTS_GAP, (False,) * len(cells))
+        _write([paint(first, style_of(first), target) + line[len(first) :], *further_lines], target)
 
 
 def _write(lines: Iterable[str], stream: TextIO) -> None:
@@ -221,7 +222,7 @@ def _write(lines: Iterable[str], stream: TextIO) -> None:
 
 
 def _cell_width(text: str) -> int:
-    """Return the number of cells that a terminal needs for a text: two for wide characters."""
+    """Return the number of cells that a text takes on a terminal; a wide character takes two."""
     return len(text) if text.isascii() else sum(map(_character_width, text))
 
 
@@ -229,7 +230,7 @@ def _cell_width(text: str) -> int:
 def _character_width(character: str) -> int:
     if unicodedata.category(character) in _INVISIBLE_CATEGORIES:
         return 0
-    # W is wide, F is full width.
+    # W means wide, and F means full width.
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
@@ -239,7 +240,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def wrap_text(text: str, width: int, ends: re.Pattern[str] = _SPACE_ENDS) -> list[str]:
-    """Break each line of a text at the `ends` of words, and words that are wider."""
+    """Break each line of a text at the `ends` of words; words that are wider than `width` are broken, too."""
     lines: list[str] = []
     for line in text.split("\n"):
         current = ""
@@ -255,7 +256,7 @@ def wrap_text(text: str, width: int, ends: re.Pattern[str] = _SPACE_ENDS) -> lis
 def _beside(
     cells: Sequence[Sequence[str]], widths: Sequence[int], gap: int, right: Sequence[bool]
 ) -> list[str]:
-    """Return the lines of a row, whose cells are lists of lines; `right` says which columns are aligned right."""
+    """Return the lines of a row. Its cells are lists of lines; `right` says which columns are aligned right."""
     spaced = []
     for number in range(max(map(len, cells))):
         padded = []
@@ -269,17 +270,17 @@ def _beside(
 
 def _fitting(words: Sequence[str], width: int) -> Iterator[str]:
     for word in words:
-        rest = word
-        while _cell_width(rest.rstrip()) > width:
-            # A wide character may not fit at all; it is printed nevertheless.
-            part = _beginning(rest, width) or rest[0]
+        remaining = word
+        while _cell_width(remaining.rstrip()) > width:
+            # A wide character is printed even if it does not fit.
+            part = _beginning(remaining, width) or remaining[0]
             yield part
-            rest = rest[len(part) :]
-        yield rest
+            remaining = remaining[len(part) :]
+        yield remaining
 
 
 def _beginning(text: str, width: int) -> str:
-    """Return as much of a text as fits."""
+    """Return the beginning of a text that fits into a width."""
     used = 0
     for position, character in enumerate(text):
         used += _character_width(character)

@@ -1,6 +1,6 @@
-"""Terminal and plain output: messages, JSON documents, values as text, and log records.
+"""Output to terminals and files: messages, JSON documents, values as text, and log records.
 
-On a terminal, output is coloured and fits the width; elsewhere nothing is cut or coloured.
+On a terminal, output is coloured and fits the width. Elsewhere nothing is cut or coloured.
 """
 
 import logging
@@ -36,7 +36,7 @@ _SURROGATES = range(0xD800, 0xE000)
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*_C0, *_C1)} | {
     code: f"\\u{code:04x}" for code in (*_SEPARATORS_AND_DIRECTIONS, *_SURROGATES)
 }
-# Within strings JSON escapes C0 controls itself.
+# JSON escapes the C0 controls in strings itself.
 _IN_STRINGS = {code: f"\\u{code:04x}" for code in (*_C1, *_SEPARATORS_AND_DIRECTIONS)}
 
 
@@ -46,18 +46,18 @@ def width_of(stream: TextIO) -> int:
 
 
 def paint(text: str, style: str, stream: TextIO) -> str:
-    """Return text in a style, such as "bold red", if the stream is a terminal that shows it."""
+    """Return text in a style, such as "bold red", if the stream is a terminal with colours; otherwise plain text."""
     if not text or not stream.isatty() or not wants_colours():
         return text
     return f"\x1b[{';'.join(_STYLES[name] for name in style.split())}m{text}\x1b[0m"
 
 
 def visible(value: object) -> str:
-    """Return a value as readable text, control characters escaped."""
+    """Return a value as readable text, with control characters escaped."""
     match value:
         case None:
             return "-"
-        # A bool is an int too.
+        # Before int, because a bool is an int.
         case bool():
             return "yes" if value else "no"
         case int():
@@ -73,12 +73,12 @@ def visible(value: object) -> str:
 
 
 def id_and_title(id: str, title: str | None) -> str:
-    """Return a document as it is named in facts: its id and, if it has one, its title."""
+    """Return the id of a document, followed by its title if it has one."""
     return f"{id}  {title}" if title else id
 
 
 def escaped_strings(document: str) -> str:
-    """Escape control characters within the strings of JSON or TOML; elsewhere both have line ends only."""
+    """Escape control characters in the strings of a JSON or TOML document; outside of strings there are none."""
     return document.translate(_IN_STRINGS)
 
 
@@ -86,7 +86,7 @@ _notes_as_json = ContextVar("notes_as_json", default=False)
 
 
 def write_notes(*, as_json: bool) -> None:
-    """Choose how errors, warnings and other notes are written from now on: as JSON lines, or as text."""
+    """Write errors, warnings and other notes as JSON lines from now on, or as text."""
     _notes_as_json.set(as_json)
 
 
@@ -122,7 +122,7 @@ def print_info(message: str) -> None:
 def print_json(value: object, stream: TextIO, *, is_indented: bool = True) -> None:
     """Print one JSON document, on one line unless it is indented."""
     document = json_text(value, is_indented=is_indented)
-    # Bytes are UTF-8 whatever the encoding of the stream.
+    # Write bytes, so that JSON is UTF-8 whatever the encoding of the stream is.
     typer.echo(escaped_strings(document) if stream.isatty() else document.encode(), file=stream)
 
 
@@ -139,7 +139,7 @@ def json_text(
 
 
 def values_of(value: object, *names: str) -> dict[str, object]:
-    """Return attributes by their names."""
+    """Return the named attributes of a value, by name."""
     return {name: getattr(value, name) for name in names}
 
 
@@ -154,27 +154,27 @@ def print_line(text: str = "", stream: TextIO | None = None) -> None:
 
 
 def print_painted(line: str, stream: TextIO) -> None:
-    """Print a line as it is; the caller applies `visible` and `paint`."""
+    """Print a line without changes; the caller applies `visible` and `paint`."""
     stream.write(f"{line}\n")
-    # Lines on standard output and standard error stay in order.
+    # Flush, so that lines on standard output and standard error appear in order.
     stream.flush()
 
 
 class TextFormatter(logging.Formatter):
-    """One line a record: the time, the level from warnings on, and the message."""
+    """Formats a log record as a line of text: the time, the level if it is above INFO, and the message."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the record as a line."""
         message = visible(" ".join(record.getMessage().split()))
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         return f"{_time(record).isoformat(timespec='seconds')} {level}{message}"
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a record: time, level, event, message, and the facts of the event."""
+    """Formats a log record as a JSON object: time, level, event, message, and the facts of the event."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the object on one line."""
+        """Return the record as an object on one line."""
         values = record.__dict__
         shown = {
             "time": _time(record),
@@ -187,7 +187,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class NoteHandler(logging.Handler):
-    """Prints a message as other commands print notes, and as a warning if it is an error."""
+    """Prints log messages as notes of a command, and errors as warnings."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the message."""
@@ -196,19 +196,19 @@ class NoteHandler(logging.Handler):
 
 
 def stderr_handler(*, as_json: bool) -> logging.Handler:
-    """Return a handler that writes lines of text or JSON."""
+    """Return a log handler that writes lines of text or JSON to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
     return handler
 
 
 @contextmanager
-def logged_to(handler: logging.Handler, name: str, least: int = logging.INFO) -> Iterator[logging.Logger]:
+def logged_to(handler: logging.Handler, name: str, min_level: int = logging.INFO) -> Iterator[logging.Logger]:
     """Send the records of a logger, from a level on, to a handler during the block."""
     logger = logging.getLogger(name)
     level, propagate = logger.level, logger.propagate
-    logger.setLevel(least)
-    # Handlers of the root logger would write each record again.
+    logger.setLevel(min_level)
+    # Without this, handlers of the root logger would write each record again.
     logger.propagate = False
     logger.addHandler(handler)
     try:
@@ -221,7 +221,7 @@ def logged_to(handler: logging.Handler, name: str, least: int = logging.INFO) ->
 
 @contextmanager
 def on_signals(receive: Callable[[int], object], *numbers: int) -> Iterator[None]:
-    """Call a function with the number of a signal that arrives during the block."""
+    """Call a function with the number of each signal of `numbers` that arrives during the block."""
     before = {number: signal.signal(number, lambda number, frame: receive(number)) for number in numbers}
     try:
         yield

@@ -24,9 +24,9 @@ from nearsim_db.readers.rejects import place_of
 from nearsim_db.records import STANDARD_OUTPUT
 from nearsim_db.similarity.recipe import Recipe, to_mapping
 
-# Characters of the longest bar, and of what is printed beside it.
+# The number of characters of the longest bar, and of the text beside the bars.
 _WIDEST_BAR, _BESIDE_BARS = 60, 46
-# If the output is not a terminal.
+# The width if the output is not a terminal.
 _DEFAULT_WIDTH = 80
 
 
@@ -78,9 +78,10 @@ def _print_passages(tuning: PassageTuning, output: Path | None, stream: TextIO) 
 
 
 def show(outcome: Outcome, tuning: Tuning | PassageTuning, output: Path | None) -> None:
-    """Write the proposed recipe, if any, and print the findings, on standard error if it goes to standard output.
+    """Write the proposed recipe, if there is one, and print the findings.
 
-    Raises RecipeError if there is no proposal.
+    If the recipe is written to standard output, the findings go to standard error. Raises RecipeError, after printing
+    the findings, if there is no proposal.
     """
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
     if isinstance(tuning, PassageTuning):
@@ -95,12 +96,12 @@ def show(outcome: Outcome, tuning: Tuning | PassageTuning, output: Path | None) 
     written = None if output is None or proposal is None else str(output)
     outcome.show(_document(tuning) | {"output": written}, lambda: _print(tuning, output, stream), stream)
 
-    # Raised last: the findings are printed without a proposal too.
+    # Raise the error last, so that the findings are printed even without a proposal.
     tuning.required()
 
 
 def _print(tuning: Tuning, output: Path | None, stream: TextIO) -> None:
-    """Print the findings, the proposal last."""
+    """Print the findings, and the proposal at the end."""
     width = terminal.width_of(stream) if stream.isatty() else _DEFAULT_WIDTH
 
     def headline(text: str) -> None:
@@ -156,7 +157,7 @@ def _bars(tuning: Tuning, width: int) -> Iterator[str]:
     threshold = tuning.threshold
     for at, (name, count) in enumerate([*rows, ("identical", spread.identical)]):
         bar = sign * round(longest * math.log1p(count) / full)
-        # The margin puts a threshold on the border of two bins into the upper one.
+        # The margin assigns a threshold on the border of two bins to the upper bin, despite rounding errors.
         mark = " < threshold" if at < 20 and at / 20 - 1e-9 <= threshold < (at + 1) / 20 - 1e-9 else ""
         yield f"{name:12} {count:>15,.0f}  {bar}{mark}".rstrip()
 
@@ -213,7 +214,7 @@ def _print_labels(tuning: Tuning | PassageTuning, stream: TextIO) -> None:
         for point in thin_out(scores.points, scores.best)
     ]
     places = {"precision": 3, "recall": 3, "F1": 3}
-    # = marks the proposed threshold if it accepts other pairs than the best one.
+    # Mark the proposed threshold with = if it accepts other pairs than the best threshold.
     if scores.at is not None and scores.at.recall != scores.best.recall:
         rows.append(["=", scores.at.threshold, scores.at.precision, scores.at.recall, scores.at.f1])
 
@@ -224,7 +225,7 @@ def _print_labels(tuning: Tuning | PassageTuning, stream: TextIO) -> None:
 
 
 def print_separation(scores: LabelScores, stream: TextIO) -> None:
-    """Print how well similarities tell labels apart: the area under the curve, and the duplicates by similarity."""
+    """Print how well the similarity separates the labels: the area under the curve, and duplicates by similarity."""
     everything = scores.accept_all
     terminal.print_line(
         f"Area under the curve: {scores.auc:.3f}; accepting every pair has precision {everything.precision:.3f} and F1 "

@@ -1,1 +1,1 @@
-"""The review desk: pages in a browser on which people judge pairs; `nearsim review` serves them."""
+"""The review desk of `nearsim review`: web pages on which people judge pairs."""

@@ -1,4 +1,4 @@
-"""A request of the review desk: its path, its query and its form, read and checked."""
+"""A request to the review desk: read and check its path, its query and its form."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,68 +26,68 @@ OPPOSITE: dict[Answer, Answer] = {"same": "different", "different": "same"}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request: the parts of its path, its query and its form, whose last values are in `form`."""
+    """A request of a browser."""
 
-    path: Mapping[str, str]
+    path: Mapping[str, str]  # the variable parts of the path by name
     query: Mapping[str, str]
-    given: Sequence[tuple[str, str]]
+    fields: Sequence[tuple[str, str]]  # of the form, in their order
     is_form: bool
-    in_documents: bool
+    in_documents: bool  # the reviewer judges a document at a time, not a pair
 
     @classmethod
     def of(cls, request: Request, body: bytes) -> "Call":
-        """Read a request. Raises InputError for a NUL, which no text in PostgreSQL has."""
-        given = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
-        values = [*request.path_params.values(), *request.query_params.values(), *dict(given).values()]
+        """Read a request. Raises InputError for a NUL character, which PostgreSQL cannot store."""
+        fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+        values = [*request.path_params.values(), *request.query_params.values(), *dict(fields).values()]
         if any("\0" in value for value in values):
             raise InputError("the request has a NUL character")
 
-        in_documents = request.url.path.startswith("/documents/") or ("way", "documents") in given
-        return cls(request.path_params, request.query_params, given, request.method == "POST", in_documents)
+        in_documents = request.url.path.startswith("/documents/") or ("way", "documents") in fields
+        return cls(request.path_params, request.query_params, fields, request.method == "POST", in_documents)
 
     @property
     def form(self) -> dict[str, str]:
-        """The last value of each field."""
-        return dict(self.given)
+        """The last value of each field of the form."""
+        return dict(self.fields)
 
     def queue(self) -> str:
-        """Return the queue of the path. Raises NotFoundError."""
+        """Return the queue in the path. Raises NotFoundError for an unknown queue."""
         queue = self.path["queue"]
         if queue not in QUEUES:
             raise NotFoundError(f"there is no queue {queue!r}; queues: {', '.join(QUEUES)}")
         return queue
 
     def path_number(self, name: str) -> int:
-        """Return the number of a document or a cluster in the path. Raises InputError."""
+        """Return the number of a document or cluster in the path. Raises InputError if it is no number."""
         return _number(name, self.path[name])
 
     def numbers(self, name: str) -> list[int]:
-        """Return the doc_ids of a field. Raises InputError."""
-        return [_number(name, value) for field, value in self.given if field == name]
+        """Return the values of a field, which are numbers of documents or clusters. Raises InputError for others."""
+        return [_number(name, value) for field, value in self.fields if field == name]
 
     def query_numbers(self, name: str) -> list[int]:
-        """Return the doc_id of a parameter, none without it. Raises InputError."""
+        """Return the doc_id in a parameter of the query as a list, empty without the parameter. Raises InputError."""
         return [_number(name, self.query[name])] if name in self.query else []
 
     def answers(self) -> dict[Pair, Answer]:
-        """Return the answer for each listed document: the submitted one or, if it is ticked, its opposite.
+        """Return an answer for the pair of the shown document with each listed document.
 
-        Raises InputError.
+        Ticked documents get the opposite of the submitted answer. Raises InputError if the form is incomplete.
         """
         answer = cast(Answer, self.form["answer"])
-        shown, others = self.numbers("document"), self.numbers("listed")
-        if len(shown) != 1 or not others or shown[0] in others:
+        shown, listed = self.numbers("document"), self.numbers("listed")
+        if len(shown) != 1 or not listed or shown[0] in listed:
             raise InputError("the form names no document and others that it is compared with")
         ticked = set(self.numbers("ticked"))
         return {
-            pair_of(shown[0], other): OPPOSITE.get(answer, answer) if other in ticked else answer
-            for other in others
+            pair_of(shown[0], doc_id): OPPOSITE.get(answer, answer) if doc_id in ticked else answer
+            for doc_id in listed
         }
 
     def filters(self) -> Filters:
-        """Return the filters of the query. Raises InputError for a value that is none."""
+        """Return the filters in the query. Raises InputError for a value that cannot be read."""
 
-        def given(name: str, read: Callable[[str], Any]) -> Any:
+        def value_of(name: str, read: Callable[[str], Any]) -> Any:
             value = self.query.get(name, "").strip()
             try:
                 return read(value) if value else None
@@ -95,16 +95,16 @@ class Call:
                 raise InputError(f"{name} is {value!r}, which cannot be read") from error
 
         return Filters(
-            given("min_similarity", float),
-            given("max_similarity", float),
-            given("source", str),
-            given("since", datetime.fromisoformat),
-            given("until", datetime.fromisoformat),
-            given("text", str),
+            value_of("min_similarity", float),
+            value_of("max_similarity", float),
+            value_of("source", str),
+            value_of("since", datetime.fromisoformat),
+            value_of("until", datetime.fromisoformat),
+            value_of("text", str),
         )
 
     def filter_query(self) -> str:
-        """Return the filters as a query, to be kept by forms and links."""
+        """Return the filters as a query string, for forms and links that keep them."""
         return filter_query(self.filters())
 
 
@@ -116,5 +116,5 @@ def _number(name: str, value: str) -> int:
 
 
 def filter_query(filters: Filters) -> str:
-    """Return filters as a query."""
+    """Return filters as a query string."""
     return urlencode({name: value for name, value in asdict(filters).items() if value is not None})

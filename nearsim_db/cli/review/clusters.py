@@ -1,4 +1,4 @@
-"""A cluster as a graph of its ties: which are the weakest, and where each document is drawn."""
+"""Draw a cluster as a graph of its ties: find the weakest ties, and a place for each document."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,21 +19,16 @@ _STRONGEST = 3
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Where documents are drawn, by doc_id, in a square of `SIDE`; and ties that would split the cluster.
+    """The graph of a cluster."""
 
-    `weakest` are the least similar ties without which the cluster falls apart at some threshold (those of its maximum
-    spanning tree), the weakest first. Pins and twins are never among them. `ties` are those drawn: the spanning ones
-    and the strongest of each document.
-    """
-
-    places: Mapping[int, tuple[float, float]]
-    weakest: Sequence[Tie]
-    spanning: Sequence[Tie]
-    ties: Sequence[Tie]
+    places: Mapping[int, tuple[float, float]]  # x and y of each document by doc_id, in a square of `SIDE`
+    weakest: Sequence[Tie]  # the least similar spanning ties that are pairs, the weakest first
+    spanning: Sequence[Tie]  # of the maximum spanning tree: a threshold above such a tie splits the cluster
+    ties: Sequence[Tie]  # the ties to draw: the spanning ties, and the strongest ties of each document
 
 
 def draw(doc_ids: Sequence[int], ties: ClusterTies) -> Drawing:
-    """Place the first documents of a cluster by the forces of their ties (Fruchterman and Reingold 1991)."""
+    """Place the first documents of a cluster by forces between them (Fruchterman and Reingold 1991)."""
     drawn = sorted(doc_ids[:DRAWN])
     spanning = spanning_ties(len(doc_ids), ties)
     weakest = [tie for tie in reversed(spanning) if tie.kind == "pair"][:_WEAKEST]
@@ -48,7 +43,7 @@ def draw(doc_ids: Sequence[int], ties: ClusterTies) -> Drawing:
 
 
 def _chosen(spanning: Sequence[Tie], ties: ClusterTies) -> list[Tie]:
-    """Return the spanning ties and, of each document, the strongest ties."""
+    """Return the spanning ties, and the strongest ties of each document."""
     degree: Counter[int] = Counter()
     chosen = set(spanning)
     for tie in ties:
@@ -59,15 +54,15 @@ def _chosen(spanning: Sequence[Tie], ties: ClusterTies) -> list[Tie]:
 
 
 def spanning_ties(documents: int, ties: ClusterTies) -> list[Tie]:
-    """Return the ties of a maximum spanning forest of so many documents, the most similar first (Kruskal 1956).
+    """Return the ties of a maximum spanning forest, the most similar first (Kruskal 1956).
 
-    At a threshold t the cluster falls into one more part for each of these ties below t.
+    A threshold t splits the cluster into one part more than there are spanning ties below t.
     """
     root: dict[int, int] = {}
 
     def find(doc_id: int) -> int:
         while root.setdefault(doc_id, doc_id) != doc_id:
-            # Halves the path, so that later calls are short.
+            # Halve the path to the root, so that later calls are faster.
             root[doc_id] = root[root[doc_id]]
             doc_id = root[doc_id]
         return doc_id
@@ -85,7 +80,7 @@ def spanning_ties(documents: int, ties: ClusterTies) -> list[Tie]:
 
 
 def _placed(count: int, ends: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
-    """Return x and y of each document: neighbours attract, all repel each other, from a circle on."""
+    """Return x and y of each document, starting on a circle: tied documents attract, all documents repel each other."""
     angle = 2 * np.pi * np.arange(count) / max(count, 1)
     place = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     distance = (4.0 / max(count, 1)) ** 0.5
@@ -95,10 +90,10 @@ def _placed(count: int, ends: Sequence[tuple[int, int]]) -> list[tuple[float, fl
         force = _repulsion(place, distance)
         along = place[pairs[:, 1]] - place[pairs[:, 0]]
         pull = along * (np.linalg.norm(along, axis=1, keepdims=True) / distance)
-        # += would add once for a document of several pairs.
+        # += would add only once for a document in several pairs.
         np.add.at(force, pairs[:, 0], pull)
         np.add.at(force, pairs[:, 1], -pull)
-        # Steps become shorter from round to round, so that the places settle.
+        # The steps become shorter in every round, so that the places settle.
         length = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
         place += force / length * np.minimum(length, 0.2 * (1 - turn / _ROUNDS))
     return _scaled(place)
@@ -106,7 +101,7 @@ def _placed(count: int, ends: Sequence[tuple[int, int]]) -> list[tuple[float, fl
 
 def _repulsion(place: Floats, distance: float) -> Floats:
     apart = place[:, None] - place[None]
-    # A place is at no distance from itself.
+    # Avoid a division by zero: the distance of a place from itself is 0.
     squared = np.maximum((apart**2).sum(axis=2), 1e-4)
     force: Floats = (apart * (distance**2 / squared)[:, :, None]).sum(axis=1)
     return force

@@ -1,4 +1,4 @@
-"""What the review desk does with a decision: verdicts, choices of documents to keep, and undo."""
+"""Store the decisions of the review desk: verdicts, choices of documents to keep, and undo."""
 
 from collections.abc import Mapping
 from typing import get_args
@@ -16,7 +16,7 @@ from nearsim_db.store.pairs.verdicts import Pair
 
 
 def decide(site: Site, call: Call) -> Response:
-    """Store a decision, and go to the next pair or document."""
+    """Store a decision on a pair, or on a document and its shortlist; redirect to the next one."""
     queue, answer = call.form.get("queue", ""), call.form.get("answer", "")
     way = "documents" if call.in_documents else "queue"
     cluster = call.numbers("cluster")
@@ -26,7 +26,7 @@ def decide(site: Site, call: Call) -> Response:
 
     answers = {} if answer == "next" else call.answers()
     with site.database.transaction() as connection:
-        # Going on without an answer gives the lease back.
+        # Without an answer, release the lease.
         if answer == "next":
             site.desk.release(connection)
         else:
@@ -62,7 +62,7 @@ def take_out(site: Site, call: Call) -> Response:
 
 
 def keep(site: Site, call: Call) -> Response:
-    """Choose the document to keep of a cluster."""
+    """Choose the document to keep of a cluster, its survivor."""
     chosen, cluster = call.numbers("document"), call.numbers("cluster")
     if len(chosen) != 1 or len(cluster) != 1:
         raise InputError("the form names no document and its cluster")
@@ -81,7 +81,7 @@ def _see_cluster(site: Site, row: DecidedRow, answers: Mapping[Pair, str]) -> Re
 
 
 def undo(site: Site, call: Call) -> Response:
-    """Undo this reviewer's last decision, and show its pair."""
+    """Undo this reviewer's last decision, and redirect to its pair, document or cluster."""
     with site.database.transaction() as connection:
         rows = site.desk.undo(connection)
     if not rows:
@@ -102,5 +102,5 @@ def undo(site: Site, call: Call) -> Response:
 
 def _see(path: str, query: str, done: str, answers: Mapping[Pair, str]) -> Response:
     """Redirect to a page of the desk, which says what was done."""
-    # 303 has the browser fetch the page with GET: to reload it sends no form again.
+    # With 303 the browser fetches the page with GET, so reloading it does not send the form again.
     return RedirectResponse(address(path, query, done, answers), 303)

@@ -1,4 +1,4 @@
-"""What a decision did, as the address of the next page carries it and as that page says it."""
+"""The message about a decision, which the address of the next page carries and the next page shows."""
 
 import re
 from collections.abc import Mapping
@@ -26,9 +26,10 @@ _MAX_TITLE = 80
 
 
 def address(path: str, query: str, done: str, answers: Mapping[Pair, str]) -> str:
-    """Return the address of a page that says what was done, with `query` of an earlier address.
+    """Return the address of a page that shows what was done; `query` are further parameters.
 
-    `answers` belong to one decision; the pair of a document that is kept names it twice.
+    `answers` are the answers of one decision, by pair. For a document that is kept, both documents of the pair are this
+    document.
     """
     values = [(key, value) for key, value in parse_qsl(query) if key not in ("done", "about", "decided")]
     values.append(("done", done))
@@ -40,7 +41,7 @@ def address(path: str, query: str, done: str, answers: Mapping[Pair, str]) -> st
 
 
 def message(connection: Connection, desk: Desk, call: Call) -> str | None:
-    """Return what the page that redirected here did, with the collection and the documents; None if nothing."""
+    """Return the message about the decision that led to this page, with its documents; None if there is none."""
     done = call.query.get("done", "")
     sentence = _SENTENCES.get(done)
     decided = [
@@ -54,19 +55,19 @@ def message(connection: Connection, desk: Desk, call: Call) -> str | None:
     parts = []
     for left, right, answer in decided:
         names = " and ".join(_name(doc_id, shown.get(doc_id)) for doc_id in dict.fromkeys((left, right)))
-        # Ticked documents have the opposite answer.
+        # Ticked documents got the opposite answer.
         is_other = done in _ANSWERS and answer != done and answer in _ANSWERS
         parts.append(f"{names} (marked as {_ANSWERS[answer]})" if is_other else names)
 
     count = call.query.get("decided", "")
-    # The address may be edited: read no number of any length.
-    more = int(count) - len(decided) if count.isdecimal() and len(count) < 9 else 0
-    rest = f"; {more:,} more" if more > 0 else ""
-    return f"{sentence} Collection {desk.collection}: {'; '.join(parts)}{rest}."
+    # A user may edit the address, so limit the length of the number.
+    unnamed = int(count) - len(decided) if count.isdecimal() and len(count) < 9 else 0
+    unnamed_text = f"; {unnamed:,} more" if unnamed > 0 else ""
+    return f"{sentence} Collection {desk.collection}: {'; '.join(parts)}{unnamed_text}."
 
 
 def _name(doc_id: int, document: ShownDocument | None) -> str:
-    """Name a document by its id and, if it has one, its title."""
+    """Return the id of a document with its title, if it has one."""
     if document is None:
         return f"#{doc_id}"
     if not document.title:

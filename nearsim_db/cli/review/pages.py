@@ -1,4 +1,4 @@
-"""The pages of the review desk: queues, pairs and documents, and clusters."""
+"""The pages of the review desk: the overview of queues, pairs, documents, clusters and disagreements."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -33,12 +33,12 @@ _MAX_COUNTED_PAIRS = 1_000
 _MAX_DISAGREEMENTS = 200
 _MAX_MEMBERS = 1_000
 
-# A pair side by side.
+# For the page of a pair.
 _MAX_CHARACTERS = 100_000
 _MAX_PASSAGES = 10
 _MAX_OTHER_MEMBERS = 10
 
-# A document with its shortlist, of which the first are compared.
+# For the page of a document: the similar documents of its shortlist, the first of them with their differences.
 _MAX_SHORTLIST = 30
 _MAX_COMPARED = 10
 _SHORTLIST_CHARACTERS = 20_000
@@ -47,18 +47,18 @@ _SHORTLIST_PASSAGES = 3
 _CONTEXT_WORDS = 10
 
 _ABOUT = {
-    "review": "Pairs that the recipe keeps to be looked at (match.review), the most similar first.",
-    "threshold": "The least similar fifth of the range above the threshold, the least similar first.",
-    "numbers": "Pairs whose numbers differ, the most similar first.",
-    "ties": "Pairs that tie a cluster at one place: no third document is similar to both.",
-    "torn": "Similar pairs whose documents a verdict keeps in different clusters.",
+    "review": "Pairs below the threshold that the recipe stores for review (match.review), the most similar first.",
+    "threshold": "Pairs in the lowest fifth of the range above the threshold, the least similar first.",
+    "numbers": "Pairs whose texts have different numbers, the most similar first.",
+    "ties": "Pairs in clusters, near the threshold: no third document is similar to both.",
+    "torn": "Similar pairs whose documents a veto keeps in different clusters.",
     "nearly": "Pairs below the threshold between two clusters, the most similar first.",
-    "sample": "Pairs drawn at random from each step of similarity; they estimate the precision.",
+    "sample": "Pairs drawn at random from ten ranges of similarity; they estimate the precision.",
 }
 
 
 def overview(site: Site, call: Call) -> Response:
-    """The queues with how many pairs are left, and this reviewer's progress."""
+    """The page of all queues, with this reviewer's progress and the estimated precision."""
     with site.database.transaction() as connection:
         live = site.live(connection)
         progress = site.desk.progress(connection)
@@ -75,7 +75,7 @@ def overview(site: Site, call: Call) -> Response:
 
 
 def next_pair(site: Site, call: Call) -> Response:
-    """The next pair of a queue, leased to this reviewer; a reader is shown the first."""
+    """The page of the next pair of a queue, leased to this reviewer; a reader always sees the first pair."""
     queue, filters = call.queue(), call.filters()
     with site.database.transaction() as connection:
         if site.may_review:
@@ -102,7 +102,7 @@ def _empty(site: Site, connection: Connection, call: Call, queue: str) -> Respon
 
 
 def next_document(site: Site, call: Call) -> Response:
-    """The next document of a queue with its shortlist; side by side if that has one document."""
+    """The page of the next document of a queue with its shortlist; if this has one document, the page of the pair."""
     queue, filters = call.queue(), call.filters()
     with site.database.transaction() as connection:
         live = site.live(connection)
@@ -133,23 +133,25 @@ def _document(
     doc_id: int,
     listed: Sequence[ShortlistedDocument],
 ) -> Response:
-    """A document and those similar to it, the first of them with what differs."""
+    """The page of a document and the documents similar to it; the first of them are shown with their differences."""
     compared = [document.doc_id for document in listed[:_MAX_COMPARED]]
     shown = read_documents(connection, site.desk.collection_id, [doc_id, *compared], _SHORTLIST_CHARACTERS)
     live = site.live(connection)
     if doc_id not in shown:
         raise NotFoundError(f"there is no document {doc_id} in this collection")
 
-    # A document may have been deleted since it was listed.
+    # A document of the shortlist may have been deleted meanwhile.
     content = _content_of(from_mapping(live.recipe))
     diffs = {
         other_id: compare(content(shown[doc_id]), content(shown[other_id]), _CONTEXT_WORDS, _SHORTLIST_WORDS)
         for other_id in compared
         if other_id in shown
     }
-    own = content(shown[doc_id])
+    text = content(shown[doc_id])
     passages = {
-        other_id: passages_if_contained(connection, live, own, content(shown[other_id]))[:_SHORTLIST_PASSAGES]
+        other_id: passages_if_contained(connection, live, text, content(shown[other_id]))[
+            :_SHORTLIST_PASSAGES
+        ]
         for other_id in diffs
     }
     return site.render(
@@ -167,7 +169,7 @@ def _document(
 
 
 def pair(site: Site, call: Call) -> Response:
-    """A pair by its documents."""
+    """The page of the pair of two documents, side by side."""
     # Pairs are stored with the smaller doc_id on the left.
     left, right = sorted((call.path_number("left"), call.path_number("right")))
     with site.database.transaction() as connection:
@@ -208,7 +210,7 @@ def _pair(
 def _clusters(
     site: Site, connection: Connection, generation_id: int, left_id: int, right_id: int
 ) -> list[tuple[int, str, list[ClusterDocument]]]:
-    """Return the clusters of two documents: the number, whose it is, and the first of its other documents."""
+    """Return the clusters of two documents: number, "left", "right" or both, and the first other documents."""
     cluster_of = find_clusters(connection, generation_id, [left_id, right_id])
     clusters = []
     for cluster_id in sorted(set(cluster_of.values())):
@@ -218,20 +220,21 @@ def _clusters(
             if cluster_of.get(doc_id) == cluster_id
         ]
 
-        # Two more, as both documents may be among the first.
+        # Read two more, because the two documents may be among the first.
         members = read_cluster(
             connection, site.desk.collection_id, generation_id, cluster_id, _MAX_OTHER_MEMBERS + 2
         )
-        rest = [document for document in members if document.doc_id not in (left_id, right_id)]
-        clusters.append((cluster_id, " and ".join(sides), rest[:_MAX_OTHER_MEMBERS]))
+        others = [document for document in members if document.doc_id not in (left_id, right_id)]
+        clusters.append((cluster_id, " and ".join(sides), others[:_MAX_OTHER_MEMBERS]))
     return clusters
 
 
 def cluster(site: Site, call: Call) -> Response:
-    """A cluster with its documents and the graph of their ties.
+    """The page of a cluster, with its documents and the graph of their ties.
 
-    If it is gone, show the cluster of the document in the parameter `of`: an open page follows a changed number. A
-    cluster has the number of its first document, so an old link shows the cluster that this document is in now.
+    If the cluster does not exist any more, the page shows the present cluster of the document in the parameter `of`, so
+    that an open page follows a cluster whose number changes. The number of a cluster is the doc_id of its first
+    document, so an old link shows the cluster that this document is in now.
     """
     cluster_id, followed = call.path_number("cluster"), call.query_numbers("of")
     with site.database.transaction() as connection:
@@ -274,7 +277,7 @@ def cluster(site: Site, call: Call) -> Response:
 
 
 def disagreements(site: Site, call: Call) -> Response:
-    """Where verdicts and index disagree, by cluster."""
+    """The page of the pairs on which verdicts and index disagree, by cluster."""
     labelled = PairLabels(site.database.labels(site.desk.collection))
     ends = [(left, right) for left, right, _ in labelled.pairs]
     all_disagreements = find_disagreements(site.index.look_up_pairs(ends), labelled)
@@ -284,7 +287,7 @@ def disagreements(site: Site, call: Call) -> Response:
         doc_id for _, stored in listed for doc_id in (stored.left_id, stored.right_id) if doc_id is not None
     ]
     with site.database.transaction() as connection:
-        # Titles only: no characters of the texts.
+        # Read titles only: 0 characters of the texts.
         shown = read_documents(connection, site.desk.collection_id, doc_ids, 0)
         done = message(connection, site.desk, call)
 
@@ -300,7 +303,7 @@ def disagreements(site: Site, call: Call) -> Response:
 
 
 def counts(site: Site, call: Call) -> Response:
-    """How many pairs each queue has left, for the script of the overview."""
+    """The number of open pairs of each queue, for the script of the overview."""
     with site.database.transaction() as connection:
         pair_counts = site.desk.count(connection, _MAX_COUNTED_PAIRS)
     return JSONResponse(
@@ -314,13 +317,13 @@ def state(site: Site, call: Call) -> Response:
 
 
 def _least(recipe: Recipe) -> float:
-    """Return the similarity at the threshold of a recipe, which may be a distance."""
+    """Return the threshold of a recipe as a similarity, also if it is a distance."""
     threshold = recipe.match.threshold
     return 1 / (1 + threshold) if METRIC_OF_FAMILY[recipe.sketch.family] == "euclidean" else threshold
 
 
 def _content_of(recipe: Recipe) -> Callable[[ShownDocument], str]:
-    """Return what makes the text of a document that is compared under a recipe."""
+    """Return a function that returns the text of a document as the recipe compares it."""
 
     def content(document: ShownDocument) -> str:
         values = {"title": document.title, "body": document.body}

@@ -1,6 +1,7 @@
-"""The web server of the review desk: its addresses, and errors as pages.
+"""The web server of the review desk: its routes, its protection, and the pages of errors.
 
-It answers the browser that has used the token, which is valid once, and requests of its own pages only.
+It answers only the browser that opened the desk with the token, which is valid once, and it accepts decisions only from
+its own pages.
 """
 
 import secrets
@@ -26,13 +27,13 @@ from nearsim_db.cli.review.site import Site
 from nearsim_db.errors import ConflictError, InputError, NearsimError, NotFoundError, UnreachableError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-# As a socket names them.
+# The names of a socket that listens on all addresses.
 ALL_ADDRESSES = ("0.0.0.0", "::")
 _SAFE = ("GET", "HEAD")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # With no-referrer a browser would send no Origin with a form.
+    # With no-referrer, browsers would send no Origin header with a form.
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -41,12 +42,12 @@ _HEADERS = {
 
 Page = Callable[[Site, Call], Response]
 _LARGEST_FORM = 100_000
-# No redirect: a browser sends the strict cookie to no page that it reaches by one from elsewhere, such as from a file.
+# Not a redirect: after a redirect from another origin, such as a file, browsers do not send the strict cookie.
 _OPENED = '<!DOCTYPE html><title>Review desk</title><meta http-equiv="refresh" content="0; url=/">\n'
 _NO_SESSION = "This browser has no session of this review desk. Open the URL that nearsim review printed.\n"
-_USED = "The URL of this review desk was opened before and is valid once. Start nearsim review again.\n"
+_USED = "The URL of this review desk is valid once, and it was opened before. Start nearsim review again.\n"
 _READ_ONLY = (
-    "this user may read the desk only; an administrator grants more: nearsim access grant USER writer"
+    "this user may only read the desk; an administrator can change that: nearsim access grant USER writer"
 )
 _TITLES: dict[type[NearsimError], tuple[str, int]] = {
     NotFoundError: ("Not found", 404),
@@ -75,24 +76,21 @@ _DECISIONS: dict[str, Page] = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the desk is served, and the secrets of this process.
+    """Where the desk is served, and the secrets of this process."""
 
-    `names` are the hosts of its URLs. `token` is in the opening URL and becomes a cookie of `session`.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # host names of the desk's URLs
     port: int
-    token: str
-    session: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    token: str  # in the opening URL
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # value of the cookie
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie; browsers send cookies to every port of a host."""
+        """Name of the cookie. It has the port, because browsers send cookies to every port of a host."""
         return f"nearsim_review_{self.port}"
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Values of the header Host that are answered."""
+        """Values of the header Host that the server answers."""
         return tuple(self._with_port(name) for name in (*self.names, *LOOPBACK))
 
     @property
@@ -101,13 +99,13 @@ class Address:
         return f"http://{self._with_port(self.names[0])}/?{urlencode({'token': self.token})}"
 
     def _with_port(self, name: str) -> str:
-        """Return a host as browsers write it."""
+        """Return a host with its port as browsers write it."""
         host = f"[{name}]" if ":" in name else name.lower()
         return host if self.port == 80 else f"{host}:{self.port}"
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Listen at an address; port 0 is any free one. Raises NearsimError."""
+    """Listen at an address; port 0 is any free port. Raises NearsimError if that is not possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
@@ -131,7 +129,7 @@ def serve(site: Site, address: Address, listening: socket.socket) -> None:
 
 
 class Guard:
-    """Refuses requests without the cookie, of other pages, or under another host name."""
+    """Refuses requests without the cookie, decisions from pages of other sites, and requests under other host names."""
 
     def __init__(self, application: ASGIApp, address: Address) -> None:
         self._application = application
@@ -140,7 +138,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
-        # The desk has no web sockets.
+        # Ignore web sockets, which the desk does not use.
         if scope["type"] != "http":
             return
 
@@ -165,23 +163,23 @@ class Guard:
 
     def _refuse(self, request: Request) -> str | None:
         host = request.headers.get("host", "").lower()
-        # A foreign name may resolve to this address (DNS rebinding).
+        # A host name of an attacker may resolve to this address (DNS rebinding).
         if host not in self._address.hosts:
             return f"The review desk is not served as {host!r}.\n"
         origin = request.headers.get("origin")
-        # A form on a page of another site is sent with the origin of that site.
+        # Browsers send a form with the origin of the page that has the form.
         if request.method not in _SAFE and origin != f"http://{host}":
             return "Only pages of the review desk may send decisions to it.\n"
         return None
 
     def _has_token(self, request: Request) -> bool:
-        """Whether a request opens the desk; a HEAD, which previews of links send, does not."""
-        given = request.query_params.get("token", "")
-        return request.method == "GET" and compare_digest(given.encode(), self._address.token.encode())
+        """Whether a request opens the desk. A HEAD request, as previews of links send it, does not."""
+        token = request.query_params.get("token", "")
+        return request.method == "GET" and compare_digest(token.encode(), self._address.token.encode())
 
     def _is_known(self, request: Request) -> bool:
-        given = request.cookies.get(self._address.cookie, "")
-        return compare_digest(given.encode(), self._address.session.encode())
+        session = request.cookies.get(self._address.cookie, "")
+        return compare_digest(session.encode(), self._address.session.encode())
 
 
 def _with_headers(send: Send) -> Send:
@@ -209,7 +207,7 @@ def _application(site: Site) -> Starlette:
 
 
 def _answer(site: Site, page: Page) -> "Callable[[Request], Any]":
-    """Run a page in a thread; an error of nearsim becomes a page that says it."""
+    """Return a route handler that runs a page in a thread; an error of nearsim becomes a page with its message."""
 
     async def answer(request: Request) -> Response:
         body = await request.body() if request.method == "POST" else b""
@@ -227,7 +225,7 @@ def _run(site: Site, page: Page, request: Request, body: bytes) -> Response:
             return _message(site, "Read only", 403, NearsimError(_READ_ONLY))
         return page(site, call)
     except NearsimError as error:
-        # The class of all errors is the last one.
+        # NearsimError, the base class of all errors, is the last entry.
         kinds = (kind for kind in _TITLES if isinstance(error, kind))
         return _message(site, *_TITLES[next(kinds)], error)
 

@@ -1,6 +1,6 @@
-"""One review desk as its pages share it: the reviewer, the database, the index, and how a page is rendered.
+"""The state of a review desk that all pages share: the reviewer, the database, the index, and how to render a page.
 
-The index is brought up to date after decisions, beside the pages.
+A thread brings the index up to date after decisions, so that pages need not wait for it.
 """
 
 import threading
@@ -29,15 +29,15 @@ State = Literal["current", "updating", "waiting", "failed"]
 
 
 class Indexer:
-    """Brings a collection's index up to date after decisions, in a thread of its own.
+    """Brings the index of a collection up to date after decisions, in its own thread.
 
-    Where the user may not index, `state` is waiting after a decision: a worker updates the clusters.
+    If the user may not index, `state` becomes waiting after a decision, and a worker updates the clusters.
     """
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._requested = threading.Event()
-        # Held where a request must not come between a check and a change of the state.
+        # Prevents a request between the check and the change of the state.
         self._lock = threading.Lock()
         self._stopped = False
         self._may_index = index.database.may_index
@@ -52,21 +52,21 @@ class Indexer:
 
     def __exit__(self, *error: object) -> None:
         self._stopped = True
-        # Wakes the thread, which ends.
+        # Wake the thread, so that it ends.
         self._requested.set()
         if self._may_index:
             self._thread.join()
 
     def request(self) -> None:
-        """Update the index soon; decisions made until then are updated together."""
+        """Ask for an update of the index. Several decisions before the update need only one update."""
         with self._lock:
             self.state = "updating" if self._may_index else "waiting"
             self._requested.set()
 
     def look(self) -> State:
-        """Return the state; if a worker updates the clusters, it is current once no work waits."""
+        """Return the state. If a worker updates the clusters, the state becomes current when no work waits any more."""
         if self.state == "waiting":
-            # Cleared first: a decision during the look sets it again, and the state stays.
+            # Clear the request first: a decision during the query sets it again, and then the state stays waiting.
             self._requested.clear()
             with self._index.database.transaction() as connection:
                 live = find_live(connection, self._index.collection, self._index.profile)
@@ -77,7 +77,7 @@ class Indexer:
 
     def _become_current(self) -> None:
         with self._lock:
-            # A decision during the build needs another build.
+            # A decision during the update needs another update.
             if not self._requested.is_set():
                 self.state = "current"
 
@@ -97,13 +97,13 @@ class Indexer:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A desk that is served."""
+    """A review desk that is being served."""
 
     index: Index
     desk: Desk
     indexer: Indexer
-    may_review: bool
-    labels: Path | None = None
+    may_review: bool  # if not, the user may only read
+    labels: Path | None = None  # the file of labels, which is kept up to date
 
     @classmethod
     @contextmanager
@@ -115,9 +115,9 @@ class Site:
         by: str | None,
         labels: Path | None = None,
     ) -> "Iterator[Self]":
-        """Open the desk of a collection; pairs that are leased and undecided are given back at the end.
+        """Open the desk of a collection; at the end, release the leased pairs that are not decided.
 
-        `by` is the author of the decisions, by default the database user. Raises NotFoundError if nothing is indexed.
+        `by` is the author of the decisions, by default the database user. Raises NotFoundError if there is no index.
         """
         with Index(database, collection, profile) as index:
             with index.database.transaction() as connection:
@@ -139,11 +139,11 @@ class Site:
         return self.index.database
 
     def live(self, connection: Connection) -> Generation:
-        """Return the live generation of the desk's profile. Raises NotFoundError."""
+        """Return the live generation of the desk's profile. Raises NotFoundError if there is none."""
         return find_live(connection, self.desk.collection, self.desk.profile)
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
-        """Render a page."""
+        """Render a page from a template."""
         style, script = asset("page.css") + asset("review.css", _PACKAGE), asset("review.js", _PACKAGE)
         page = environment(_PACKAGE, "nearsim_db.analysis.report").get_template(template)
         rendered = page.render(
@@ -160,11 +160,11 @@ class Site:
         return HTMLResponse(rendered.encode("utf-8", "replace"), status, headers)
 
     def changed(self) -> None:
-        """Follow a change of verdicts: in the clusters, and in the file of labels."""
+        """Update the clusters and the file of labels after a change of verdicts."""
         self.indexer.request()
         self.write_labels()
 
     def write_labels(self) -> None:
-        """Write the verdicts in force to the file of labels, if one is wanted."""
+        """Write the active verdicts to the file of labels, if there is one."""
         if self.labels is not None:
             write_labels(self.labels, self.database.labels(self.desk.collection))
