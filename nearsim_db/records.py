@@ -94,6 +94,11 @@ class Reject:
     external_id: str | None = None
 
 
+def mark_names(prefix: str) -> tuple[str, ...]:
+    """Return the columns that mark near-duplicates instead of removing them, in the order of their values."""
+    return tuple(f"{prefix}{name}" for name in ("duplicate_of", "cluster", "cluster_size", "similarity"))
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """How similar two documents are.

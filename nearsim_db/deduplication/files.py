@@ -11,7 +11,7 @@ import numpy as np
 from nearsim_db.deduplication.clusters import Duplicates, find_duplicates
 from nearsim_db.deduplication.comparison import Comparison
 from nearsim_db.deduplication.lists import PairLines, cluster_lines, write_lines
-from nearsim_db.deduplication.marks import Marks, mark_names, refuse_unmarkable
+from nearsim_db.deduplication.marks import Marks, refuse_unmarkable
 from nearsim_db.deduplication.output import Outputs, copy_records
 from nearsim_db.deduplication.reading import RecordReader
 from nearsim_db.deduplication.records import EncodedRecords
@@ -22,7 +22,7 @@ from nearsim_db.readers.folder import identity_of
 from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.inputs import Input
 from nearsim_db.readers.places import RecordPlaces
-from nearsim_db.records import IngestSummary, Progress, silent
+from nearsim_db.records import IngestSummary, Progress, mark_names, silent
 from nearsim_db.similarity.backend import plain_characters
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe import Recipe, without_review

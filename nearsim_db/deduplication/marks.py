@@ -24,14 +24,7 @@ from nearsim_db.similarity.arrays import Floats, Ints
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Schema
 
-_NAMES = ("duplicate_of", "cluster", "cluster_size", "similarity")
-
 Values = tuple[str | None, int | None, int | None, float | None]
-
-
-def mark_names(prefix: str) -> tuple[str, ...]:
-    """Return the names of the marks, in the order of their values."""
-    return tuple(f"{prefix}{name}" for name in _NAMES)
 
 
 def refuse_unmarkable(

@@ -17,7 +17,7 @@ from nearsim_db.messages import count_of
 from nearsim_db.readers.writers.file_format import Encoding, FileFormat
 from nearsim_db.readers.writers.opened import open_writer
 from nearsim_db.readers.writers.parquet import parquet_schema
-from nearsim_db.records import Keep, Progress, silent
+from nearsim_db.records import Keep, Progress, mark_names, silent
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
 from nearsim_db.store.database import Database
@@ -36,6 +36,7 @@ _FIELD_BY_COLUMN = {"id": "external_id", "text": "body"}
 _OF_DOCUMENT = {name: attrgetter(_FIELD_BY_COLUMN.get(name, name)) for name in _COLUMNS}
 _BEFORE_ATTRIBUTES = ("id", "title", "text", "source", "url", "published_at")
 _AFTER_ATTRIBUTES = ("cluster", "survivor")
+_KINDS_OF_MARKS = (["string"], ["integer"], ["integer"], ["number"])
 _PREFIX = "attributes."
 _ON_REQUEST = ("text", "vector", "attributes")
 _MAX_KEYS_SHOWN = 20
@@ -53,6 +54,7 @@ class ExportColumns:
     """
 
     names: tuple[str, ...] | None = None
+    marks: tuple[str, ...] = ()  # names of the columns that mark duplicates, after all others
 
     @property
     def of_attributes(self) -> list[str]:
@@ -69,12 +71,16 @@ class ExportColumns:
 
     def record(self, row: ExportedRow) -> dict[str, object]:
         """Return the values of a document by column."""
+        marks = dict(zip(self.marks, _marks(row), strict=True)) if self.marks else {}
         if self.names is not None:
-            return {name: _value(row, name) for name in self.names}
+            return {**{name: _value(row, name) for name in self.names}, **marks}
+
+        attributes = {_column_of(key): value for key, value in (row.attributes or {}).items()}
+        _refuse_named_like_marks(attributes, self.marks)
         return {
             **{name: _OF_DOCUMENT[name](row) for name in _BEFORE_ATTRIBUTES},
-            **{_column_of(key): value for key, value in (row.attributes or {}).items()},
-            **{name: _OF_DOCUMENT[name](row) for name in _AFTER_ATTRIBUTES},
+            **attributes,
+            **(marks or {name: _OF_DOCUMENT[name](row) for name in _AFTER_ATTRIBUTES}),
         }
 
     def with_attributes(self, kinds: Mapping[str, Sequence[str]]) -> "ExportColumns":
@@ -88,7 +94,10 @@ class ExportColumns:
                     f"the attributes have {len(kinds):,} keys, more than {MAX_COLUMNS:,} columns; name those to write "
                     "with --columns, such as --columns id,text,attributes, or write JSON lines"
                 )
-            return ExportColumns((*_BEFORE_ATTRIBUTES, *map(_column_of, kinds), *_AFTER_ATTRIBUTES))
+            columns = [_column_of(key) for key in kinds]
+            _refuse_named_like_marks(columns, self.marks)
+            after = () if self.marks else _AFTER_ATTRIBUTES
+            return ExportColumns((*_BEFORE_ATTRIBUTES, *columns, *after), self.marks)
 
         for name in self.of_attributes:
             if _key_of(name) not in kinds:
@@ -96,21 +105,37 @@ class ExportColumns:
         return self
 
 
-def parse_columns(columns: Iterable[str]) -> ExportColumns:
+def parse_columns(columns: Iterable[str], mark_prefix: str | None = None) -> ExportColumns:
     """Parse lists of names that are separated by commas; a name that contains a comma is in double quotes.
 
+    With a `mark_prefix`, which may be empty, the columns that mark duplicates follow; their names begin with it.
     Raises InputError for an empty or repeated name.
     """
     names = tuple(name.strip() for row in csv.reader(columns) for name in row)
+    marks = () if mark_prefix is None else mark_names(mark_prefix)
+    _refuse_named_like_marks(names, marks)
     if not names:
-        return ExportColumns()
+        return ExportColumns(marks=marks)
 
     for name in names:
         if not name:
             raise InputError("--columns has an empty name; separate names by single commas")
         if names.count(name) > 1:
             raise InputError(f"--columns names {name!r} twice; leave one out")
-    return ExportColumns(names)
+    return ExportColumns(names, marks)
+
+
+def _refuse_named_like_marks(names: Iterable[str], marks: Sequence[str]) -> None:
+    """Raise InputError if a column has the name of a mark."""
+    for name in names:
+        if name in marks:
+            raise InputError(
+                f"there is a column {name!r} already; choose other names for the marks, such as --mark-prefix nearsim_"
+            )
+
+
+def _marks(row: ExportedRow) -> tuple[object, ...]:
+    return row.duplicate_of, row.cluster, row.cluster_size, row.similarity
 
 
 def _value(row: ExportedRow, name: str) -> Any:
@@ -164,7 +189,9 @@ def _open(
     tables = generation.tables(connection)
     total = tables.exports.count_documents(collection_id, duplicates=duplicates)
     warnings = _warnings(connection, generation)
-    rows = tables.exports.stream_documents(collection_id, columns.needed, duplicates=duplicates)
+    rows = tables.exports.stream_documents(
+        collection_id, columns.needed, duplicates=duplicates, with_marks=bool(columns.marks)
+    )
     # Once the first row is read, the transaction keeps the tables from being dropped.
     return _Export(columns, rows, list(islice(rows, 1)), total, kinds, warnings)
 
@@ -225,8 +252,10 @@ def write_export(
 
 
 def _write(export: _Export, target: Target, limit: int | None, progress: Progress) -> int:
-    names = export.columns.names or ()
-    schema = parquet_schema(names, export.kinds) if target.encoding.format is FileFormat.PARQUET else None
+    marks = export.columns.marks
+    names = (*(export.columns.names or ()), *marks)
+    kinds = export.kinds | dict(zip(marks, _KINDS_OF_MARKS, strict=True)) if marks else export.kinds
+    schema = parquet_schema(names, kinds) if target.encoding.format is FileFormat.PARQUET else None
     total = export.total if limit is None else min(limit, export.total)
 
     written = 0

@@ -172,18 +172,20 @@ class Queries(Answers):
         columns: Sequence[str] = (),
         limit: int | None = None,
         format: FileFormat | None = None,
+        mark_prefix: str | None = None,
     ) -> int:
         """Write the survivors, the duplicates or all documents to a file, with their clusters; return their number.
 
         The suffix of `output` decides the format; if there is none, `format` does. `columns` have the names that
         nearsim export uses; the default is id to published_at, the attributes, cluster and survivor. An export that
         fails leaves no file. In a CSV file, text that a spreadsheet would run as a formula is marked, except with
-        `FileFormat.CSV_EXACT`. Raises InputError for an unknown suffix or column.
+        `FileFormat.CSV_EXACT`. With a `mark_prefix`, which may be "", the columns duplicate_of, cluster, cluster_size
+        and similarity follow; their names begin with it. Raises InputError for an unknown suffix or column.
         """
         from nearsim_db.search.exports import Target, parse_columns, write_export
 
         target = Target(Path(output), chosen_encoding(Path(output), format, FileFormat.JSONL))
-        chosen = parse_columns(columns)
+        chosen = parse_columns(columns, mark_prefix)
         written, warnings = write_export(
             self.database, self.collection, self.profile, keep, chosen, target, checked_limit(limit)
         )

@@ -12,6 +12,7 @@ import typer
 from nearsim_db.cli import inputs, options, recipes, remaining
 from nearsim_db.cli.commands.cut import cut
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.marks import MarkOptions
 from nearsim_db.cli.output import terminal
 from nearsim_db.errors import MissingCollectionError
 from nearsim_db.readers.writers.file_format import file_type
@@ -172,35 +173,6 @@ class _ComparisonOptions:
         return sources
 
 
-@dataclass(eq=False, repr=False)
-class _MarkOptions:
-    """Whether near-duplicates are marked instead of removed."""
-
-    mark: Annotated[
-        bool,
-        typer.Option(
-            "--mark",
-            help="Write all records, and add duplicate_of, cluster, cluster_size and similarity to each.",
-            rich_help_panel=options.MARKS,
-        ),
-    ] = False
-    mark_prefix: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PREFIX",
-            help="Begin the names of these four columns with PREFIX.",
-            rich_help_panel=options.MARKS,
-        ),
-    ] = None
-
-    @property
-    def prefix(self) -> str | None:
-        """The prefix, None if records are not marked. Raises UsageError for a prefix without --mark."""
-        if self.mark_prefix is not None and not self.mark:
-            raise UsageError("--mark-prefix requires --mark")
-        return self.mark_prefix or "" if self.mark else None
-
-
 def _names_files(name: str) -> bool:
     """Whether a name means files and not a collection: it looks like a path or pattern, or such a file exists."""
     from nearsim_db.readers.source import READERS
@@ -298,7 +270,7 @@ def dedupe(
     ] = None,
     report: _Report = None,
     comparison: _ComparisonOptions,
-    marks: _MarkOptions,
+    marks: MarkOptions,
     threshold: recipes.Threshold = None,
     recipe_options: recipes.RecipeOptions,
     file_options: inputs.VectorFileOptions,

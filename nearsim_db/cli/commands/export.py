@@ -7,18 +7,19 @@ import typer
 
 from nearsim_db.cli import inputs, options
 from nearsim_db.cli.failures import UsageError
+from nearsim_db.cli.marks import MarkOptions
 from nearsim_db.cli.output import terminal
 from nearsim_db.errors import InputError
 from nearsim_db.readers.writers.file_format import FileFormat, chosen_encoding
 from nearsim_db.records import STANDARD_OUTPUT, Keep
 
 _Keep = Annotated[
-    Keep,
+    Keep | None,
     typer.Option(
         "--keep",
         metavar="WHICH",
         help="Documents to write: survivors (the document to keep of each cluster, and all documents without "
-        "near-duplicates), duplicates (all others) or all.",
+        "near-duplicates), duplicates (all others) or all. (default: survivors; all with --mark)",
     ),
 ]
 _Columns = Annotated[
@@ -54,8 +55,9 @@ _PageFormatOption = Annotated[
 def export(
     *,
     scope: options.Scope,
-    keep: _Keep = "survivors",
+    keep: _Keep = None,
     columns: _Columns = None,
+    marks: MarkOptions,
     format: options.FileFormatOption = None,
     output: _Output = STANDARD_OUTPUT,
     delimiter: inputs.OutputDelimiter = None,
@@ -67,18 +69,20 @@ def export(
     Documents are in the order of insertion. Each has the number of its cluster and the id of the cluster's survivor;
     both are null for a document without near-duplicates. A key of the attributes with the name of a column is written
     as attributes.source. In csv, text that a spreadsheet would run as a formula gets a leading apostrophe; in csv-exact
-    it does not. An output file is complete or absent.
+    it does not. With --mark, the columns that nearsim dedupe --mark writes take the place of cluster and survivor. An
+    output file is complete or absent.
     """
     from nearsim_db.search.exports import Target, parse_columns, write_export
 
     try:
-        chosen = parse_columns(columns or [])
+        chosen = parse_columns(columns or [], marks.prefix)
         encoding = chosen_encoding(
             output, None if format is None else FileFormat(format), FileFormat.JSONL, delimiter
         )
     except InputError as error:
         raise UsageError(str(error)) from error
 
+    keep = keep or ("all" if marks.mark else "survivors")
     target = Target(output, encoding, terminal.visible, terminal.escaped_strings)
     database, collection = options.connect_to(scope.collection)
     with reporting.progress() as progress, database:

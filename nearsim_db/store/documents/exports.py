@@ -28,25 +28,39 @@ class ExportedRow(NamedTuple):
     updated_at: object
     cluster: int | None
     survivor: str | None  # external id of the document to keep in the cluster
+    cluster_size: int | None = None  # 1 in no cluster; None unless marks were requested
+    similarity: float | None = None  # to the survivor; also None unless marks were requested
+
+    @property
+    def duplicate_of(self) -> str | None:
+        """External id of the document to keep instead of this one; None for a document to keep."""
+        return None if self.survivor == self.external_id else self.survivor
 
 
 _COLUMN_TYPES = [
     *("int8", "text", "text", "text", "text", "text", "timestamptz", "float4[]", "jsonb", "int8"),
     *("timestamptz", "timestamptz", "int8", "text"),
 ]
+_TYPES_OF_MARKS = ["int8", "float8"]
 
 
 class ExportQueries(GenerationStatements):
     """Reads the documents of a collection with their clusters in a generation."""
 
     def stream_documents(
-        self, collection_id: CollectionId, columns: Sequence[str], *, duplicates: bool | None
+        self,
+        collection_id: CollectionId,
+        columns: Sequence[str],
+        *,
+        duplicates: bool | None,
+        with_marks: bool = False,
     ) -> Generator[ExportedRow, None, None]:
         """Yield the documents of a collection in order of doc_id; only one of them is in memory at a time.
 
         `columns`: which of text, vector and attributes are read
         `duplicates`: True selects documents whose cluster has another document to keep, False all other documents, and
         None all documents
+        `with_marks`: whether the size of the cluster and the similarity to the survivor are read
 
         Raises NotFoundError if the texts are in an attached table that cannot be read.
         """
@@ -59,10 +73,21 @@ class ExportQueries(GenerationStatements):
             source_text = source.statement("join_source_text")
 
         parameters = {"collection_id": collection_id, "columns": list(columns), "duplicates": duplicates}
-        query = statement("read_export", self.leaves, body=body, source_text=source_text)
+        marks = joined_marks = sql.Composed([])
+        if with_marks:
+            marks = statement("marks_of_export", self.leaves)
+            joined_marks = statement("join_marks", self.leaves)
+        query = statement(
+            "read_export",
+            self.leaves,
+            body=body,
+            source_text=source_text,
+            marks=marks,
+            joined_marks=joined_marks,
+        )
         command = sql.SQL("COPY ({}) TO STDOUT").format(query)
         with self.connection.backend.cursor() as cursor, cursor.copy(command, parameters) as copy:
-            copy.set_types(_COLUMN_TYPES)
+            copy.set_types([*_COLUMN_TYPES, *(_TYPES_OF_MARKS if with_marks else ())])
             for row in copy.rows():
                 yield ExportedRow(*row)
 

@@ -9,6 +9,7 @@ SELECT document.doc_id, document.external_id, document.title,
     CASE WHEN 'vector' = ANY(requested.columns) THEN document.vector END,
     CASE WHEN 'attributes' = ANY(requested.columns) THEN document.attributes END,
     document.revision, document.created_at, document.updated_at, member.cluster_id, survivor.external_id
+    {marks}
 FROM nearsim.document
 CROSS JOIN (SELECT CAST(%(columns)s AS text[]) AS columns) AS requested
 {source_text}
@@ -24,10 +25,30 @@ LEFT JOIN LATERAL (
 ) AS successor ON true
 LEFT JOIN nearsim.document AS survivor
     ON survivor.doc_id = CASE WHEN kept.doc_id IS NULL THEN successor.doc_id ELSE kept.doc_id END
+{joined_marks}
 WHERE document.collection_id = %(collection_id)s
     AND (CAST(%(duplicates)s AS boolean) IS NULL
         OR CAST(%(duplicates)s AS boolean) = (survivor.doc_id IS NOT NULL AND survivor.doc_id <> document.doc_id))
 ORDER BY document.doc_id
+
+-- name: marks_of_export
+-- Columns of read_export: the number of documents in the cluster, and the similarity to the survivor, which is NULL for the
+-- survivor and where the two are no pair.
+, coalesce(cluster_size.documents, 1),
+CASE WHEN survivor.doc_id = document.doc_id THEN NULL WHEN own.head_id = other.head_id THEN 1 ELSE pair.similarity END
+
+-- name: join_marks
+-- Part of read_export: the sizes of all clusters, counted once, and the stored pair of a document and its survivor. Relies on
+-- the leaf's keys of signatures and pairs.
+LEFT JOIN (
+    SELECT counted.cluster_id, count(*) AS documents
+    FROM {cluster_member} AS counted JOIN nearsim.document AS there USING (doc_id)
+    GROUP BY counted.cluster_id
+) AS cluster_size ON cluster_size.cluster_id = member.cluster_id
+LEFT JOIN {signature} AS own ON own.doc_id = document.doc_id
+LEFT JOIN {signature} AS other ON other.doc_id = survivor.doc_id
+LEFT JOIN {similar_pair} AS pair ON pair.left_id = least(own.head_id, other.head_id)
+    AND pair.right_id = greatest(own.head_id, other.head_id)
 
 -- name: join_source_text
 -- Part of read_export: the text of `document` in its attached table. Relies on the key of that table, which is probed once
