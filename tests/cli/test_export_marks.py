@@ -84,7 +84,10 @@ def test_marks_follow_chosen_columns_under_a_prefix(filled: CommandLine, tmp_pat
 
 @pytest.mark.parametrize("output", ["marked.jsonl", "marked.csv"])
 def test_attributes_named_like_a_mark_are_refused(nearsim: CommandLine, tmp_path: Path, output: str) -> None:
-    rows = [{"id": "a", "text": STORM, "similarity": 3}, {"id": "b", "text": HARVEST}]
+    rows: list[dict[str, object]] = [
+        {"id": "a", "text": STORM, "similarity": 3},
+        {"id": "b", "text": HARVEST},
+    ]
     nearsim.succeed("ingest", write_jsonl(tmp_path / "in.jsonl", rows), "--quiet")
 
     refused = nearsim.fail("export", "--mark", "--output", tmp_path / output)
