@@ -1,5 +1,5 @@
-"""Band rows on the nodes of a Citus cluster; everything else stays on its coordinator.
+"""Band rows on the nodes of a Citus cluster; all other data stays on its coordinator.
 
-`replaced` has the statements that replace those of the same name for distributed generations, `functions` the functions
-that replace those of the same name in the schema.
+For distributed generations, the statements in `replaced` are used instead of the statements with the same names, and
+the functions in `functions` replace the functions with the same names in the schema.
 """

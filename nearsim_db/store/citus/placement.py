@@ -1,4 +1,4 @@
-"""The place of band rows: this server, or the nodes of a Citus cluster whose coordinator it is; moves and repairs."""
+"""The placement of band rows: on this server, or on the nodes of the Citus cluster whose coordinator it is."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -14,13 +14,14 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import SCHEMA, Leaves, run, statement
 from nearsim_db.store.schema import baseline
 
-# Unless citus.shard_count is set. So many times the nodes can be in use later; each shard makes look-ups slower.
+# Shards for each node, unless citus.shard_count is set. The cluster can later grow to this many times its nodes, but
+# each shard makes lookups slower.
 _SHARDS_PER_NODE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the cluster that may hold shards."""
+    """A node of the cluster on which shards may be placed."""
 
     host: str
     port: int
@@ -29,29 +30,29 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """Band rows and settings of a node."""
+    """The band rows and settings of a node."""
 
     host: str
     port: int
-    obstacle: str  # why it does not answer; then all figures are 0. Empty if it answers
-    shards: int = 0  # of band rows
-    bytes: int = 0  # with indexes
-    rows: int = 0  # as of the last ANALYZE
-    prepared_transactions: int = 0  # setting max_prepared_transactions
-    connections: int = 0  # setting max_connections
+    obstacle: str  # why the node does not answer, in which case all numbers are 0; empty if it answers
+    shards: int = 0  # number of shards of band rows
+    bytes: int = 0  # size of the shards, including indexes
+    rows: int = 0  # number of band rows as of the last ANALYZE
+    prepared_transactions: int = 0  # the setting max_prepared_transactions
+    connections: int = 0  # the setting max_connections
     wal_level: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """State of a shard in the catalog of its node."""
+    """The state of a shard in the catalog of its node."""
 
     name: str
-    node: str
-    is_there: bool
+    node: str  # host:port
+    is_there: bool  # whether the table of the shard exists
     is_logged: bool = False
-    indexes: Sequence[str] = ()  # columns of each usable index
-    unusable: Sequence[str] = ()  # columns of each unusable index
+    indexes: Sequence[str] = ()  # the columns of each usable index
+    unusable: Sequence[str] = ()  # the columns of each unusable index
 
 
 def read_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> list[ShardState]:
@@ -67,7 +68,7 @@ def read_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> list[S
 
 
 def restore_shards(connection: Connection, leaves: Leaves) -> None:
-    """Create the missing shards of a generation's band table, empty. Raises DatabaseError if that fails.
+    """Create the missing shards of a generation's band table, without rows. Raises DatabaseError if this fails.
 
     Shards of the table that small generations share also get their index.
     """
@@ -80,12 +81,12 @@ def restore_shards(connection: Connection, leaves: Leaves) -> None:
 
 
 def use_connections(connection: Connection) -> None:
-    """Let long statements of this transaction run on several shards of a node at the same time."""
+    """Allow long statements of this transaction to run on several shards of a node at the same time."""
     run(connection, "use_connections")
 
 
 def await_writers(connection: Connection) -> None:
-    """Wait until running transactions that write to the shared band table have ended on the nodes.
+    """Wait until the transactions that are now writing to the shared band table have ended on the nodes.
 
     Raises DatabaseError if a shard cannot be locked.
     """
@@ -103,7 +104,7 @@ def measure_nodes(connection: Connection) -> list[NodeState]:
 
 
 def list_missing_members(connection: Connection) -> dict[str, list[str]]:
-    """Return for each node, as host:port, the commands that create the roles and memberships that it lacks."""
+    """Return, for each node (host:port), the commands that create the roles and memberships missing there."""
     local = run(connection, "list_members").value()
     needed = [command for is_needed, command in local if is_needed]
 
@@ -116,7 +117,7 @@ def list_missing_members(connection: Connection) -> dict[str, list[str]]:
 
 
 def find_refusal(connection: Connection) -> str:
-    """Return why a node refuses the current user, with the node's name; empty if no node does."""
+    """Return why a node refuses the current user, with the node's name; empty if all nodes accept the user."""
     backend = connection.backend
     try:
         with backend.transaction():
@@ -132,45 +133,48 @@ def is_distributed(connection: Connection) -> bool:
 
 
 def list_nodes(connection: Connection) -> list[Node]:
-    """Return the nodes of the cluster that may hold shards; none without Citus."""
+    """Return the nodes of the cluster on which shards may be placed; none without Citus."""
     if run(connection, "find_citus").value() is None:
         return []
     return run(connection, "list_nodes").all(Node)
 
 
 def has_shards(connection: Connection, table: str = f"{SCHEMA}.band") -> bool:
-    """Whether a table exists and is on the nodes."""
+    """Whether a table exists and is distributed over the nodes."""
     if run(connection, "find_citus").value() is None:
         return False
     return bool(run(connection, "has_shards", table=table).value())
 
 
 def distribute_leaf(connection: Connection, leaves: Leaves) -> None:
-    """Move a generation's empty band table to the nodes, in the transaction that created it."""
+    """Distribute a generation's empty band table over the nodes, in the transaction that created it."""
     close_policy(connection, leaves.table("band"))
     run(connection, "distribute_band_leaf", leaf=leaves.qualified("band"))
 
 
 def close_policy(connection: Connection, table: sql.Identifier) -> None:
-    """Replace the policy on a table of band rows by one that lets nobody read under isolation, as Citus requires."""
+    """Replace the policy on a table of band rows by a policy that lets nobody read under isolation.
+
+    Citus does not support the subquery of the usual policy.
+    """
     for name in ("drop_band_policy", "create_closed_policy"):
         run(connection, statement(name, table=table))
 
 
 def distribute(connection: Connection, wanted: CitusUse, report: Callable[[str], None]) -> bool:
-    """Distribute band rows over the nodes of the cluster, if that is wanted; return whether they are distributed.
+    """Distribute band rows over the nodes of the cluster if this is wanted; return whether they are distributed.
 
-    `auto` does so on a coordinator with nodes. Band rows of a restored dump are distributed over the nodes of this
-    cluster, or kept on this server. Raises DatabaseError for `yes` if that is impossible, and for `no` if they are
-    distributed already.
+    `auto` distributes them if this server is a coordinator with nodes. Band rows of a restored dump are distributed
+    over the nodes of this cluster, or kept on this server. Raises DatabaseError for `yes` if they cannot be
+    distributed, and for `no` if they are distributed already.
     """
     was_distributed = is_distributed(connection)
-    # A dump of a cluster's database has the settings of a cluster, but no shards.
+    # A database that was restored from the dump of a cluster has the cluster's settings, but no shards.
     is_restored = was_distributed and not has_shards(connection)
     if was_distributed and not is_restored:
         if wanted == "no":
             raise DatabaseError(
-                "the band rows are on the nodes of a Citus cluster already; leave out --citus no"
+                "the band rows are already on the nodes of a Citus cluster; leave out --citus no"
             )
         return True
 
@@ -188,7 +192,7 @@ def distribute(connection: Connection, wanted: CitusUse, report: Callable[[str],
 
 
 def _obstacle(connection: Connection) -> str:
-    """Return why the band rows cannot be distributed, empty if they can."""
+    """Return why the band rows cannot be distributed; empty if they can be."""
     nodes = list_nodes(connection)
     if not nodes:
         return (
@@ -211,12 +215,12 @@ _PARENT_AND_SHARED = (sql.Identifier(SCHEMA, "band"), Leaves(GenerationId(1)).ta
 
 
 def _distribute(connection: Connection) -> None:
-    # Nodes need nothing but the table and its owner.
+    # The nodes need only the table and its owner.
     run(connection, "keep_from_nodes")
     for node, reason in run(connection, "join_owners_on_nodes").rows():
         raise DatabaseError(f"{node} refuses this user's membership of nearsim_admin: {reason}")
 
-    # Replace policies and functions that Citus cannot run.
+    # Replace the policies and functions that Citus cannot run.
     for table in _PARENT_AND_SHARED:
         close_policy(connection, table)
     for file in files("nearsim_db.store").joinpath("citus/functions").iterdir():
@@ -226,7 +230,8 @@ def _distribute(connection: Connection) -> None:
     run(connection, "set_shard_count", per_node=_SHARDS_PER_NODE)
     run(connection, "distribute_bands")
 
-    # A restored database has generations. Their attached tables follow the parent, standalone ones do not.
+    # A restored database has generations. Tables that are attached to the parent are distributed together with it,
+    # tables that are not attached are distributed here.
     standalone = [
         Leaves(generation_id, distributed=True)
         for generation_id in run(connection, "list_local_leaves").values()
@@ -238,7 +243,7 @@ def _distribute(connection: Connection) -> None:
 
 
 def _keep_here(connection: Connection) -> None:
-    """Give a restored schema the policies and functions of one server."""
+    """Give a restored schema the policies and functions for band rows on this server."""
     for table in _PARENT_AND_SHARED:
         run(connection, statement("drop_band_policy", table=table))
 

@@ -1,6 +1,7 @@
 -- name: read_ties_same_numbers
--- As read_ties, but pairs and twins tie only documents with equal numbers: twins to the first twin with their number, the
--- first twins of paired heads to each other. Relies on the index on head_id and on verdict_collection.
+-- The same as read_ties, but pairs and twins tie only documents with equal numbers. A twin is tied to the first twin with
+-- its numbers, and the first twins of paired heads are tied to each other. Relies on the index on head_id and on
+-- verdict_collection.
 WITH same_numbers AS (
     SELECT head_id, numbers_digest, min(doc_id) AS first_id FROM {signature} AS signature
     WHERE head_id IS NOT NULL GROUP BY head_id, numbers_digest
@@ -22,9 +23,9 @@ WHERE {is_pin_of_signed}
 GROUP BY left_id
 
 -- name: read_ties
--- All ties between documents: pairs (0), twins with their head (1), and pins between signed documents (2). One row for each
--- document and kind, the other ends packed as eight bytes each. Relies on the key of the pairs, on the index on head_id and
--- on verdict_collection.
+-- All ties between documents: pairs (kind 0), twins with their head (1), and pins between signed documents (2). There is one
+-- row for each document and kind, in which the other documents are packed into eight bytes each. Relies on the key of the
+-- pairs, on the index on head_id and on verdict_collection.
 SELECT left_id, 0, string_agg(int8send(right_id), '') FROM {tying_pair} AS similar_pair GROUP BY left_id
 UNION ALL
 SELECT head_id, 1, string_agg(int8send(doc_id), '') FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
@@ -34,8 +35,9 @@ WHERE {is_pin_of_signed}
 GROUP BY left_id
 
 -- name: read_ties_of_same_numbers
--- As read_ties_of, but pairs and twins tie only documents with equal numbers, as in read_ties_same_numbers. `class` has the
--- requested documents of a head and a number with the first twin of these. Relies on the same indexes.
+-- The same as read_ties_of, but pairs and twins tie only documents with equal numbers, as in read_ties_same_numbers. `class`
+-- has, for each head and digest of numbers, the requested documents and the first twin with these numbers. Relies on the
+-- same indexes.
 WITH class AS MATERIALIZED (
     SELECT requested.head_id, requested.numbers_digest, requested.doc_ids, first.doc_id AS first_id
     FROM (
@@ -68,9 +70,9 @@ WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc
     AND {is_pin_of_signed}
 
 -- name: read_ties_of
--- Ties of some documents: pairs (0), twins (1), pins (2). A head is read with all its twins, a twin only with its head.
--- Relies on the keys, on the indexes on right_id and head_id and on the indexes of verdict. Not LATERAL: the planner would
--- expect of every document as many pairs as documents with pairs have on average.
+-- The ties of these documents: pairs (kind 0), twins (1), pins (2). A head is read with all its twins, a twin only with its
+-- head. Relies on the keys, on the indexes on right_id and head_id, and on the indexes of verdict. There is no LATERAL,
+-- because the planner would expect every document to have as many pairs as documents with pairs have on average.
 SELECT doc_id, 0, string_agg(int8send(other_id), '') FROM {pair_end} AS pair
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND NOT by_passage GROUP BY doc_id
 UNION ALL
@@ -85,8 +87,8 @@ WHERE (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc
     AND {is_pin_of_signed}
 
 -- name: read_similarities
--- Similarities of pairs, named by heads or twins, packed as eight bytes each in the order of the query; 0 for a pair that
--- no longer exists. Relies on the keys.
+-- The similarities of pairs, whose documents may be heads or twins, packed into eight bytes each in the order of the query;
+-- 0 for a pair that no longer exists. Relies on the keys.
 SELECT coalesce(string_agg(float8send(coalesce(pair.similarity, 0)), '' ORDER BY requested.row), '')
 FROM unnest(CAST(%(left_ids)s AS bigint[]), CAST(%(right_ids)s AS bigint[])) WITH ORDINALITY
     AS requested (left_id, right_id, row)
@@ -96,33 +98,35 @@ LEFT JOIN {tying_pair} AS pair
     ON pair.left_id = least(l.head_id, r.head_id) AND pair.right_id = greatest(l.head_id, r.head_id)
 
 -- name: read_first_twins
--- The first twins with each number of some heads: pairs of the head tie them too. Relies on the index on head_id.
+-- For each of these heads and each digest of numbers among its twins, the first such twin, which the pairs of the head also
+-- tie. Relies on the index on head_id.
 SELECT min(doc_id) FROM {signature} AS signature
 WHERE head_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND head_id <> doc_id
 GROUP BY head_id, numbers_digest
 
 -- name: read_members
--- Members of all clusters, one row for survivors and one for other members, packed as eight bytes each. Reads the whole
--- table.
+-- The members of all clusters: for each cluster one row with its survivors and one with its other members, packed into eight
+-- bytes each. Reads the whole table.
 SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member} AS cluster_member
 GROUP BY cluster_id, is_survivor
 
 -- name: read_members_of
--- The members of clusters among some documents, rows as in read_members. Relies on the leaf's key.
+-- Those of the documents that are members of clusters, in rows like those of read_members. Relies on the leaf's key.
 SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member} AS cluster_member
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 GROUP BY cluster_id, is_survivor
 
 -- name: read_clusters_of
--- All members of the clusters of some documents, rows as in read_members. Relies on the leaf's key and on its index on
--- cluster_id.
+-- All members of the clusters to which these documents belong, in rows like those of read_members. Relies on the leaf's key
+-- and on its index on cluster_id.
 SELECT cluster_id, is_survivor, string_agg(int8send(doc_id), '') FROM {cluster_member} AS cluster_member
 WHERE cluster_id = ANY (ARRAY(
     SELECT cluster_id FROM {cluster_member} AS cluster_member WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))))
 GROUP BY cluster_id, is_survivor
 
 -- name: read_survivors
--- The survivors of some clusters, rows as in read_members. Relies on the leaf's index on (cluster_id, is_survivor, doc_id).
+-- The survivors of these clusters, in rows like those of read_members. Relies on the leaf's index on (cluster_id,
+-- is_survivor, doc_id).
 SELECT cluster_id, is_survivor, int8send(doc_id) FROM {cluster_member} AS cluster_member
 WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 
@@ -151,10 +155,11 @@ GROUP BY cluster_id, documents
 ORDER BY documents DESC, cluster_id
 
 -- name: rank_documents
--- Documents in the order of the keep policy, best first, packed as eight bytes each. Documents that a person chose to keep
--- come first, the newest choice before others; then the rules decide in order, which `has_rules` says there are; ties go to
--- the earlier date, then to the smaller doc_id (with `prefers_last` to the larger one). LATERAL with LIMIT looks each document
--- up, whatever the statistics: the table may count as empty. Relies on document_pkey.
+-- Documents in the order of the keep policy, the best first, packed into eight bytes each. Documents that a person chose to
+-- keep come first, with the newest choice before the others. Then the rules decide in their order, if there are any
+-- (`has_rules`). Among equals, the earlier date comes first, then the smaller doc_id (with `prefers_last` the larger one).
+-- LATERAL with LIMIT looks up each document by the key, even if the statistics say that the table is empty. Relies on
+-- document_pkey.
 SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
     (SELECT max(pin_id) FROM nearsim.survivor_pin WHERE survivor_pin.doc_id = document.doc_id
         AND undone_at IS NULL) DESC NULLS LAST,
@@ -167,7 +172,7 @@ FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(scores)s AS double precision[]
 LEFT JOIN LATERAL (SELECT * FROM nearsim.document WHERE doc_id = requested.doc_id LIMIT 1) AS document ON true
 
 -- name: read_chosen
--- The documents among some that a person chose to keep. Relies on survivor_pin_document_key.
+-- Those of the documents that a person chose to keep. Relies on survivor_pin_document_key.
 SELECT DISTINCT doc_id FROM nearsim.survivor_pin
 WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) AND undone_at IS NULL
 
@@ -178,7 +183,7 @@ FROM unnest(CAST(%(old_ids)s AS bigint[]), CAST(%(new_ids)s AS bigint[])) AS mov
 WHERE {of_view} AND member.cluster_id = moved.old_id
 
 -- name: delete_members
--- Delete members that are in no cluster now. Relies on the leaf's key.
+-- Delete the rows of documents that are no longer in a cluster. Relies on the leaf's key.
 DELETE FROM {cluster_member_leaf} WHERE {of_view} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: upsert_members
@@ -190,23 +195,24 @@ FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(cluster_ids)s AS bigint[]), CA
 ON CONFLICT (generation_id, doc_id) DO UPDATE SET cluster_id = excluded.cluster_id, is_survivor = excluded.is_survivor
 
 -- name: read_clusters
--- Clusters of a minimum size, largest first: survivor, members by external id in doc_id order, title of the survivor. Reads
--- what the view clusters reads.
+-- Clusters of a minimum size, the largest first: the survivor, the external ids of the members in doc_id order, and the
+-- title of the survivor. Reads what the view clusters reads.
 SELECT cluster_id, survivor_external_id, members, survivor_title FROM nearsim.clusters
 WHERE {of_view} AND documents >= %(min_size)s
 ORDER BY documents DESC, cluster_id
 
 -- name: find_cluster
--- The cluster of the document with an external id, else the cluster with that number. Relies on document_external_id_key,
--- on the leaf's key and on its index on cluster_id.
+-- The cluster of the document with an external id or, if there is none, the cluster with that number. Relies on
+-- document_external_id_key, on the leaf's key and on its index on cluster_id.
 SELECT coalesce(
     (SELECT member.cluster_id FROM nearsim.document JOIN {cluster_member} AS member USING (doc_id)
         WHERE document.collection_id = %(collection_id)s AND document.external_id = %(name)s),
     (SELECT cluster_id FROM {cluster_member} AS cluster_member WHERE cluster_id = CAST(%(number)s AS bigint) LIMIT 1))
 
 -- name: read_cluster
--- The documents of a cluster, the survivor first, then the most similar to it. Similarity with the survivor: 1 for a twin,
--- NULL without a pair. Relies on the leaf's index on cluster_id and on the keys of the leaves.
+-- The documents of a cluster: first the survivor, then the documents that are most similar to it. The similarity to the
+-- survivor is 1 for its twins, and NULL for documents that are not a pair with it. Relies on the leaf's index on cluster_id
+-- and on the keys of the leaves.
 SELECT member.cluster_id, document.external_id, document.title, member.is_survivor,
     CASE WHEN member.is_survivor THEN NULL WHEN own.head_id = kept.head_id THEN 1 ELSE pair.similarity END AS similarity,
     own.numbers_digest <> kept.numbers_digest, document.source, document.published_at,

@@ -28,7 +28,7 @@ Kind = Literal[
     "generation_gone",
 ]
 
-# The id of the lock Lock.EVENT that keeps apart sessions that prune.
+# The id of the lock Lock.EVENT that prevents two sessions from pruning at the same time.
 _PRUNING_LOCK_ID = 1
 
 
@@ -41,23 +41,25 @@ class Event:
     at: datetime
     collection: str | None
     profile: str | None
-    left: str | None  # external id, None for a deleted document
-    right: str | None  # external id, None for a deleted document
-    similarity: float | None  # of a new pair
-    survivor: str | None  # external id, None for a deleted document
+    left: str | None  # external id of the left document; None if it was deleted
+    right: str | None  # external id of the right document; None if it was deleted
+    similarity: float | None  # similarity of a new pair
+    survivor: str | None  # external id of the survivor; None if it was deleted
     left_id: int | None
     right_id: int | None
     cluster_id: int | None
     survivor_id: int | None
-    other_ids: tuple[int, ...] | None  # clusters merged into this one, or split off it, or its former id
-    other_survivor_ids: tuple[int, ...] | None  # survivors of these clusters
+    other_ids: (
+        tuple[int, ...] | None
+    )  # clusters merged into this one, or that it was split into, or its former id
+    other_survivor_ids: tuple[int, ...] | None  # survivors of these clusters, in the same order
     generation_id: int
-    verified: bool | None  # False: `similarity` is an estimate
+    verified: bool | None  # False if `similarity` is an estimate
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Selection of events; None selects all collections, all profiles, or all kinds."""
+    """A filter for events; None selects all collections, all profiles, or all kinds."""
 
     collection_id: CollectionId | None = None
     profile_id: ProfileId | None = None
@@ -65,16 +67,16 @@ class EventFilter:
 
 
 def read_newest(connection: Connection) -> int:
-    """Return the number of the last event, 0 if there is none; all events with smaller numbers are visible too."""
+    """Return the number of the last event, or 0 if there is none; all events with smaller numbers are visible too."""
     return int(run(connection, "read_newest_event").value())
 
 
 def read_events(
     connection: Connection, wanted: EventFilter, after: int, newest: int, max_events: int
 ) -> list[tuple[Event, bool]]:
-    """Return the next events with numbers above `after` and up to `newest`, each with whether it is a pruned mark.
+    """Return the next events with numbers above `after` and up to `newest`, each with whether it is a mark.
 
-    A pruned mark is the last event that was pruned of a kind and profile.
+    A mark is what remains of the last deleted event of a kind and profile.
     """
     parameters = {
         "collection_id": wanted.collection_id,
@@ -88,13 +90,13 @@ def read_events(
 
 
 def prune(connection: Connection, age_seconds: int, max_events: int) -> int:
-    """Delete up to `max_events` events older than an age; return their number."""
+    """Delete up to `max_events` events that are older than `age_seconds`; return their number."""
     take_transaction_lock(connection, Lock.EVENT, _PRUNING_LOCK_ID)
     return int(run(connection, "prune_events", age=age_seconds, max_events=max_events).value())
 
 
 def purge_events(connection: Connection, collection_id: CollectionId, doc_ids: "Ints") -> int:
-    """Delete events that record the similarity of documents; return their number."""
+    """Delete events with similarities of these documents; return their number."""
     return run(connection, "purge_events", collection_id=collection_id, doc_ids=packed_ids(doc_ids)).count
 
 

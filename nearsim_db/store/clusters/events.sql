@@ -1,9 +1,9 @@
 -- name: read_newest_event
--- Largest event_id; all events with smaller ones are visible too. Relies on event_pkey.
+-- The largest event_id; all events with smaller ids are visible too. Relies on event_pkey.
 SELECT coalesce(max(event_id), 0) FROM nearsim.event
 
 -- name: read_events
--- Events of a collection, profile and kinds (NULL: all), in order. Relies on event_pkey.
+-- Events of a collection, of a profile and of some kinds, in order; NULL means all. Relies on event_pkey.
 SELECT event_id, kind, at, collection, profile, left_external_id, right_external_id, similarity, survivor_external_id,
     left_id, right_id, cluster_id, survivor_id, other_ids, other_survivor_ids, generation_id,
     verified, pruned
@@ -15,8 +15,8 @@ WHERE event_id > %(after)s AND event_id <= %(newest)s
 ORDER BY event_id LIMIT %(max_events)s
 
 -- name: prune_events
--- Delete the oldest events past an age. The last one of each kind and profile is kept as an empty mark, which replaces the
--- mark before. Relies on event_pkey, as event_id and `at` grow together, and on event_pruned.
+-- Delete the oldest events that exceed an age. The last deleted event of each kind and profile is kept as an empty mark,
+-- which replaces the previous mark. Relies on event_pkey, because event_id and `at` grow together, and on event_pruned.
 WITH oldest AS MATERIALIZED (
     SELECT event_id, at, profile_id, kind FROM nearsim.event WHERE pruned IS NULL ORDER BY event_id LIMIT %(max_events)s
 ), expired AS MATERIALIZED (
@@ -35,8 +35,8 @@ WITH oldest AS MATERIALIZED (
 SELECT count(*) FROM expired
 
 -- name: purge_events
--- Delete events with the similarity of purged documents. Reads all events: they are kept for a few days, and have no index
--- on documents.
+-- Delete events with similarities of purged documents. Reads all events, which are kept only for a few days and have no
+-- index on documents.
 DELETE FROM nearsim.event
 WHERE collection_id = %(collection_id)s AND kind = 'pair_found' AND pruned IS NULL
     AND (left_id = ANY(CAST(%(doc_ids)s AS bigint[])) OR right_id = ANY(CAST(%(doc_ids)s AS bigint[])))

@@ -1,6 +1,6 @@
 -- name: count_corpus
--- Numbers of a collection: documents, with title, with source, with date, sources; first and last date; active pins and
--- vetoes. Reads all documents of the collection; relies on verdict_collection.
+-- Counts of a collection: documents, documents with a title, with a source and with a date, and sources; the first and the
+-- last date; pins and vetoes in force. Reads all documents of the collection; relies on verdict_collection.
 SELECT count(*), count(title), count(source), count(published_at), count(DISTINCT source),
     to_char(min(published_at) FILTER (WHERE isfinite(published_at)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
     to_char(max(published_at) FILTER (WHERE isfinite(published_at)) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'),
@@ -11,8 +11,8 @@ SELECT count(*), count(title), count(source), count(published_at), count(DISTINC
 FROM nearsim.document WHERE collection_id = %(collection_id)s
 
 -- name: count_similarities
--- Histogram of stored pairs over equal steps of similarity from `min_similarity` to 1, steps numbered from 0: pairs with
--- equal numbers, and with different numbers. Reads all pairs, and all signatures twice.
+-- A histogram of stored pairs over equal steps of similarity from `min_similarity` to 1, with steps numbered from 0: the
+-- number of pairs with equal numbers, and with different numbers. Reads all pairs, and all signatures twice.
 SELECT greatest(least(width_bucket(pair.similarity, %(min_similarity)s, 1, %(steps)s), %(steps)s), 1) - 1 AS step,
     count(*) FILTER (WHERE l.numbers_digest = r.numbers_digest), count(*) FILTER (WHERE l.numbers_digest <> r.numbers_digest)
 FROM {similar_pair} AS pair
@@ -21,9 +21,9 @@ JOIN {signature} AS r ON r.doc_id = pair.right_id
 GROUP BY step
 
 -- name: read_cluster_facts
--- How suspicious each cluster is: chained members (without a pair with the survivor), mean and least similarity with the
--- survivor (a twin of it has 1), members whose numbers differ, sources, time span. The first member takes the place of a
--- deleted survivor. Reads members, signatures and documents once, and pairs by key or all of them.
+-- Measures that show how suspicious each cluster is: chained members, which are not a pair with the survivor; mean and
+-- lowest similarity to the survivor (1 for its twins); members whose numbers differ; sources; time span. If the survivor was
+-- deleted, the first member takes its place. Reads members, signatures and documents once, and pairs by key or all of them.
 WITH member AS MATERIALIZED (
     SELECT member.cluster_id, member.doc_id, member.is_survivor, signature.head_id, signature.numbers_digest,
         document.source, CASE WHEN isfinite(document.published_at) THEN document.published_at END AS published_at
@@ -43,8 +43,8 @@ GROUP BY member.cluster_id, survivor.doc_id
 HAVING count(*) > 1
 
 -- name: read_cluster_details
--- Some members of each of some clusters: the survivor, then chained members, then the least similar. Relies on the leaf's
--- index on (cluster_id, is_survivor, doc_id) and on the primary keys.
+-- The first members of each of these clusters: the survivor, then chained members, then the members that are least similar
+-- to the survivor. Relies on the leaf's index on (cluster_id, is_survivor, doc_id) and on the primary keys.
 WITH member AS MATERIALIZED (
     SELECT member.cluster_id, member.doc_id, member.is_survivor, signature.head_id, signature.numbers_digest
     FROM {cluster_member} AS member
@@ -69,8 +69,9 @@ WHERE ranked.place <= %(members)s
 ORDER BY ranked.cluster_id, ranked.place
 
 -- name: count_sources
--- Sources of a collection by number of clustered documents: documents, clustered, clusters whose first document is of the
--- source, survivors, and number of named sources in all. For a live generation. Reads documents and members twice.
+-- The sources of a collection, sorted by the number of clustered documents: documents, clustered documents, clusters whose
+-- first document is from the source, and survivors; and the number of all named sources. For a live generation. Reads
+-- documents and members twice.
 SELECT document.source, count(*), count(member.doc_id), count(first.first_id),
     count(*) FILTER (WHERE member.is_survivor), count(document.source) OVER ()
 FROM nearsim.document
@@ -84,9 +85,10 @@ ORDER BY count(member.doc_id) DESC, count(*) DESC, document.source COLLATE "C"
 LIMIT %(amount)s
 
 -- name: count_source_pairs
--- Pairs by their two sources, the smaller name first: number, how often each published first and by how much (median), how
--- often both at once, and total number of rows. Within one source all pairs count as by the first. Counts stored pairs and
--- each twin with its head, but no pairs of two twins. Reads pairs, signatures and documents.
+-- Pairs by their two sources, the name that sorts first on the left: the number of pairs, how often each source published
+-- first and by how much (median), how often both published at once, and the total number of rows. Pairs within one source
+-- count for the left side. Stored pairs count, and each twin with its head, but not pairs of two twins. Reads pairs,
+-- signatures and documents.
 WITH pair AS (
     SELECT left_id, right_id FROM {similar_pair} AS similar_pair
     UNION ALL
@@ -118,9 +120,10 @@ ORDER BY count(*) DESC, smaller, larger
 LIMIT %(amount)s
 
 -- name: count_over_time
--- Documents with a date, and how many of them came after the first of their cluster, in equal steps of time. The earliest
--- and the latest hundredth count in the first and the last step. Returns for each step its begin as text, the two numbers,
--- and the first and last time of all, as seconds and as text. For a live generation. Reads documents and members.
+-- Documents with a date, and how many of them were published after the first document of their cluster, in equal steps of
+-- time. The earliest hundredth counts in the first step, the latest hundredth in the last step. Returns for each step its
+-- beginning as text, the two counts, and the beginning and end of all steps, as seconds and the end also as text. For a live
+-- generation. Reads documents and members.
 WITH dated AS MATERIALIZED (
     SELECT date_part('epoch', document.published_at) AS at, copy.doc_id IS NOT NULL AS is_copy
     FROM nearsim.document
@@ -144,11 +147,11 @@ FROM span CROSS JOIN generate_series(1, %(steps)s) AS step LEFT JOIN counted USI
 ORDER BY step
 
 -- name: count_origins
--- Which source published after which: documents that came after the first document of their cluster, by the source of the
--- first and by their own, the median delay, counts by steps of time as (step, documents), and total number of rows. For a
--- live generation. Reads members and their documents.
+-- Which source published after which: documents that were published after the first document of their cluster, by the source
+-- of the first document and by their own source; the median delay, the counts in steps of time as (step, documents), and the
+-- total number of rows. For a live generation. Reads members and their documents.
 WITH copy AS MATERIALIZED (
-    -- The view's column for the delay is an interval, which cannot reach from the first to the last possible date.
+    -- The column for the delay in the view is an interval, which cannot span the first and the last possible date.
     SELECT first_source, source, date_part('epoch', published_at) - date_part('epoch', first_published_at) AS delay,
         least(greatest(width_bucket(date_part('epoch', published_at), %(first)s, %(last)s, %(steps)s), 1), %(steps)s) AS step
     FROM nearsim.first_publications WHERE generation_id = {generation_id} AND published_at IS NOT NULL
@@ -170,8 +173,8 @@ GROUP BY listed.first_source, listed.source, listed.documents, listed.delay, lis
 ORDER BY listed.documents DESC, listed.first_source COLLATE "C", listed.source COLLATE "C"
 
 -- name: read_cluster_timelines
--- When the documents of some clusters were published: the first date as text, and counts by equal steps of time up to the
--- last date, as (step, documents). Relies on the leaf's index on (cluster_id, is_survivor, doc_id) and on document_pkey.
+-- When the documents of these clusters were published: the first date as text, and the counts in equal steps of time up to
+-- the last date, as (step, documents). Relies on the leaf's index on (cluster_id, is_survivor, doc_id) and on document_pkey.
 WITH dated AS MATERIALIZED (
     SELECT member.cluster_id, date_part('epoch', document.published_at) AS at
     FROM {cluster_member} AS member
@@ -188,8 +191,9 @@ SELECT cluster_id, to_char(to_timestamp(first) AT TIME ZONE 'UTC', 'YYYY-MM-DD H
 FROM counted GROUP BY cluster_id, first
 
 -- name: read_large_buckets
--- The largest buckets of two or more members with the names of their first members; and of all such buckets: number, number
--- over the limit (0: no limit), links left out. Relies on the index on (bucket_hash, doc_id).
+-- The largest buckets with two or more members, with the names of their first members; and, over all such buckets, their
+-- number, the number of buckets over the limit (0 means no limit), and the number of links left out. Relies on the index on
+-- (bucket_hash, doc_id).
 WITH bucket AS MATERIALIZED (
     SELECT bucket_hash, members,
         CASE WHEN %(bucket_limit)s > 0 AND members > %(bucket_limit)s
@@ -217,7 +221,7 @@ JOIN nearsim.document USING (doc_id)
 ORDER BY doc_id
 
 -- name: read_lowest_pairs
--- The least similar stored pairs, with cluster and verdict. Reads all pairs; relies on the keys.
+-- The least similar stored pairs, with their cluster and verdict. Reads all pairs; relies on the keys.
 SELECT {pair_of_report}, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
 FROM (SELECT * FROM {similar_pair} AS similar_pair ORDER BY similarity, left_id, right_id LIMIT %(amount)s) AS pair
 JOIN {signature} AS l ON l.doc_id = pair.left_id
@@ -226,7 +230,7 @@ JOIN {signature} AS r ON r.doc_id = pair.right_id
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_numbers_differ_pairs
--- The most similar stored pairs whose numbers differ, with cluster and verdict. Reads all pairs and signatures.
+-- The most similar stored pairs whose numbers differ, with their cluster and verdict. Reads all pairs and signatures.
 SELECT {pair_of_report}, true, member.cluster_id, verdict.verdict
 FROM (
     SELECT stored.* FROM {similar_pair} AS stored
@@ -239,8 +243,8 @@ FROM (
 ORDER BY pair.similarity DESC, pair.left_id, pair.right_id
 
 -- name: sample_pairs_by_similarity
--- A stored pair for each step of similarity from `min_similarity` to 1, chosen by a hash of its documents, with cluster and
--- verdict. Reads all pairs; relies on the keys.
+-- A stored pair from each step of similarity from `min_similarity` to 1, chosen by a hash of its doc_ids, with its cluster
+-- and verdict. Reads all pairs; relies on the keys.
 SELECT {pair_of_report}, l.numbers_digest <> r.numbers_digest, member.cluster_id, verdict.verdict
 FROM (
     SELECT min(ARRAY[hashint8extended(left_id, right_id), left_id, right_id]) AS chosen
@@ -254,7 +258,7 @@ JOIN {signature} AS r ON r.doc_id = pair.right_id
 ORDER BY pair.similarity, pair.left_id, pair.right_id
 
 -- name: read_texts
--- Documents for display: the first characters of the text (from bodies_of), its length, and whether it differs from the
+-- Documents for display: the first characters of the text, from bodies_of, its length, and whether it differs from the
 -- signed text. Relies on document_pkey and on the key of the signatures.
 SELECT document.doc_id, document.external_id, document.title, left(text.body, %(characters)s), length(text.body),
     document.source, to_char(document.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), document.url,
@@ -266,8 +270,8 @@ LEFT JOIN nearsim.bodies_of(CAST(%(doc_ids)s AS bigint[])) AS text USING (doc_id
 WHERE document.doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: read_source_texts
--- As read_texts, from an attached table that the caller may read. Relies on document_pkey and on the table's key, probed
--- once per document (LIMIT prevents a join of all rows).
+-- The same as read_texts, for an attached table that the caller may read. Relies on document_pkey, and on the key of the
+-- attached table, which is probed once for each document (LIMIT prevents a join of all rows).
 SELECT attached.doc_id, attached.external_id, attached.title, left(text.body, %(characters)s), length(text.body),
     attached.source, to_char(attached.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'), attached.url,
     attached.revision <> signature.revision

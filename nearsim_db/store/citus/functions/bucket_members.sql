@@ -1,5 +1,6 @@
--- Replaces the function of one server: the members come from the shards of their buckets in one bounded statement; the outer
--- limit, which pushing down the limit in each bucket needs, is none.
+-- Replaces the function for band rows on one server. The members come from the shards of their buckets, in one bounded
+-- statement. Citus pushes the limit of each bucket down only if there is an outer limit, so the outer one is the largest
+-- number.
 CREATE OR REPLACE FUNCTION nearsim.bucket_members(generation_id integer, bucket_hashes bigint[], most integer)
 RETURNS bigint[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off

@@ -1,5 +1,5 @@
--- Replaces the function of one server: the linked pairs come from the shards, their shared bands from the sketches on the
--- coordinator.
+-- Replaces the function for band rows on one server. The linked pairs come from the shards; their shared bands are computed
+-- from the sketches on the coordinator.
 CREATE OR REPLACE FUNCTION nearsim.candidates(collection text DEFAULT NULL, profile text DEFAULT NULL)
 RETURNS TABLE (left_id bigint, right_id bigint, shared_bands smallint)
 LANGUAGE plpgsql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$

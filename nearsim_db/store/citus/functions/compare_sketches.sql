@@ -1,5 +1,6 @@
--- Replaces the function of one server: the last anchors of shared buckets come from their shards in one bounded
--- statement; the outer limit, which pushing down the limit in each bucket needs, is none.
+-- Replaces the function for band rows on one server. The last anchors of shared buckets come from the shards, in one bounded
+-- statement. Citus pushes the limit of each bucket down only if there is an outer limit, so the outer one is the largest
+-- number.
 CREATE OR REPLACE FUNCTION nearsim.compare_sketches(generation_id integer, left_id bigint, right_id bigint)
 RETURNS TABLE (are_twins boolean, estimate double precision, bands smallint[], are_linked boolean)
 LANGUAGE plpgsql STABLE ROWS 1

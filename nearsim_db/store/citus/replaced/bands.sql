@@ -1,6 +1,6 @@
 -- name: find_links
--- The candidate relation over a range of buckets, rows as in the statement for one server. Each node finds and packs the
--- links of its own buckets. Relies on the index on (bucket_hash, doc_id).
+-- The candidate relation over a range of buckets, with the same columns as the statement for one server. Each node finds and
+-- packs the links of its own buckets. Relies on the index on (bucket_hash, doc_id).
 SELECT bucket.bucket_hash, other.doc_id, anchor.doc_ids
 FROM (
     SELECT bucket_hash, array_agg(doc_id ORDER BY doc_id) AS members
@@ -15,9 +15,10 @@ CROSS JOIN LATERAL (
 WHERE anchor.doc_ids IS NOT NULL
 
 -- name: look_up_candidates
--- The candidate relation for some heads, bounded, in one statement: rows as in the statement for one server. The limit in
--- each bucket is pushed down because all rows of a bucket are on one shard; Citus needs the outer LIMIT, which is the
--- largest number. Asks only the shards of the buckets. Index-only. Relies on the index on (bucket_hash, doc_id).
+-- The candidate relation for these heads, with bounded work, in one statement; the columns are those of the statement for
+-- one server. The limit of each bucket is pushed down, because all rows of a bucket are on one shard; for this Citus needs
+-- the outer LIMIT, which is the largest number. Queries only the shards of the buckets. Relies on index-only scans of the
+-- index on (bucket_hash, doc_id).
 SELECT query.place - 1, bucket.members
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) WITH ORDINALITY
     AS query (doc_id, bucket_hash, place)
@@ -32,16 +33,16 @@ CROSS JOIN LATERAL (
 LIMIT 9223372036854775807
 
 -- name: delete_bands
--- Delete the band rows of heads by their recomputed keys, on the shards of their buckets, as in look_up_candidates. Relies
--- on the index on (bucket_hash, doc_id).
+-- Delete the band rows of heads by bucket hashes that were computed again, on the shards of their buckets, as in
+-- look_up_candidates. Relies on the index on (bucket_hash, doc_id).
 DELETE FROM {band_leaf} AS band
 USING unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS target (doc_id, bucket_hash)
 WHERE {of_generation} AND band.bucket_hash = target.bucket_hash AND band.doc_id = target.doc_id
     AND {in_buckets}
 
 -- name: look_up_members
--- A slice, in doc_id order, of the members that are no anchors, of buckets over the limit of which a head is an anchor.
--- Index-only and bounded. Relies on the index on (bucket_hash, doc_id).
+-- A slice, in doc_id order, of the members that are not anchors, from those buckets over the limit in which a head is an
+-- anchor. The work is bounded. Relies on index-only scans of the index on (bucket_hash, doc_id).
 SELECT DISTINCT member.doc_id
 FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)
 CROSS JOIN LATERAL (
@@ -62,7 +63,7 @@ WHERE %(doc_id)s <= last_anchor.doc_id
 ORDER BY member.doc_id LIMIT %(batch)s
 
 -- name: read_anchors
--- Anchors of some buckets, and whether a bucket has more members. Relies on the index on (bucket_hash, doc_id).
+-- The anchors of these buckets, and whether a bucket has further members. Relies on the index on (bucket_hash, doc_id).
 SELECT member.bucket_hash, member.doc_id, member.members > %(bucket_limit)s
 FROM (SELECT DISTINCT bucket_hash FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)) AS bucket
 CROSS JOIN LATERAL (
@@ -78,8 +79,8 @@ WHERE member.place <= %(bucket_limit)s
 LIMIT 9223372036854775807
 
 -- name: find_full_buckets
--- Number of buckets, size of the largest one, and the hashes, sizes and last anchors of the buckets over the limit, in
--- order; counted on the nodes. Reads the whole index on (bucket_hash, doc_id) twice.
+-- The number of buckets, the size of the largest bucket, and the hashes, sizes and last anchors of the buckets over the
+-- limit, sorted by hash; counted on the nodes. Reads the whole index on (bucket_hash, doc_id) twice.
 WITH total AS MATERIALIZED (
     SELECT count(*) AS buckets, coalesce(max(members), 0) AS largest
     FROM (SELECT bucket_hash, count(*) AS members FROM {band} AS band GROUP BY bucket_hash) AS counted
@@ -93,7 +94,7 @@ SELECT (SELECT buckets FROM total), (SELECT largest FROM total),
 FROM hot
 
 -- name: find_missing_bands
--- Documents that lack a band row. Relies on the index on (bucket_hash, doc_id), probed for each row.
+-- Documents of which a band row is missing. Relies on the index on (bucket_hash, doc_id), which is probed for each row.
 WITH existing AS MATERIALIZED (
     SELECT band.doc_id, band.bucket_hash
     FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS requested (doc_id, bucket_hash)
@@ -107,8 +108,9 @@ SELECT DISTINCT doc_id FROM (
 ) AS missing
 
 -- name: read_large_buckets
--- The largest buckets of two or more members with the names of their first members; and of all such buckets: number, number
--- over the limit (0: no limit), links left out. Relies on the index on (bucket_hash, doc_id).
+-- The largest buckets with two or more members, with the names of their first members; and, over all such buckets, their
+-- number, the number of buckets over the limit (0 means no limit), and the number of links left out. Relies on the index on
+-- (bucket_hash, doc_id).
 WITH bucket AS MATERIALIZED (
     SELECT bucket_hash, members,
         CASE WHEN %(bucket_limit)s > 0 AND members > %(bucket_limit)s
@@ -132,8 +134,8 @@ FROM large
 ORDER BY large.members DESC, large.bucket_hash
 
 -- name: read_shared_buckets
--- The buckets that two documents share, rows as in the statement for one server; the heads of each bucket are counted on
--- its shard. Relies on the leaf's keys and on the index on (bucket_hash, doc_id).
+-- The buckets that two documents share, with the same columns as the statement for one server; the heads of each bucket are
+-- counted on its shard. Relies on the leaf's keys and on the index on (bucket_hash, doc_id).
 WITH shared AS MATERIALIZED (
     SELECT least(left_signature.head_id, right_signature.head_id) AS head_id, shared.bucket_hash
     FROM {shared_buckets}

@@ -1,7 +1,7 @@
 -- name: look_up_anchors
--- Heads to compare with a text that is not in the index: rows as in the statement for one server. The anchors are read
--- first, from the shards of their buckets, bounded and index-only; Citus needs the outer LIMIT, which is the largest
--- number. Relies on the same indexes.
+-- The heads to compare with a text that is not in the index, with the same columns as the statement for one server. The
+-- anchors are read first, from the shards of their buckets, with bounded work and index-only scans; Citus needs the outer
+-- LIMIT, which is the largest number. Relies on the same indexes.
 WITH anchor AS MATERIALIZED (
     SELECT first.doc_id
     FROM unnest(CAST(%(bucket_hashes)s AS bigint[])) AS query (bucket_hash)

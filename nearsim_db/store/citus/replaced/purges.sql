@@ -1,6 +1,6 @@
 -- name: count_traces
--- Numbers of a generation's rows about some documents; band rows are found on the nodes by their recomputed keys. Relies on
--- the leaves' keys and indexes.
+-- Numbers of a generation's rows about these documents; band rows are looked up on the nodes, by bucket hashes that were
+-- computed again. Relies on the leaves' keys and indexes.
 WITH counted AS MATERIALIZED (
     SELECT count(*) AS bands FROM {band} AS band
     JOIN unnest(CAST(%(owners)s AS bigint[]), CAST(%(bucket_hashes)s AS bigint[])) AS own (doc_id, bucket_hash)
