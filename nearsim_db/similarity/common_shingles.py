@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 MAX_FREQUENT_FEATURES = 1 << 14
 MIN_COMMON_DOCUMENTS = 20
 SAMPLE_SIZE, SAMPLE_SEED = 10_000, 1
-# At least so many ids are merged at once. Merges grow, so all of them take little longer than the last one.
+# A merge has at least this number of ids. Merges grow, so all of them together take little longer than the last one.
 _MIN_MERGED_IDS = 1 << 18
-# So many ids take 130 MB. If there are more, ids that were counted once are dropped, so later counts of these ids are
-# too low.
+# This number of ids takes 130 MB. If there are more, ids that were counted once are dropped. Counts of ids that occur
+# again are then too low by one.
 _MAX_COUNTED_IDS = 1 << 23
 _ENTRY = np.dtype([("id", "<u8"), ("count", "<u4")])
 

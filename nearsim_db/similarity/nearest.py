@@ -69,8 +69,8 @@ class NearestJoin:
     `left_out` is the number of queries whose rarest key alone has more documents. `keys` are the ids by which documents
     are found, as rows of the queries and rows of the targets; by default they are the features.
 
-    `differing` and `agreeing` are numbers of the queries and of the targets, int64, that must differ in a pair, or must
-    be equal.
+    `differing` and `agreeing` have a number for each query and for each target, int64. In a pair the numbers of
+    `differing` must differ, and those of `agreeing` must be equal.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ MIN_SHARE = 0.5
 # Limits for words in any order. A reworded text has more words between equal runs, and more equal runs by chance. The
 # values were chosen on the training part of the PAN 2013 corpus.
 _FREE_SEED_TOKENS, _MIN_FREE_LENGTH, _MIN_FREE_SHARE = 2, 18, 0.28
-# Passages of two texts are compared with each other only if there are at most so many of them.
+# Passages of two texts are united only up to this number, because all of them are compared with each other.
 _MAX_UNITED_PASSAGES = 1_000
 # The length of a seed for bags of words and for sentences, whose shingles are not runs of words.
 _DEFAULT_K = 5

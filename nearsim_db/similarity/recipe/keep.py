@@ -42,7 +42,9 @@ class KeepPolicy:
 
     @property
     def deciding(self) -> tuple[KeepRule, ...]:
-        """The rules except a last `earliest`, which the tie-break by date makes superfluous, and except `none`."""
+        """The rules that rank documents: all except `none`, and except a last `earliest`, which the tie-break
+        repeats.
+        """
         return self.rules[:-1] if self.rules[-1].kind in ("earliest", NO_DOCUMENT) else self.rules
 
     @property

@@ -255,9 +255,10 @@ class ClusterRules(_Section, frozen=True):
     it has none. longest: the longest document. source:A,B,C: the document of the first of these sources. has:FIELD: a
     document with a value of a field, as in `has:doi`. highest:COLUMN: the document with the largest number in a column
     or at a path, as in `highest:meta.quality`. central: the document that is most similar to the documents it is paired
-    with; not with representative. none: no document. Of several rules, as in `["has:doi", "source:A,B", "latest"]`, the
-    first decides, and the next where documents are equal by the rules before it; last, the earlier date decides. It is
-    an error if no document has a source, a value, a number, or, for latest in `dedupe`, a date."""
+    with; not with representative. none: no document. A list of rules, as in `["has:doi", "source:A,B", "latest"]`, is
+    applied in its order: a rule decides only between documents that are equal under all rules before it, and after the
+    last rule the earlier date decides. It is an error if no document has a source, a value, a number, or, for latest in
+    `dedupe`, a date."""
     numbers_differ: Literal["link", "keep-apart"] = "link"
     """With keep-apart, documents whose numbers differ are never put into the same cluster. This is meant for versioned
     or serial texts, such as results or notices made from a template; it splits the clusters of other texts."""

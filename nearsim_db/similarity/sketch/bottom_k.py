@@ -123,10 +123,10 @@ class BottomK(Family):
     def collision_probability(self, similarity: float) -> float:
         """Return the similarity: a lower bound of the probability that a key of one set is a key of the other set.
 
-        Consider a set that contains the other set. A shared id has the same or a lower rank in the smaller set, so each
-        key of the larger set is a key of the smaller set with a probability equal to the similarity.
-        `lsh.match_probability` with bands of one row is exact for two such sets if they are large, and a lower bound
-        for other sets. Sets of equal size have the highest probability.
+        Consider two sets of which the larger contains the smaller. A shared id has the same or a lower rank in the
+        smaller set, so each key of the larger set is a key of the smaller set with a probability equal to the
+        similarity. `lsh.match_probability` with bands of one row is exact for two such sets if they are large, and a
+        lower bound for other sets. Sets of equal size have the highest probability.
         """
         return similarity
 

@@ -3,8 +3,8 @@
 A document is a vector of weights. Position j is a byte: 1 if the product of the document and the j-th random vector is
 positive, otherwise 0. Two vectors at an angle of theta agree in a position with probability 1 - theta / pi. This holds
 for random vectors with normally distributed components (gaussian). Random vectors with components of +1 and -1 (sign)
-are faster; for these it holds if a document has many components of similar size, but documents of a few terms have too
-few different directions.
+are faster, but for these it holds only if documents have many components of similar size: a document of a few terms has
+too few different directions.
 
 Weights are rounded to 24 bits below the largest weight, so sums are exact. With signs, the product of a few equal
 weights is often 0. Such a tie is broken by other random signs, and by the same weights made unequal at random. Opposite

@@ -116,7 +116,7 @@ class Lexer:
         )
 
     def located(self, text: str) -> tuple[str, Ints, Ints]:
-        """Return the text of `written`, and for each of its characters where its origin begins and ends in `text`."""
+        """Return the words of `written`, and the begin and end in `text` of the part that each character comes from."""
         words = self._words_in_time(text)
         lengths = [len(word) + 1 for _, _, word in words]
         begins, ends = (np.array([word[side] for word in words], np.int64) for side in (0, 1))

@@ -67,7 +67,7 @@ class Masks:
         return self._pattern.sub(_token, text)
 
     def located(self, text: str, begins: Ints, ends: Ints) -> tuple[str, Ints, Ints]:
-        """Return a masked text, and for each of its characters where its origin begins and ends.
+        """Return a masked text, and the begin and end of the part that each of its characters comes from.
 
         `begins` and `ends` are the places of the characters of `text`. All characters of a token have the place of the
         part that the token replaces.

@@ -96,7 +96,7 @@ class Tokeniser:
         return Tokens(text, ids, begins[firsts[words]], ends[lasts[words]], words)
 
     def _located(self, text: str) -> tuple[str, Ints, Ints]:
-        """Return a folded text, and for each of its characters where its origin begins and ends in `text`."""
+        """Return a folded text, and the begin and end in `text` of the part that each folded character comes from."""
         if text.isascii() and self._keeps_ascii:
             places = np.arange(len(text) + 1)
             return text, places[:-1], places[1:]

@@ -79,8 +79,8 @@ def _minima(
 def _stretches(starts: Ints, begin: int, end: int) -> Iterator[tuple[int, int, slice, Ints]]:
     """Cut the ids from `begin` to `end` into stretches.
 
-    Yields the begin and the end of each stretch, the documents that have ids in it, and where each of these documents
-    begins, counted from the begin of the stretch.
+    Yields the begin and the end of each stretch, the documents that have ids in it, and the place in the stretch where
+    each of these documents begins.
     """
     for low in range(begin, end, _IDS_AT_ONCE):
         high = min(low + _IDS_AT_ONCE, end)
