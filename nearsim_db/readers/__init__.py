@@ -1,4 +1,4 @@
-"""Readers: documents from files of many formats, compressed or not, and from folders and patterns of them."""
+"""Readers: documents from files of many formats, compressed or not, and from folders and patterns of files."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a reader on first access: its modules need NumPy, writing output files does not."""
+    """Import a reader on first access, because its modules load NumPy, which writing output files does not need."""
     if name in _MODULES:
         return getattr(import_module(f"nearsim_db.readers.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Arrow files, as stream or file, and folders of Arrow or Parquet files such as Hugging Face datasets saves."""
+"""Arrow files, in the stream or the file format, and folders of Arrow or Parquet files, as Hugging Face saves them."""
 
 import json
 import re
@@ -31,9 +31,9 @@ OF_DATASETS = (_SPLITS, _STATE, "dataset_info.json")
 
 @contextmanager
 def open_arrow(path: Path) -> Iterator[tuple["Schema", Iterator["RecordBatch"]]]:
-    """Open an Arrow file, memory-mapped: its schema and its rows in batches of some 64 MB.
+    """Open an Arrow file, memory-mapped; yield its schema, and its rows in batches of some 64 MB.
 
-    A compressed batch of the file is decompressed whole. Raises InputError for anything that is not an Arrow file.
+    A compressed batch of the file is decompressed as a whole. Raises InputError for anything that is not an Arrow file.
     """
     refuse_without_pyarrow(path)
     import pyarrow
@@ -42,7 +42,7 @@ def open_arrow(path: Path) -> Iterator[tuple["Schema", Iterator["RecordBatch"]]]
         with pyarrow.memory_map(str(path)) as mapped:
             refuse_pointer(str(path), mapped.read(MAX_POINTER_BYTES))
             mapped.seek(0)
-            # A file is a stream between two marks, with an index that is not needed.
+            # The file format is a stream between two marks, with an index that is not needed.
             if mapped.read(len(_FILE_MARK)) != _FILE_MARK:
                 mapped.seek(0)
             opened = pyarrow.ipc.open_stream(mapped)
@@ -53,21 +53,21 @@ def open_arrow(path: Path) -> Iterator[tuple["Schema", Iterator["RecordBatch"]]]
 
 
 def read_arrow(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """Read the documents of an Arrow file like those of a Parquet file; a row's line is its number from 1."""
+    """Read the documents of an Arrow file like those of a Parquet file; the line of a document is its row, from 1."""
     with open_arrow(file.path) as (schema, batches):
         yield from documents_of(file, fields, schema.names, rows_of_batches(batches, file.path))
     file.progress.bytes_read += file.path.stat().st_size
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Whether a folder has the metadata that `datasets` saves, which names its splits or files."""
+    """Whether a folder contains the metadata that `datasets` saves, which lists splits or files."""
     return (folder / _SPLITS).is_file() or ((folder / _STATE).is_file() and not any(folder.glob("*.parquet")))
 
 
 def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]:
-    """Return the Arrow and Parquet files of a folder in order, and what cannot be read; nothing if it has none.
+    """Return the Arrow and Parquet files of a folder in order, with files that are left out; nothing if it has none.
 
-    A dataset saved to disk lists its splits and files in its metadata. Raises InputError if it lacks one.
+    The metadata of a saved dataset list its splits and files. Raises InputError if one of these is missing.
     """
     if (folder / _SPLITS).is_file():
         splits = _names(folder / _SPLITS, "splits")
@@ -89,9 +89,10 @@ def find_tables(folder: Path, *, follow_links: bool) -> Sequence[Path | LeftOut]
 
 
 def split_of(path: Path) -> Path:
-    """Return the split of a data set that a file is a part of, by its name as `datasets` writes it; otherwise the file.
+    """Return the split of a data set that a file is a part of, or the file itself if it is not a part.
 
-    train/data-00000-of-00002.arrow is part of the split train, data/train-00000-of-00002.parquet of data/train.
+    The name decides, in the form that `datasets` writes: train/data-00000-of-00002.arrow is part of the split train,
+    and data/train-00000-of-00002.parquet of the split data/train.
     """
     part = _PART.fullmatch(path.name)
     if part is None:
@@ -100,14 +101,14 @@ def split_of(path: Path) -> Path:
 
 
 def _names(path: Path, key: str) -> list[str]:
-    """Return the names of splits or files in a file that `datasets` writes. Raises InputError if they are invalid."""
+    """Return the names of splits or files in a metadata file of `datasets`. Raises InputError if they are invalid."""
     try:
         listed = json.loads(path.read_text("utf-8"))[key]
         names = [entry if isinstance(entry, str) else entry["filename"] for entry in listed]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise InputError(f"cannot read {path}: {error}; save the dataset again") from error
 
-    # A path could lead out of the folder.
+    # Accept only names, because a path could lead out of the folder.
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or name in ("", "..", "."):
             raise InputError(

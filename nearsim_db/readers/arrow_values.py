@@ -1,7 +1,7 @@
 """Convert Arrow columns to Python values and to JSON, and estimate their size in memory before they are decoded.
 
-A few bytes of a file can stand for any number of values: compressed, repeated by dictionaries, runs or views. So
-batches are cut to a size.
+A few bytes of a file can represent any number of values: compression, dictionaries, runs and views repeat them. So
+batches are cut into slices of limited size.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,14 +25,17 @@ _SHOWN_CHARACTERS = 500
 
 
 class Unreadable:
-    """Placeholder for a value that is damaged or that Python cannot represent, with the reason."""
+    """A placeholder for a value that is damaged or that Python cannot represent, with the reason."""
 
     def __init__(self, error: Exception) -> None:
         self.reason: str = " ".join(str(error).split())[:_SHOWN_CHARACTERS] or type(error).__name__
 
 
 def column_names(schema: "Schema", origin: str) -> list[str]:
-    """Return the names of columns. Raises InputError, which names the origin, if two are equal or one is not UTF-8."""
+    """Return the names of columns.
+
+    Raises InputError, which names the origin, if two names are equal or a name is not UTF-8.
+    """
     try:
         names = list(schema.names)
     except UnicodeDecodeError as error:
@@ -44,34 +47,34 @@ def column_names(schema: "Schema", origin: str) -> list[str]:
 
 
 def values_of(column: Any) -> list[Any]:
-    """Convert a column to Python values; if that fails, each value by itself."""
+    """Convert a column to Python values; if that fails, convert each value separately."""
     import pyarrow
     from pyarrow import types
 
     kind = column.type
     if types.is_dictionary(kind):
-        # Each value in use is converted once, however often it recurs.
+        # Convert each value that is used only once, however often it recurs.
         places = column.indices.to_pylist()
         used = [place for place in dict.fromkeys(places) if place is not None]
-        # Not by take(), which views of texts lack, the dictionaries of polars.
+        # The dictionaries of polars are views of texts, for which take() is not implemented.
         slices = [column.dictionary.slice(place, 1) for place in used]
         taken = values_of(pyarrow.concat_arrays(slices)) if slices else []
         values = dict(zip(used, taken, strict=True))
         return [values.get(place) for place in places]
     if types.is_string(kind) or types.is_large_string(kind):
-        # As bytes, which may not be valid UTF-8, as in other files.
+        # Decode the bytes here, because they may not be valid UTF-8.
         texts = column.cast(pyarrow.large_binary()).to_pylist()
         return [None if item is None else _decoded(item) for item in texts]
     if _is_list(kind) and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
-        # Vectors: NumPy arrays rather than an object for each number.
+        # These are vectors: use NumPy arrays rather than an object for each number.
         return [_numbers(item) for item in column]
     if (coarser := _without_nanoseconds(kind)) != kind:
-        # A safe cast refuses to drop nanoseconds.
+        # A safe cast would fail if it had to drop nanoseconds.
         column = column.cast(coarser, safe=False)
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError, pyarrow.ArrowException):
-        # A value that Python cannot represent must not cost the others of its column.
+        # If Python cannot represent a value, the other values of the column are still converted.
         return [_value(item) for item in column]
 
 
@@ -82,7 +85,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _without_nanoseconds(kind: Any) -> Any:
-    """Convert a type to one with times of microsecond precision, as Python has."""
+    """Convert a type to one whose times have the precision of Python, which is microseconds."""
     import pyarrow
     from pyarrow import types
 
@@ -133,7 +136,7 @@ _CONVERSIONS: dict[type, Callable[[Any], object]] = {
 def as_json(value: Any) -> object:
     """Convert a value of pyarrow or of a database to its JSON equivalent."""
     if isinstance(value, float):
-        # Only NaN differs from itself, and JSON has none.
+        # Only NaN differs from itself, and JSON has no NaN.
         return None if value != value else value
     if isinstance(value, dict):
         return {name: as_json(item) for name, item in value.items()}
@@ -153,14 +156,14 @@ def as_json(value: Any) -> object:
 ROWS_AT_ONCE = 64
 BYTES_AT_ONCE = 64_000_000
 VALUE_BYTES = MAX_RECORD_BYTES // MAX_RECORD_VALUES
-# About the dict that a row of a struct becomes.
+# The approximate size of the dict that a row of a struct becomes.
 _OBJECT_BYTES = 200
 
 
 def slices_of(batch: "RecordBatch") -> Iterator["RecordBatch"]:
-    """Cut a batch into slices of at most 64 rows and some 64 MB; a single row may be larger.
+    """Cut a batch into slices of at most 64 rows and some 64 MB; a slice of a single row may be larger.
 
-    Raises ArrowInvalid if its offsets are damaged.
+    Raises ArrowInvalid if the offsets of the batch are damaged.
     """
     batch.validate()
     for begin in range(0, batch.num_rows, ROWS_AT_ONCE):
@@ -177,7 +180,7 @@ def _halved(batch: "RecordBatch") -> Iterator["RecordBatch"]:
 
 
 def decoded_size(batch: "RecordBatch") -> int:
-    """Estimate the bytes of the rows as Python values; a size beyond the limit of a record is not exact."""
+    """Estimate the bytes that the rows take as Python values; beyond the limit of a record the estimate is rough."""
     return sum(map(_size, batch.columns))
 
 
@@ -211,7 +214,7 @@ def _size(array: Any) -> int:
 
 
 def _parts(array: Any) -> Iterable[tuple[Any, int]]:
-    """Yield the parts of other arrays that an array refers to, or their sizes, with the number of references."""
+    """Yield the slices of other arrays that an array refers to, or their sizes, with the number of references."""
     from pyarrow import types
 
     kind = array.type
@@ -219,7 +222,7 @@ def _parts(array: Any) -> Iterable[tuple[Any, int]]:
         yield from _dictionary_parts(array)
     elif types.is_run_end_encoded(kind):
         first, runs = array.find_physical_offset(), array.find_physical_length()
-        # Run ends count from the beginning of the array, of which this may be a slice.
+        # Run ends count from the beginning of the whole array, of which this may be a slice.
         ends = np.clip(np.asarray(array.run_ends)[first : first + runs], None, array.offset + len(array))
         for at, length in enumerate(np.diff(ends, prepend=array.offset).tolist(), first):
             yield array.values.slice(at, 1), length
@@ -228,10 +231,10 @@ def _parts(array: Any) -> Iterable[tuple[Any, int]]:
             yield array.values.slice(at, length), 1
     elif types.is_string_view(kind) or types.is_binary_view(kind):
         array.validate(full=True)
-        # A view has 16 bytes, and begins with its length as int32.
+        # A view has 16 bytes, which begin with the length as int32.
         lengths = np.frombuffer(array.buffers()[1], np.int32)[4 * array.offset :: 4][: len(array)]
         yield int(lengths.sum(dtype=np.int64)), 1
-    elif types.is_union(kind):  # at most: which rows refer to what is not known
+    elif types.is_union(kind):  # an upper limit, because it is not known which rows refer to which field
         for at in range(kind.num_fields):
             yield array.field(at), len(array) if kind.mode == "dense" else 1
 
@@ -260,11 +263,11 @@ def _has_offsets(kind: Any) -> bool:
 
 
 def _ends(array: Any) -> NDArray[Any]:
-    """Return the offsets of n texts: n + 1 integers, checked to ascend."""
+    """Return the offsets of n texts, which are n + 1 integers, after checking that they ascend."""
     from pyarrow import types
 
     is_large = types.is_large_string(array.type) or types.is_large_binary(array.type)
-    # Buffer 0 says which texts are null, buffer 1 has the offsets.
+    # Buffer 0 marks the texts that are null, buffer 1 has the offsets.
     ends = np.frombuffer(array.buffers()[1], np.int64 if is_large else np.int32)
     return _checked(ends[array.offset : array.offset + len(array) + 1])
 

@@ -1,4 +1,4 @@
-"""The contract of a reader, and what is read of a file up to its damage."""
+"""The contract of a reader, the options of reading, and reading a damaged file up to its damage."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from nearsim_db.readers.input_file import InputFile
 from nearsim_db.records import ReadDocument, Reject
 
 _MAX_FIRST_REJECTS = 1_000
-# The field that holds the id unless another one is named.
+# The field that contains the id, unless another field is named.
 ID = "id"
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentNames:
-    """How messages call the arguments that name fields: options of the command line, or parameters in Python."""
+    """How messages refer to the arguments that name fields: as options of a command, or as parameters in Python."""
 
     id: str = "--id-field"
     title: str = "--title-field"
@@ -26,35 +26,36 @@ class ArgumentNames:
     source: str = "--source-field"
     published_at: str = "--published-field"
     dates: str = "--date-format"
-    records: str = "--records"  # of a file; empty where there is none
+    records: str = "--records"  # empty where no such argument exists
     only_from: str = "--only-from"
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The names of the columns or keys that have the id, the title and so on.
+    """The names of the columns or keys that contain the id, the title and so on.
 
     A name with dots, such as 'meta.id', is a path into objects, unless a key has exactly this name. In an array of
     objects, 'messages.text' joins all texts, and 'messages[0].text' is the first text. 'a,b' joins the values of two
     keys, unless a key has exactly this name: ids are joined by ':', titles and bodies by line ends. Missing and empty
-    titles and bodies are left out.
+    titles and bodies are skipped when they are joined.
     """
 
     id: str = ID
     title: str = "title"
-    body: str | None = None  # by default 'text', or 'body' if a record has no 'text'
+    body: str | None = None  # None means 'text', or 'body' if a record has no 'text'
     source: str = "source"
     url: str = "url"
     published_at: str = "published_at"
     vector: str = "vector"
-    date_formats: tuple[str, ...] = ()  # of `datetime.strptime`; tried before the usual forms of a date
+    date_formats: tuple[
+        str, ...
+    ] = ()  # formats of `datetime.strptime`, tried before the usual forms of a date
     # What happens to a record without an id: it is rejected ("required"), it is rejected if the first record of its
     # file has an id ("whole"), or it is never rejected ("optional"). A record without an id that is not rejected gets
-    # its place as id, such as 'stories.jsonl:7'.
+    # its place as its id, such as 'stories.jsonl:7'.
     ids: Literal["required", "whole", "optional"] = "required"
-    arguments: ArgumentNames = (
-        ArgumentNames()
-    )  # how messages name the options or parameters that set these fields
+    # How messages refer to the options or parameters that set these fields.
+    arguments: ArgumentNames = ArgumentNames()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +63,19 @@ class Reading:
     """How files are read."""
 
     format: str | None = None
-    """A suffix such as '.csv', used instead of the suffix of each file."""
+    """A suffix such as '.csv', which replaces the suffix of each file."""
     encoding: str | None = None
     """The encoding of texts, by default UTF-8."""
     delimiter: str | None = None
     """The character between the columns of CSV and TSV."""
     quote: str | None = None
-    """The character that encloses their cells, by default the double quote; or `none`."""
+    """The character that encloses cells of CSV and TSV, by default the double quote; or `none`."""
     escape: str | None = None
-    """The character before one that is taken as it is."""
+    """The character that makes the next character an ordinary one."""
     comment: str | None = None
     """The character that begins lines to skip."""
     has_header: bool = True
-    """If not, their columns are called 1, 2 and so on."""
+    """Whether CSV, TSV and sheets begin with the names of the columns; if not, these are 1, 2 and so on."""
     records: str | None = None
     """The path of the array of records in a JSON object."""
     table: str | None = None
@@ -89,26 +90,27 @@ Row = Mapping[str, object]  # JSON values by column
 
 
 class RowReader(Protocol):
-    """Reads the rows of one file, each with its place, a number from 1, or 0 for the whole file.
+    """Reads the rows of a file, each with its number from 1, or 0 for the whole file.
 
-    A string is the reason for which a row is rejected. Raises InputError if the file itself cannot be read further.
+    A string instead of a row is the reason why the row is rejected. Raises InputError if the file itself cannot be read
+    further.
     """
 
     def __call__(self, file: InputFile, /) -> Iterator[tuple[int, Row | str]]: ...
 
 
 class Reader(Protocol):
-    """Reads one file, one record at a time.
+    """Reads a file, one record at a time.
 
-    A record that cannot become a document is yielded as a Reject, and reading continues. Raises InputError if
-    the file itself cannot be read further; records yielded before remain valid.
+    A record that cannot become a document is yielded as a Reject, and reading continues. Raises InputError if the file
+    itself cannot be read further; the records yielded before remain valid.
     """
 
     def __call__(self, file: InputFile, fields: Fields, /) -> Iterator[ReadDocument | Reject]: ...
 
 
 class UntilDamage:
-    """The records of a source up to the first read error, which is kept in `damage`."""
+    """The records of a source up to the first read error, which is stored in `damage`."""
 
     def __init__(self, records: Iterator[ReadDocument | Reject]) -> None:
         self._records = records
@@ -116,7 +118,7 @@ class UntilDamage:
         self.damage: InputError | None = None
 
     def has_documents(self) -> bool:
-        """Read up to the first document; whether there is one, or more rejects than are kept in memory."""
+        """Read up to the first document; return whether there is one, or as many rejects as are kept in memory."""
         try:
             for record in self._records:
                 self._begun.append(record)

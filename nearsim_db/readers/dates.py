@@ -1,4 +1,4 @@
-"""Dates and times in the forms that occur in files, converted to times in UTC."""
+"""Parse dates and times in the forms that occur in files, and convert them to UTC."""
 
 import re
 from collections.abc import Sequence
@@ -9,41 +9,42 @@ from math import isnan
 from zoneinfo import ZoneInfo, available_timezones
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A smaller number counts seconds: as seconds, this one is in the year 5138, as milliseconds in 1973.
+# Numbers below this one count seconds, others milliseconds. As seconds it is in the year 5138, as milliseconds in 1973.
 _MIN_MILLISECONDS = 1e11
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
-# Digits that are no seconds since 1970.
+# Digits that are a year or a day, not seconds since 1970.
 _YEAR_OR_DAY = re.compile(r"[12][0-9]{3}|[12][0-9]{7}")
 _DASH = re.compile("(?<=[0-9])-(?=[A-Za-z])|(?<=[A-Za-z])-(?=[0-9])")
-# parsedate_to_datetime makes a date of nearly everything.
+# The form is checked first, because parsedate_to_datetime accepts nearly everything.
 _RFC_2822 = re.compile(
     r"([A-Za-z]{3,9},?\s+)?[0-9]{1,2}[ -][A-Za-z]{3,9}[ -]([0-9]{2}|[0-9]{4})\s+[0-9]{1,2}:[0-9]{2}"
     r"(:[0-9]{2}(?P<fraction>\.[0-9]{1,9})?)?"
     r"(\s+([+-][0-9]{4}|[A-Za-z]{1,5}))?(\s*\([^()]*\))?"
 )
-# The order of day and month is known where the month has a name.
+# If the month has a name, day and month cannot be confused.
 _DAY_FIRST = re.compile(r"[0-9]{1,2}(st|nd|rd|th|\.)?[ /-]?[A-Za-z]{3,9}\.?,?[ /-]?([0-9]{4}|[0-9]{2})\b")
 _MONTH_FIRST = re.compile(r"[A-Za-z]{3,9}\.? [0-9]{1,2}(st|nd|rd|th)?,? [0-9]{4}\b")
 _EITHER_FIRST = re.compile(r"[0-9]{1,2}([/.-])[0-9]{1,2}\1([0-9]{4}|[0-9]{2})\b")
 _WITH_ZONE = re.compile(r"(?P<time>.*[0-9].*\S)\s+(?P<zone>[A-Z]{2,5})")
 _NO_DATE = "not a date or time in ISO 8601 or RFC 2822, or in seconds since 1970"
 _ZONE_FORMAT = " %Z"
-# Patterns of dates take quadratic time.
+# Matching the patterns takes quadratic time, so longer texts are not tried.
 _MAX_CHARACTERS = 100
 
 
 def parsed_instant(value: object, formats: Sequence[str] = ()) -> datetime | None:
     """Return a time in UTC; None for null, NaN and blanks. Raises ValueError for anything else that is not a time.
 
-    `formats` are tried first, as of `datetime.strptime`; %Z at the end is any abbreviation of a time zone that has one
-    meaning. Otherwise a text is in ISO 8601 or RFC 2822, or has a month by its English name. A number counts seconds
-    since 1970, or from 100,000,000,000 on milliseconds; eight digits are a day, as 20240531.
+    `formats`, which are those of `datetime.strptime`, are tried first; %Z at the end matches any abbreviation of a time
+    zone that has only one meaning. Otherwise a text must be in ISO 8601 or RFC 2822, or contain the English name of a
+    month. A number counts seconds since 1970, or milliseconds from 100,000,000,000 on. Eight digits are a day, such as
+    20240531.
     """
     if value is None or (isinstance(value, float) and isnan(value)):
         return None
 
-    is_known = isinstance(value, str | int | float) and not isinstance(value, bool)
-    text = str(value).strip() if is_known else None
+    may_be_time = isinstance(value, str | int | float) and not isinstance(value, bool)
+    text = str(value).strip() if may_be_time else None
     if text == "":
         return None
     if text is not None and len(text) > _MAX_CHARACTERS:
@@ -61,7 +62,7 @@ def parsed_instant(value: object, formats: Sequence[str] = ()) -> datetime | Non
 
 
 def _by_formats(text: str, formats: Sequence[str]) -> datetime | None:
-    """Return the time that the first fitting format makes of a text, None if none fits."""
+    """Return the time of a text by the first format that fits, or None if no format fits."""
     for form in formats:
         try:
             if form.endswith(_ZONE_FORMAT) and (parts := _WITH_ZONE.fullmatch(text)):
@@ -79,7 +80,7 @@ def _of_text(text: str) -> datetime:
         return _since_epoch(int(text) if text.lstrip("+-").isdigit() else float(text))
 
     if match := _RFC_2822.fullmatch(text):
-        # Wire services write 26-FEB-1987 15:01:01.79, which parsedate_to_datetime refuses.
+        # News agencies write 26-FEB-1987 15:01:01.79, for which parsedate_to_datetime raises an error.
         fraction = match["fraction"] or ""
         whole = parsedate_to_datetime(_DASH.sub(" ", text.replace(fraction, "")))
         return in_utc(whole) + timedelta(seconds=float(fraction or 0))
@@ -104,14 +105,18 @@ def _since_epoch(number: float) -> datetime:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Convert a time to UTC; a time without a zone is taken as UTC. OverflowError outside the years 1 to 9999."""
+    """Convert a time to UTC; a time without a zone counts as UTC.
+
+    Raises OverflowError if the result is outside the years 1 to 9999.
+    """
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _zone_of(name: str | None, offset: int | None) -> timezone | None:
-    """Return the zone of an offset in seconds, None without a zone. Raises ValueError for a name only.
+    """Return the zone of an offset in seconds, or None if there is neither an offset nor a name.
 
-    dateutil calls this for each time, and would ignore a name that it does not know.
+    Raises ValueError if there is only a name. dateutil calls this function for each time; without it, dateutil would
+    ignore names that it does not know.
     """
     if offset is not None:
         return timezone(timedelta(seconds=offset))
@@ -126,8 +131,11 @@ def _in_zone(moment: datetime, zone: str) -> datetime:
 
 @cache
 def _offset_of(zone: str, year: int, month: int) -> timedelta:
-    """Return the offset of an abbreviation such as CEST in a month. Raises ValueError if it has none, or several."""
-    # Clocks may change within the month, and the abbreviation with them.
+    """Return the offset that an abbreviation such as CEST has in a month.
+
+    Raises ValueError if it has none, or several.
+    """
+    # The clocks, and the abbreviation with them, may change within the month.
     moments = [datetime(year, month, day) for day in (1, 15, 28)]
     offsets = {
         local.utcoffset()

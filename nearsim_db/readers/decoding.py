@@ -1,6 +1,6 @@
-"""Incremental decompression, which salvages everything before the damage in a damaged file, and text encodings.
+"""Decompression, and conversion of text encodings to UTF-8, both piece by piece.
 
-Texts are converted to UTF-8.
+Decompression salvages everything before the damage in a damaged file.
 """
 
 import bz2
@@ -17,7 +17,7 @@ from nearsim_db.errors import InputError
 
 
 class Decompressor(Protocol):
-    """The common interface of zlib and zstandard: decompresses one member of a file, which may have several."""
+    """The common interface of zlib and zstandard, which decompresses one of the members that a file consists of."""
 
     @property
     def eof(self) -> bool: ...
@@ -30,12 +30,12 @@ StartMember = Callable[[], Decompressor]
 
 
 def _gzip() -> StartMember:
-    # 16 more: with the header and the checksum of gzip.
+    # Adding 16 makes zlib expect the header and the checksum of gzip.
     return partial(zlib.decompressobj, wbits=16 + zlib.MAX_WBITS)
 
 
 def _zstandard() -> StartMember:
-    """Share one context among all members: to create it takes longer than to read a small one."""
+    """Share one context among all members, because creating it takes longer than reading a small member."""
     return cast(StartMember, zstandard.ZstdDecompressor().decompressobj)
 
 
@@ -44,7 +44,7 @@ class _DamagedBlockError(ValueError):
 
 
 class _Bzip2:
-    """bz2's decompression, which reports damage as an OSError, as a file system reports a read that failed."""
+    """The decompression of bz2; damage raises an error other than OSError, which would look like a failed read."""
 
     def __init__(self) -> None:
         self._member = bz2.BZ2Decompressor()
@@ -70,7 +70,8 @@ DECOMPRESSORS: dict[str, Callable[[], StartMember]] = {
     ".bz2": lambda: _Bzip2,
     ".xz": lambda: lzma.LZMADecompressor,
 }
-# Read at once. Small, because it may decompress to a thousand times its size, and but for gzip to more.
+# The number of bytes read at once. They are few, because data may decompress to a thousand times its size, or with
+# formats other than gzip to even more.
 PIECE_BYTES = {".gz": 1 << 14, ".zst": 1 << 12, ".bz2": 1 << 10, ".xz": 1 << 12}
 _CORRUPTION_ERRORS = (zlib.error, zstandard.ZstdError, _DamagedBlockError, lzma.LZMAError)
 DAMAGE_ERRORS = (EOFError, *_CORRUPTION_ERRORS)
@@ -79,10 +80,9 @@ DAMAGE_ERRORS = (EOFError, *_CORRUPTION_ERRORS)
 def decompressed(
     suffix: str, pieces: Iterator[bytes], reread: Callable[[], Iterator[bytes]] | None
 ) -> Iterator[bytes]:
-    """Decompress a file given in pieces; `reread` reads them again after damage, None if they cannot be.
+    """Decompress the pieces of a file; `reread` reads them again after damage, None if that is impossible.
 
-    Raises one of DAMAGE_ERRORS if the data is damaged or truncated, after yielding everything before that
-    point.
+    If the data is damaged or truncated, one of DAMAGE_ERRORS is raised after everything before the damage was yielded.
     """
     fast = _fast_gzip() if suffix == ".gz" and reread is not None else None
     if fast is None or reread is None:
@@ -95,12 +95,15 @@ def decompressed(
             yielded += len(content)
             yield content
     except errors:
-        # What can be read before the damage, and its description, are zlib's with either library.
+        # Read again with zlib, so that the salvaged content and the error message do not depend on the library.
         yield from _after(yielded, _salvaging(reread(), reread, DECOMPRESSORS[suffix]()))
 
 
 def _fast_gzip() -> tuple[StartMember, tuple[type[Exception], ...]] | None:
-    """Return ISA-L's decompression, which takes less than half of zlib's time, and its errors; None without it."""
+    """Return ISA-L's decompression, which takes less than half of zlib's time, and its errors.
+
+    Returns None if ISA-L is not installed.
+    """
     try:
         from isal import isal_zlib
     except ImportError:
@@ -119,7 +122,7 @@ def _salvaging(
         nonlocal consumed
         for piece in pieces:
             yield piece
-            # Only once the next piece is asked for: a piece that fails is read again, byte by byte.
+            # Count a piece only when the next one is requested: a piece that fails is read again, byte by byte.
             consumed += len(piece)
 
     try:
@@ -149,7 +152,10 @@ def _plain(pieces: Iterator[bytes], start: StartMember) -> Iterator[bytes]:
 
 
 def _salvaged(pieces: Iterator[bytes], start: StartMember, yielded: int) -> Iterator[bytes]:
-    """Yield the content after the first `yielded` bytes, which a failing call decompresses but does not return."""
+    """Yield the content after the first `yielded` bytes, up to the damage.
+
+    A call that fails does not return what it has decompressed, so the pieces have to be small.
+    """
     try:
         yield from _after(yielded, _plain(pieces, start))
     except DAMAGE_ERRORS:
@@ -157,7 +163,7 @@ def _salvaged(pieces: Iterator[bytes], start: StartMember, yielded: int) -> Iter
 
 
 def _after(skipped: int, contents: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield all but the first bytes."""
+    """Yield all content except the first `skipped` bytes."""
     passed = 0
     for content in contents:
         yield content[max(0, skipped - passed) :]
@@ -165,7 +171,7 @@ def _after(skipped: int, contents: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _bytewise(pieces: Iterator[bytes], after: int) -> Iterator[bytes]:
-    """Cut the data into single bytes after the first `after` of them."""
+    """Yield the first `after` bytes in pieces, and all later bytes one by one."""
     passed = 0
     for piece in pieces:
         cut = min(len(piece), max(0, after - passed))
@@ -185,14 +191,14 @@ COMPRESSION_MARKS = {
 
 _INVALID = "nearsim.invalid"
 _MAX_UTF8_BYTES = 4
-_INSPECTED_BYTES, _LEAST_BYTES = 8192, 12
+_INSPECTED_BYTES, _MIN_INSPECTED_BYTES = 8192, 12
 _MAX_CONTROL_SHARE = 0.05
-# All but tab, line ends, form feed, backspace and escape; compressed data has a tenth of them.
+# All control characters except tab, line ends, form feed, backspace and escape. A tenth of compressed data are these.
 _CONTROL_BYTES = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n\r\f\b\x1b")
 
 
 def _replacement(error: UnicodeError) -> tuple[str, int]:
-    """Replace undecodable bytes by a lone surrogate, which `in_utf8` writes as a byte that is not UTF-8."""
+    """Replace undecodable bytes by a lone surrogate, which `in_utf8` encodes as a byte that is not valid in UTF-8."""
     assert isinstance(error, UnicodeDecodeError)
     return "\udcff", error.end
 
@@ -201,10 +207,10 @@ codecs.register_error(_INVALID, _replacement)
 
 
 def checked_encoding(name: str) -> str:
-    """Return the name of a text encoding as Python knows it. Raises InputError for any other."""
+    """Return Python's name of a text encoding. Raises InputError if Python has no text encoding of this name."""
     try:
         codec = codecs.lookup(name)
-        # lookup() also finds codecs of bytes, such as hex; encode() refuses these.
+        # lookup() also finds codecs that convert bytes, such as hex; encode() raises LookupError for these.
         "".encode(codec.name)
     except LookupError as error:
         raise InputError(
@@ -214,7 +220,7 @@ def checked_encoding(name: str) -> str:
 
 
 def in_utf8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Convert pieces of text to UTF-8; what cannot be decoded becomes bytes that are not UTF-8."""
+    """Convert pieces of text to UTF-8; bytes that cannot be decoded become bytes that are not valid in UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)(_INVALID)
     for piece in pieces:
         yield decoder.decode(piece).encode("utf-8", "surrogateescape")
@@ -222,12 +228,12 @@ def in_utf8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def compression_of(start: bytes) -> str:
-    """Return the suffix of the compression that the first bytes of a file show, or an empty string."""
+    """Return the suffix of the compression that the first bytes of a file indicate, or an empty string."""
     return next((suffix for mark, suffix in COMPRESSION_MARKS.items() if start.startswith(mark)), "")
 
 
 def is_utf8(start: bytes) -> bool:
-    """Whether the first bytes of a text are UTF-8, but for a character that is cut at their end."""
+    """Whether the first bytes of a text are UTF-8; a character that is cut off at their end is allowed."""
     try:
         start.decode()
     except UnicodeDecodeError as error:
@@ -236,9 +242,9 @@ def is_utf8(start: bytes) -> bool:
 
 
 def control_share(content: bytes) -> float | None:
-    """Return the share of control characters at the start of a binary file; None for text and very short files."""
+    """Return the fraction of control characters at the start of a binary file; None for text and very short files."""
     start = content[:_INSPECTED_BYTES]
-    if len(start) < _LEAST_BYTES:
+    if len(start) < _MIN_INSPECTED_BYTES:
         return None
     share = 1 - len(start.translate(None, _CONTROL_BYTES)) / len(start)
     return share if share > _MAX_CONTROL_SHARE else None

@@ -1,4 +1,4 @@
-"""CSV and TSV with a header; fields in double quotes may contain newlines."""
+"""CSV and TSV, with or without a header; cells in quotes may contain newlines."""
 
 import csv
 import json
@@ -47,9 +47,9 @@ def read_tsv(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]
 def _read(file: InputFile, fields: Fields, delimiter: str) -> Iterator[ReadDocument | Reject]:
     """Read rows as documents.
 
-    An empty cell of a column named in `fields` is null; a vector cell is a JSON array; other columns become
-    attributes, as strings. A row's line is its first one. Raises InputError for a header without the required
-    columns, and without a header for a first row that cannot be read.
+    An empty cell of a column named in `fields` is null; a vector cell is a JSON array; other columns become attributes,
+    as strings. The line of a document is the first line of its row. Raises InputError if the header lacks required
+    columns, or if the first row cannot be read.
     """
     name = file.name
     make: RowMaker | None = None
@@ -88,37 +88,37 @@ def _header(row: list[str] | str, file: InputFile, maker: DocumentMaker, delimit
 
 
 def numbered_columns(row: list[str]) -> list[str]:
-    """Return the names of columns without a header: 1, 2 and so on."""
+    """Return the names of the columns of a file without a header: 1, 2 and so on."""
     return list(map(str, range(1, len(row) + 1)))
 
 
 def raw_rows(file: InputFile, delimiter: str) -> Generator[tuple[bytes, list[str] | None], None, None]:
-    """Yield the header, if there is one, and each record as bytes and as cells, None if it is rejected.
+    """Yield all rows, including the header, each as bytes and as cells.
 
-    The bytes have the line end.
+    The bytes include the line end. The cells are None if the row is rejected.
     """
     with closing(csv_rows(file, delimiter, keep=True)) as rows:
         for _, row, kept in rows:
             yield b"".join(line + b"\n" for line in kept), (None if isinstance(row, str) else row)
 
 
-# A shorter text holds no number that orjson would round.
+# A text up to this length cannot contain a number that orjson would round.
 _MAX_EXACT_DIGITS = 16
-# NaN and Infinity included.
+# The first characters of JSON values, including NaN and Infinity.
 _JSON_STARTS = frozenset('[{"-0123456789tfnNI \t\n\r')
-# The position of an empty cell after the last column.
+# The position of an empty cell that is appended after the last column.
 _ABSENT = -1
 
 
 class RowMaker:
-    """Makes documents of rows below a header: as `DocumentMaker` does of records, which takes a few times as long."""
+    """Makes the same documents of rows as `DocumentMaker` makes of records, but several times faster."""
 
     def __init__(self, header: list[str], file: str, fields: Fields, maker: DocumentMaker) -> None:
         self._header, self._file, self._fields, self._maker = header, file, fields, maker
         bodies = [name for name in maker.body_names if name in header]
-        others = (fields.id, fields.title, fields.source, fields.url, fields.published_at, *bodies)
-        is_shared = fields.vector in others and fields.vector in header
-        # At most one column for each field, and names that need no cleaning.
+        text_columns = (fields.id, fields.title, fields.source, fields.url, fields.published_at, *bodies)
+        is_shared = fields.vector in text_columns and fields.vector in header
+        # Each field has at most one column, and the names need no cleaning.
         self._is_direct = (
             not is_shared
             and not maker.joined
@@ -126,7 +126,7 @@ class RowMaker:
             and not any(clean(name)[1] for name in header)
         )
 
-        self._has_text = bool(bodies) or fields.title in header  # if not, it has vectors
+        self._has_text = bool(bodies) or fields.title in header  # if not, the rows have vectors
         places = {name: at for at, name in enumerate(header)}
 
         def place(name: str) -> int:
@@ -150,13 +150,13 @@ class RowMaker:
         if not external_id and self._fields.ids != "optional" and self._id != _ABSENT:
             return Reject(self._file, line, self._empty_id)
 
-        # Anything unusual is left to the maker of documents, which checks more and is slower.
+        # Leave unusual rows to the DocumentMaker, which checks more and is slower.
         is_empty = not self._has_text and row[self._vector].strip() in ("", "null")
         is_long = len(external_id) > ACCEPTED_ID_CHARACTERS
         if not self._is_direct or not external_id or is_empty or is_long or clean("".join(row))[1]:
             return self._maker.make(self._record(row), line)
 
-        # The empty cell at _ABSENT.
+        # This is the empty cell at the position _ABSENT.
         row.append("")
         attributes: dict[str, object] = {name: row[at] for name, at in self._rest} if self._rest else {}
         vector = published_at = unreadable = None
@@ -191,12 +191,15 @@ class RowMaker:
 
 
 def _array(cell: str) -> object:
-    """Parse a cell as JSON, an empty one as null; return a cell that is no JSON or too long unchanged: no vector."""
+    """Parse a cell as JSON, an empty cell as null.
+
+    A cell that is not JSON or is too long is returned unchanged, to be rejected because it is not a vector.
+    """
     if not cell:
         return None
     if len(cell) > MAX_RECORD_VALUES and cell.count(",") > MAX_RECORD_VALUES:
         return cell
-    # A look at both ends spares most texts the parser.
+    # For most texts, looking at both ends is enough to see that they are not JSON.
     if cell[0] not in _JSON_STARTS or (cell.startswith("[") and not cell.rstrip().endswith("]")):
         return cell
     if len(cell) <= _MAX_EXACT_DIGITS:
@@ -215,14 +218,14 @@ _MAX_BLOCK_CHARACTERS = 2**28
 def csv_rows(
     file: InputFile, delimiter: str, *, keep: bool
 ) -> Generator[tuple[int, list[str] | str, list[bytes]], None, None]:
-    """Yield each row that is not blank with its first line number, or the reason that it cannot be read.
+    """Yield the number of its first line, and the cells, of each row that is not blank; or why it cannot be read.
 
-    After a row that cannot be read, reading goes on at the next line. Between tabs a quote is a character unless the
-    cell that it opens is closed without a tab after a line end. With `keep` also yield the lines of the row, without
-    their ends.
+    After a row that cannot be read, reading continues at the next line. In a tab-separated file, a quote counts as an
+    ordinary character if the cell that it opens would contain a tab after a line end. With `keep` the lines of each row
+    are yielded too, without their line ends.
     """
-    # The limit belongs to the process: it is only ever raised. A row beyond the limit of the file gets no larger than
-    # that and a block.
+    # The limit applies to the whole process, so it is only ever raised. The part of a row that is in memory never
+    # exceeds the limit of the file by more than a block.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MAX_BLOCK_CHARACTERS))
     lines = _DelimitedLines(file, delimiter.encode(), keep=keep)
     source = chain.from_iterable(lines.blocks())
@@ -239,11 +242,11 @@ def csv_rows(
                 elif lines.size_until(end) > file.limit:
                     yield begin, file.too_many if lines.has_dense(end) else file.too_long, _NO_LINES
                 elif end > begin and delimiter == "\t" and _holds_delimiter(row, delimiter):
-                    # The quote is a character of its cell: read the line again, below.
+                    # The quote is an ordinary character of its cell: read the line again, below.
                     raise csv.Error
                 elif row:
-                    if end > begin and (held := _lines_like_rows(row, delimiter, columns)):
-                        file.progress.note_held_lines(file.name, begin, end, held)
+                    if end > begin and (quoted_lines := _lines_like_rows(row, delimiter, columns)):
+                        file.progress.note_quoted_lines(file.name, begin, end, quoted_lines)
                     yield begin, row, lines.kept_until(end)
                 if end > begin:
                     lines.forget()
@@ -263,7 +266,7 @@ def csv_rows(
             else:
                 yield begin, f"not a valid row: {error}; {_QUOTE_ADVICE}", _NO_LINES
 
-        # Go on at the line after the first one of the row that failed.
+        # Continue at the line after the first line of the row that failed.
         again = chain(lines.read_again(begin + 1, end), source)
         before = begin
         lines.begin = begin = begin + 1
@@ -279,7 +282,7 @@ def _reader(lines: Iterable[str], delimiter: str, file: InputFile) -> "_csv.Read
 
 
 def _without_comments(source: Iterable[str], lines: "_DelimitedLines", comment: str | None) -> Iterable[str]:
-    """Return lines from the current row on, with a blank line for each that begins a row and is a comment."""
+    """Return the lines from the current row on, with a blank line in place of each row that is a comment."""
     if comment is None:
         return source
     return (
@@ -289,31 +292,34 @@ def _without_comments(source: Iterable[str], lines: "_DelimitedLines", comment: 
 
 
 def _holds_delimiter(row: list[str], delimiter: str) -> bool:
-    """Whether a cell has a delimiter after a line end."""
+    """Whether a cell contains a delimiter after a line end."""
     return any(delimiter in cell.partition("\n")[2] for cell in row)
 
 
 def _lines_like_rows(row: list[str], delimiter: str, columns: int) -> int:
-    """Return how many lines of cells look like rows: all that are whole have as many delimiters as the header."""
-    held = 0
+    """Return how many lines within cells look like rows.
+
+    The lines of a cell count if each complete line among them has as many delimiters as the header.
+    """
+    lines_like_rows = 0
     for cell in row:
         _, *inner = cell.split("\n")
         whole = inner[:-1] or inner
         if columns > 1 and inner and all(line.count(delimiter) == columns - 1 for line in whole):
-            held += len(inner)
-    return held
+            lines_like_rows += len(inner)
+    return lines_like_rows
 
 
 class _DelimitedLines:
     """The lines of a file as text, and the size and lines of the current row.
 
-    It begins at line `begin`, maybe in an earlier block.
+    The current row begins at line `begin`, which may be in an earlier block.
     """
 
     def __init__(self, file: InputFile, delimiter: bytes, *, keep: bool) -> None:
         self._file = file
         self._delimiter = delimiter
-        self._dense: list[int] = []  # lines of too many cells
+        self._dense: list[int] = []  # the numbers of lines that have too many cells
         self._keep = keep
         self._lines: list[bytes | None] = []
         self._first = self.begin = 1
@@ -322,17 +328,17 @@ class _DelimitedLines:
         self.are_checked = keep
 
     def blocks(self) -> Iterator[Iterator[str]]:
-        """Yield blocks of lines with their ends."""
+        """Yield blocks of lines, with their line ends."""
         for first, lines in self._file.blocks():
             self._carry()
             self._first, self._lines = first, lines
             content = self._joined()
-            if len(content) > self._file.most_values:
+            if len(content) > self._file.max_values:
                 self._forget_dense()
                 content = self._joined()
             self.are_checked = self._keep or None in lines
             text = StringIO(content.decode("utf-8", "surrogateescape") + "\n", newline="\n")
-            yield self._without_rest(text) if self._carried_bytes > self._file.limit else text
+            yield self._without_long_row(text) if self._carried_bytes > self._file.limit else text
 
     def _joined(self) -> bytes:
         lines = self._lines
@@ -340,9 +346,9 @@ class _DelimitedLines:
 
     def _forget_dense(self) -> None:
         """Treat lines with too many cells like lines beyond the limit."""
-        most = self._file.most_values
+        max_values = self._file.max_values
         for at, line in enumerate(self._lines):
-            if line is not None and len(line) > most and line.count(self._delimiter) > most:
+            if line is not None and len(line) > max_values and line.count(self._delimiter) > max_values:
                 self._lines[at] = None
                 self._dense.append(self._first + at)
 
@@ -350,17 +356,17 @@ class _DelimitedLines:
         """Whether a line of the current row has too many cells."""
         return any(self.begin <= line <= end for line in self._dense)
 
-    def _without_rest(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield lines; of the current row, which is too long already, only the quote that ends it.
+    def _without_long_row(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield lines, but of the current row, which is already too long, only the quote that ends it.
 
-        The row is in quotes, and an even number of them leaves it so.
+        The row is inside quotes. A line with an even number of quotes leaves it inside them.
         """
         row = self.begin
         for line in lines:
             yield line if self.begin > row else '"\n' * (line.count('"') % 2)
 
     def forget(self) -> None:
-        """Forget the part of a row that was in earlier blocks."""
+        """Drop the part of a row that was in earlier blocks."""
         self._carried, self._carried_bytes = [], 0
 
     def size_until(self, end: int) -> int:
@@ -368,13 +374,13 @@ class _DelimitedLines:
         return self._carried_bytes + self._size(self._of_row(end)) - 1
 
     def kept_until(self, end: int, *, always: bool = False) -> list[bytes]:
-        """Return the lines of the current row if they are kept, or `always`."""
+        """Return the lines of the current row if lines are kept or if `always` is true; otherwise an empty list."""
         if not self._keep and not always:
             return _NO_LINES
         return [line or b"" for line in (*self._carried, *self._of_row(end))][: end + 1 - self.begin]
 
     def read_again(self, begin: int, end: int) -> list[str]:
-        """Return lines of the current row, to be read as rows of their own."""
+        """Return lines of the current row, to be read as separate rows."""
         if self._carried:
             self._lines, self._first = [*self._carried, *self._lines], self.begin
             self.forget()
@@ -387,10 +393,10 @@ class _DelimitedLines:
     def _carry(self) -> None:
         begun = self._of_row(self._first + len(self._lines) - 1)
         self._carried_bytes += self._size(begun)
-        # What is longer is not read again, but has to be kept where all lines are.
+        # A row beyond the limit is not read again. Keep its lines only if all lines are kept.
         if self._keep or self._carried_bytes <= self._file.limit:
             self._carried += begun
 
     def _size(self, lines: list[bytes | None]) -> int:
-        # A line that was dropped is beyond the limit, whatever else the row has.
+        # A dropped line puts the row beyond the limit, whatever its other lines are.
         return sum(self._file.limit + 2 if line is None else len(line) + 1 for line in lines)

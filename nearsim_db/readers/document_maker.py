@@ -1,4 +1,4 @@
-"""From a record, a mapping of names to values, to a document or a reject."""
+"""Make documents, or rejects, of records, which are mappings of names to values."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,20 +14,21 @@ from nearsim_db.records import Document, ReadDocument, Reject
 from nearsim_db.similarity.text.clean import clean, clean_attributes
 
 MAX_ID_BYTES = 1024
-# So many characters fit, whichever they are.
+# An id of so many characters fits, whichever characters they are.
 ACCEPTED_ID_CHARACTERS = MAX_ID_BYTES // 4
 _KEYS_CHARACTERS, _COLUMNS_CHARACTERS = 200, 500
-# Beyond it, floats of different integers are equal.
+# Beyond this number, different integers are equal as floats.
 _MAX_EXACT_INTEGER = 2**53
-# In the parts of an id that has several.
+# These characters are escaped in the parts of an id that is joined of several parts.
 _ESCAPED = str.maketrans({":": r"\:", "\\": r"\\"})
 
 
 class DocumentMaker:
-    """Makes the documents of one file, or of rows in memory, for which `remedy` says how to give a missing field.
+    """Makes the documents of a file, or of rows in memory.
 
-    Records without an id are numbered by their line, or, of a file that is a part of a split of a data set, by their
-    row in the split: its name, and the number of rows in the files before.
+    A record without an id is named after its file and line. If the file is a part of a split of a data set, the record
+    is named after the split and its row in the split; `split` is the name of the split, and the number of rows in the
+    files before this one. For rows in memory, `remedy` tells users how to provide a missing field.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class DocumentMaker:
             self.body_names: tuple[str, ...] = tuple(name for name in ("text", "body") if name not in named)
         else:
             self.body_names = (fields.body,)
-        # The keys that a title or body joins, by its name.
+        # The keys whose values are joined to a title or body, by the name of the title or body.
         self.joined: dict[str, tuple[str, ...]] = {
             name: tuple(name.split(",")) for name in (fields.title, fields.body) if name and "," in name
         }
@@ -61,7 +62,7 @@ class DocumentMaker:
         self._missing_text = f"no '{fields.title}' and no {bodies}"
 
     def check_columns(self, names: list[str]) -> None:
-        """Raise InputError if the column of the id or every text is missing from the columns of the file."""
+        """Raise InputError if the columns of a file lack the id, or lack all titles, texts and vectors."""
         has_id = self._fields.id in names or all(_is_among(name, names) for name in self._id_parts)
         if self._has_ids is None:
             self._has_ids = has_id
@@ -79,12 +80,12 @@ class DocumentMaker:
     def make(
         self, record: Mapping[str, object], line: int, is_encodable: bool = False
     ) -> ReadDocument | Reject:
-        """Make a document from a record; `is_encodable` if it is known that no string has a lone surrogate.
+        """Make a document of a record; `is_encodable` says that certainly no string contains a lone surrogate.
 
-        Keys that no field names become attributes; so do a source or url that is not a string, a date that cannot
-        be read, and 'body' if 'text' is the body.
+        Keys that no field names become attributes. A source or url that is not a string, and a date that cannot be
+        read, become attributes too, and so does 'body' if 'text' is the body.
         """
-        # The short way of a record that has an id, a title and a body, and nothing to clean.
+        # Handle the common case first: a record with only an id, a title and a body, and nothing to clean.
         if is_encodable and self._texts is not None and len(record) == 3:
             id_name, title_name, body_name = self._texts
             get = record.get
@@ -105,7 +106,7 @@ class DocumentMaker:
             return Reject(self._file, line, _no_id(record, self._fields.id, self._id_remedy))
 
         if self._paths:
-            # A key that is called like the path takes precedence.
+            # A key whose name equals the path takes precedence.
             record = {
                 **{path: value for path in self._paths if (value := value_at(record, path)) is not None},
                 **record,
@@ -128,7 +129,7 @@ class DocumentMaker:
         if self._has_ids and len(parts) == 1:
             return checked_id(record, parts[0], self._id_remedy), False
 
-        # The first record decides for its whole file.
+        # The first record of a file decides whether its records have ids.
         if self._has_ids is None:
             self._has_ids = all(part in record for part in parts)
         if not self._has_ids:
@@ -142,7 +143,7 @@ class DocumentMaker:
         return _joined_id(record, parts, self._id_remedy), False
 
     def _with_joined(self, record: Mapping[str, object]) -> Mapping[str, object]:
-        """Return a record with its title and body under their names if they are joined of several keys."""
+        """Return a record in which a title or body that several keys make up is under its own name."""
         joined = dict(record)
         for name, keys in self.joined.items():
             if name not in record and not record.keys().isdisjoint(keys):
@@ -220,7 +221,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _is_among(name: str, columns: list[str]) -> bool:
-    """Whether a field, or the object that it is in, is a column."""
+    """Whether a field, or the object that contains it, is a column."""
     return name in columns or first_key(name) in columns
 
 
@@ -240,12 +241,16 @@ def checked_id(record: Mapping[str, object], name: str, remedy: str = "") -> str
             raise InputError(
                 f"'{name}' is {value!r}, a float that may stand for several integers; write it as a string"
             )
-        # A whole number is the same id as int and as float: 5.0 is '5'.
+        # A whole number is the same id whether it is an int or a float: 5.0 is '5'.
         value = None if isnan(value) else str(int(value)) if value.is_integer() else str(value)
-    if type(value) is int and value.bit_length() <= 8 * MAX_ID_BYTES:  # Python refuses to print longer ones
+    if (
+        type(value) is int and value.bit_length() <= 8 * MAX_ID_BYTES
+    ):  # Python refuses to print longer integers
         value = str(value)
 
-    if value is None or (isinstance(value, str) and not value):  # pandas.NA and arrays cannot be compared
+    if value is None or (
+        isinstance(value, str) and not value
+    ):  # comparing pandas.NA or arrays to "" would fail
         if name in record:
             raise InputError(f"'{name}' is empty")
         raise InputError(_no_id(record, name, remedy))
@@ -272,7 +277,10 @@ def _keys(record: Mapping[str, object]) -> str:
 
 
 def checked_text(value: object, name: str, absent: str = "null") -> tuple[str | None, int]:
-    """Return a text cleaned and the number of characters replaced; None for None, which messages call `absent`."""
+    """Return a cleaned text, and the number of characters that were replaced.
+
+    None stays None; `absent` is the word for None in messages.
+    """
     if value is None:
         return None, 0
     if not isinstance(value, str):
@@ -282,7 +290,7 @@ def checked_text(value: object, name: str, absent: str = "null") -> tuple[str | 
 
 
 def number_as_text(value: object) -> object:
-    """Write a number as text; return None for NaN, and any other value unchanged."""
+    """Return a number as text, None for NaN, and any other value unchanged."""
     if type(value) is float:
         return None if isnan(value) else str(value)
     return str(value) if type(value) is int else value
@@ -302,9 +310,9 @@ def _string_or_rest(
 def instant_or_rest(
     value: object, fields: Fields, rest: dict[str, object]
 ) -> tuple[datetime | None, str | None]:
-    """Return the date of a record, None for blanks, and the reason if it is invalid.
+    """Return the date of a record, None if it is blank or invalid, and the reason if it is invalid.
 
-    An invalid date is added to `rest`.
+    An invalid date is added to `rest`, the attributes of the document.
     """
     try:
         return parsed_instant(value, fields.date_formats), None

@@ -1,4 +1,4 @@
-"""The files of a folder: regular ones, and the reasons why others are left out."""
+"""The files of a folder: regular files, and the reasons why other files are left out."""
 
 import os
 import stat
@@ -17,21 +17,19 @@ LINK = "a symbolic link; --follow-links reads its target"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file or subfolder that is not read, with the reason.
-
-    `of_other_kind`: it is left out as the files around it are records, which is no error.
-    """
+    """A file or subfolder that is not read, with the reason."""
 
     path: Path
     reason: str
-    of_other_kind: bool = False
+    of_other_kind: bool = False  # whether it is left out because of its kind only, which is not an error
 
 
 def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[Path | LeftOut]:
-    """Yield the regular files of a folder and its subfolders, of any type, and what is left out.
+    """Yield the regular files of a folder and its subfolders, and the files and subfolders that are left out.
 
-    A folder's own files come first, then its subfolders, each sorted by name. Names that begin with a dot are skipped.
-    Symbolic links are left out unless `follow_links`; then each folder is read once, however many links lead to it.
+    The files of a folder come before its subfolders, both sorted by name. Names that begin with a dot are skipped.
+    Symbolic links are left out unless `follow_links` is true; each folder is then read once, however many links lead to
+    it.
     """
     problems: list[OSError] = []
     seen = {identity_of(folder)}
@@ -54,7 +52,7 @@ def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[Path | L
             else:
                 seen.add(identity_of(path))
                 entered.append(path.name)
-        # os.walk enters the folders that stay in its list.
+        # os.walk enters only the folders that remain in this list.
         subfolders[:] = entered
     yield from map(_unlisted, problems)
 
@@ -68,7 +66,10 @@ def _unlisted(problem: OSError) -> LeftOut:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of a file or folder, equal under all of its names; None if it cannot be examined."""
+    """Return the device and inode of a file or folder, which are the same under all its names.
+
+    Returns None if it cannot be examined.
+    """
     try:
         state = path.stat()
     except OSError:

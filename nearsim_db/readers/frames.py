@@ -1,4 +1,4 @@
-"""The rows of data frames and tables that have the Arrow C stream interface, such as those of pandas and polars."""
+"""The rows of data frames and tables with the Arrow C stream interface, such as those of pandas and polars."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,15 +18,15 @@ class Frame(Protocol):
 Rows = Iterable[object] | Frame
 
 _ORIGIN = "the data frame"
-# As pyarrow names the index of a data frame of pandas.
+# The name that pyarrow gives to the index of a data frame of pandas.
 _UNNAMED_INDEX = re.compile(r"__index_level_[0-9]+__")
 
 
 def rows_of_frame(frame: Any) -> Iterator[dict[str, Any]] | None:
-    """Return the rows of a frame by column; `Unreadable` for a value that Python cannot represent; None for one column.
+    """Return the rows of a frame as values by column; a value that Python cannot represent is `Unreadable`.
 
-    A frame with a column of mixed types, which Arrow does not have, is read row by row. Raises InputError if pyarrow is
-    not installed, or the stream is damaged.
+    Returns None for a series, which has no column names. A frame with a column of mixed types, which Arrow does not
+    have, is read row by row. Raises InputError if pyarrow is not installed, or if the stream is damaged.
     """
     try:
         import pyarrow
@@ -38,11 +38,12 @@ def rows_of_frame(frame: Any) -> Iterator[dict[str, Any]] | None:
     # A series has no column names: its values are the rows.
     if len(getattr(frame, "shape", (0, 0))) == 1 or isinstance(frame, pyarrow.ChunkedArray):
         return None
-    if "Object" in map(str, getattr(frame, "dtypes", ())):  # of polars, whose stream has their addresses
+    # The stream of polars has the addresses of Python objects instead of their values.
+    if "Object" in map(str, getattr(frame, "dtypes", ())):
         return _rows_of_python(frame)
     try:
         stream = pyarrow.RecordBatchReader.from_stream(frame)
-    except Exception as error:  # every library raises exceptions of its own
+    except Exception as error:  # every library raises its own exceptions
         rows = _rows_of_python(frame)
         if rows is None:
             raise InputError(f"cannot read the data frame: {Unreadable(error).reason}") from error
@@ -65,7 +66,7 @@ def _rows_of_stream(stream: Any) -> Iterator[dict[str, Any]]:
 
 def _rows_of_python(frame: Any) -> Iterator[dict[str, Any]] | None:
     if hasattr(frame, "itertuples"):
-        # A named index becomes a column, an unnamed one is dropped.
+        # A named index becomes a column, an unnamed index is dropped.
         frame = frame.reset_index(drop=frame.index.names == [None])
         names = list(map(str, frame.columns))
         check_names(names, _ORIGIN)

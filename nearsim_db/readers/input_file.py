@@ -1,4 +1,4 @@
-"""An input file as lines of bytes, decompressed."""
+"""Input files: their content in UTF-8, decompressed, as a whole, in pieces or in lines."""
 
 import codecs
 import errno
@@ -29,13 +29,13 @@ from nearsim_db.readers.decoding import (
 from nearsim_db.similarity.text.clean import clean
 
 MAX_RECORD_BYTES = 200_000_000
-# Numbers, lists and the like, which take some 40 bytes each in memory.
+# Numbers, lists and other values, each of which takes some 40 bytes in memory.
 MAX_RECORD_VALUES = 5_000_000
 STANDARD_INPUT = Path("-")
 
 _PIECE_BYTES = 1 << 18
 _WAIT_MILLISECONDS = 200
-# A text of more lines, which are shorter on average, may have a document a line.
+# If a text has more lines than this, and shorter ones on average, each line may be meant as a document.
 _MIN_HINT_LINES = 1_000
 _MAX_MEAN_LINE_BYTES = 400
 _LFS_POINTER = b"version https://git-lfs"
@@ -55,25 +55,25 @@ class _DamagedError(InputError):
 
 @dataclass(slots=True)
 class ReadProgress:
-    """What was read so far, and what was noticed about the files."""
+    """How much was read so far, and what was noticed about the files."""
 
     bytes_read: int = 0
-    """Bytes as stored on disk, compressed."""
+    """The number of bytes read from disk, before decompression."""
     compressed: dict[str, str] = field(default_factory=dict)
-    """The compression of files whose suffix does not say that they are compressed, by name."""
+    """The compression of files whose suffix does not say that they are compressed, by file name."""
     not_utf8: dict[str, None] = field(default_factory=dict)
-    """Names of files whose beginning is not UTF-8."""
-    held_lines: dict[str, "HeldLines"] = field(default_factory=dict)
-    """Lines in quoted cells of CSV that look like rows, by name of the file."""
+    """The names of files whose beginning is not UTF-8."""
+    quoted_lines: dict[str, "QuotedLines"] = field(default_factory=dict)
+    """Lines in quoted cells of CSV that look like rows, by file name."""
     many_lines: dict[str, int] = field(default_factory=dict)
-    """The number of lines of files that are one text of many short lines, by name."""
+    """The number of lines of files that are one text with many short lines, by file name."""
     other_tables: dict[str, str] = field(default_factory=dict)
-    """The sheets of spreadsheets that were not read, by name of the file."""
+    """The sheets of spreadsheets that were not read, by file name."""
 
-    def note_held_lines(self, name: str, begin: int, end: int, lines: int) -> None:
-        """Note that a row of a file, from one line to another, has cells with so many lines that look like rows."""
-        held = self.held_lines.setdefault(name, HeldLines(begin, end))
-        held.lines += lines
+    def note_quoted_lines(self, name: str, begin: int, end: int, lines: int) -> None:
+        """Note that cells of the row from line `begin` to line `end` contain `lines` lines that look like rows."""
+        quoted = self.quoted_lines.setdefault(name, QuotedLines(begin, end))
+        quoted.lines += lines
 
     def note_lines(self, name: str, content: bytes) -> None:
         """Note that a file is one text, if it has many short lines."""
@@ -83,74 +83,74 @@ class ReadProgress:
 
 
 @dataclass(slots=True)
-class HeldLines:
-    """Lines of quoted cells that look like rows; the first row that has some is from line `begin` to `end`."""
+class QuotedLines:
+    """Lines in quoted cells that look like rows."""
 
-    begin: int
-    end: int
-    lines: int = 0
+    begin: int  # the first line of the first row that contains such lines
+    end: int  # the last line of this row
+    lines: int = 0  # the number of such lines in all rows
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to read and how to read it; the path '-' is standard input."""
+    """A file and the options with which it is read; the path '-' is standard input."""
 
     path: Path
     progress: ReadProgress = field(default_factory=ReadProgress)
     limit: int = MAX_RECORD_BYTES
-    """Longer records are rejected, in bytes."""
-    most_values: int = MAX_RECORD_VALUES
-    """Records of more values are rejected."""
+    """The maximum size of a record in bytes; longer records are rejected."""
+    max_values: int = MAX_RECORD_VALUES
+    """The maximum number of values in a record; records with more values are rejected."""
     is_regular: bool = False
-    """Whether anything but a regular file is an error, such as a FIFO, even if the path became one just now."""
+    """Whether it is an error if the file is not a regular one, for example a FIFO that has just taken its place."""
     follow_links: bool = True
-    """If not, a symbolic link is an error, even if the path became one just now."""
+    """If false, it is an error if the file is a symbolic link, even one that has just taken its place."""
     encoding: str | None = None
     """The encoding of the text, which is converted to UTF-8."""
     delimiter: str | None = None
-    """The character between the columns of CSV and TSV, by default the one of the format."""
+    """The character between the columns of CSV and TSV, by default that of the format."""
     quote: str | None = None
     """The character that encloses cells, by default the double quote; or `none`."""
     escape: str | None = None
-    """The character before one that is taken as it is."""
+    """The character that makes the next character an ordinary one."""
     comment: str | None = None
-    """Rows that begin so are skipped."""
+    """The character that begins rows to skip."""
     has_header: bool = True
-    """If not, the columns are called 1, 2 and so on."""
+    """Whether the first row names the columns; if not, the columns are called 1, 2 and so on."""
     records: str | None = None
     """The path of the array of records in a JSON object."""
     table: str | None = None
-    """The name of a sheet or a table."""
+    """The name of a sheet, or of a table of SQLite."""
     query: str | None = None
-    """Selects rows of SQLite."""
+    """A query that selects rows of SQLite, instead of a table."""
     names_encodings: bool = False
-    """Whether the content says how it is encoded, and is not converted."""
+    """Whether the content itself names its encodings, so that it must not be converted."""
     begun: Iterator[bytes] | None = None
-    """The content in pieces of UTF-8, if reading it has begun."""
+    """The content in pieces of UTF-8, if reading has begun already."""
     original: Path | None = None
-    """The path of which this file is a copy."""
+    """The path of the original, if this file is a copy."""
     split: tuple[str, int] | None = None
-    """The split of a data set that the file is part of, and the number of rows in the parts before."""
+    """The split of a data set that this file is a part of, and the number of rows in earlier parts of the split."""
 
     @property
     def name(self) -> str:
-        """The path for messages; bytes that are not UTF-8 are replaced by U+FFFD."""
+        """The path as messages show it, with U+FFFD in place of bytes that are not UTF-8."""
         return clean(str(self.original or self.path))[0]
 
     @property
     def too_long(self) -> str:
-        """The reason for rejecting a record beyond the limit."""
+        """The reason for rejecting a record that is longer than the limit."""
         return f"longer than {self.limit:,} bytes, the maximum for one document"
 
     @property
     def too_many(self) -> str:
-        """The reason for rejecting a record with more values."""
-        return f"more than {self.most_values:,} values, the maximum for one document"
+        """The reason for rejecting a record with too many values."""
+        return f"more than {self.max_values:,} values, the maximum for one document"
 
     def content(self) -> bytes | None:
-        """Read the whole file, without a byte order mark; None if it exceeds the limit.
+        """Return the whole content without a byte order mark, or None if it exceeds the limit.
 
-        Raises InputError if it cannot be read.
+        Raises InputError if the file cannot be read.
         """
         content = bytearray()
         for piece in self._pieces():
@@ -161,14 +161,14 @@ class InputFile:
 
     def has_mark(self) -> bool:
         """Whether the content begins with a byte order mark of UTF-8."""
-        # With a progress of its own, as the content is read again.
+        # Use a new progress, so that the bytes are not counted twice.
         first = next(filter(None, replace(self, progress=ReadProgress())._pieces()), b"")
         return first.startswith(codecs.BOM_UTF8)
 
     def on_disk(self, kind: str) -> Path:
-        """Return the path of a file of a kind that is not read from its beginning to its end.
+        """Return the path of a file that cannot be read from beginning to end, such as a spreadsheet.
 
-        Raises InputError for standard input, pipes, and compressed files.
+        `kind` names the kind of file in messages. Raises InputError for standard input, pipes and compressed files.
         """
         if not self.path.is_file():
             raise InputError(
@@ -182,15 +182,15 @@ class InputFile:
         return self.path
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield each line with its number from 1, without its newline; None for one that exceeds the limit.
+        """Yield each line with its number from 1, without its newline; None instead of a line that exceeds the limit.
 
-        Raises InputError if the file cannot be read further, after yielding every complete line before.
+        If the file cannot be read further, InputError is raised after all complete lines before that were yielded.
         """
         for first, lines in self.blocks():
             yield from enumerate(lines, first)
 
     def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
-        """Yield what `lines` does in lists, each with the number of its first line."""
+        """Yield the lines of `lines` in lists, each with the number of its first line."""
         done = 0
         try:
             for lines in self._split():
@@ -209,7 +209,7 @@ class InputFile:
             yield self._without_mark(piece) if number == 0 else piece
 
     def _split(self) -> Iterator[list[bytes | None]]:
-        # The pieces of a line that goes on, dropped once it is too long, and its size so far.
+        # The pieces of an unfinished line, which are dropped once the line is too long, and its size so far.
         begun: list[bytes] = []
         size = 0
         for piece in self._pieces():
@@ -221,12 +221,12 @@ class InputFile:
                 begun.append(first)
 
             if lines:
-                rest = lines.pop()
+                unfinished = lines.pop()
                 whole = b"".join(begun) if size <= self.limit else None
-                # No line is longer than the piece that has all of it.
+                # A line within a piece cannot be longer than the piece.
                 yield [whole, *(lines if len(piece) <= self.limit else map(self._within_limit, lines))]
-                size = len(rest)
-                begun = [rest] if rest and size <= self.limit else []
+                size = len(unfinished)
+                begun = [unfinished] if unfinished and size <= self.limit else []
 
         # The last line may have no newline.
         if size:
@@ -261,7 +261,7 @@ class InputFile:
                 self.progress.compressed[self.name] = suffix
                 pieces = self._decompress(suffix, _cut(pieces, PIECE_BYTES[suffix]))
 
-        first = next(filter(None, pieces), b"")  # a large block of bzip2 ends after several pieces
+        first = next(filter(None, pieces), b"")  # bzip2 yields empty pieces until its first block is complete
         refuse_pointer(self.name, first)
         is_unknown = self.encoding is None and not self.names_encodings
         if is_unknown and not is_utf8(first) and control_share(first) is None:
@@ -286,16 +286,16 @@ class InputFile:
         if not self.follow_links:
             flags |= os.O_NOFOLLOW
         if self.is_regular:
-            # Otherwise opening a FIFO waits for a writer.
+            # Without this flag, opening a FIFO would wait for a writer.
             flags |= os.O_NONBLOCK
         with os.fdopen(os.open(self.path, flags), "rb") as stream:
-            # The open file is asked, as the path may have changed.
+            # Examine the open file, because another file may have taken the path.
             if self.is_regular and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             yield stream
 
     def _raw_again(self, size: int) -> Iterator[bytes]:
-        """Yield the raw content once more, without counting it."""
+        """Yield the raw content again, without counting its bytes."""
         yield from replace(self, progress=ReadProgress())._raw(size)
 
     def _counted(self, stream: Readable, size: int) -> Iterator[bytes]:
@@ -310,7 +310,7 @@ class InputFile:
 
 
 def refuse_pointer(name: str, start: bytes) -> None:
-    """Raise InputError for a file that Git LFS keeps elsewhere, by its first bytes."""
+    """Raise InputError if the first bytes of a file show that it is a pointer of Git LFS."""
     if start.startswith(_LFS_POINTER):
         raise InputError(f"{name} is a pointer of Git LFS, not the file itself; run: git lfs pull")
 
@@ -318,11 +318,11 @@ def refuse_pointer(name: str, start: bytes) -> None:
 def pieces_of(stream: Readable, size: int) -> Iterator[bytes]:
     """Yield the content of a stream in pieces of at most `size` bytes.
 
-    Reading waits for content in steps: a signal just before a blocking read would be handled only after that.
+    It waits for content in short steps, because a signal just before a blocking read would be handled only after it.
     """
     try:
         descriptor = stream.fileno()
-    except UnsupportedOperation:  # it is in memory
+    except UnsupportedOperation:  # the stream is in memory
         wait = None
     else:
         wait = poll()

@@ -1,4 +1,7 @@
-"""Inputs read again as they are in the file: lines, rows, batches, or records of any kind; streams are copied."""
+"""Inputs that are read again to write some of their records unchanged: as lines, rows, batches or records.
+
+Standard input and pipes are copied to files first.
+"""
 
 import codecs
 import sys
@@ -31,11 +34,11 @@ if TYPE_CHECKING:
 
 
 class Input:
-    """One of the paths of a source, which can be read any number of times.
+    """A path of a source, which can be read any number of times.
 
-    `format` is the format in which its records are written, None for texts and for spreadsheets and mail, which are not
-    written. A position is the number from 0 of a record among those that the source reads, rejected ones included; if
-    `is_by_line` it is the number of the line from 1.
+    `format` is the format in which its records can be written; it is None for texts, spreadsheets and mail, which are
+    never written. The position of a record is its number from 0 among all records that the source reads, rejected ones
+    included. If `is_by_line` is true, the position is the number of the line, from 1.
     """
 
     def __init__(self, source: Source, path: Path) -> None:
@@ -61,12 +64,12 @@ class Input:
 
     @property
     def has_columns(self) -> bool:
-        """Whether the records have columns, though the format is None, as it is not written: a spreadsheet, mail."""
+        """Whether the records have columns, although their format is not written: a spreadsheet, mail and others."""
         return self._type in ROW_READERS
 
     @property
     def is_by_line(self) -> bool:
-        """Whether each line is a record: in JSON lines and in lines of text."""
+        """Whether each line is a record, as in JSON lines and in lines of text."""
         return self.format in (FileFormat.JSONL, FileFormat.LINES)
 
     @property
@@ -85,21 +88,24 @@ class Input:
         )
 
     def blocks(self) -> Iterator[tuple[int, list[bytes | None]]]:
-        """Yield the lines of a file whose lines are records, in lists, each with the number of its first line.
+        """Yield lists of lines, for a file whose lines are records; each list comes with the number of its first line.
 
-        They are without their ends. A line that exceeds the limit is None.
+        Lines have no line ends. A line that exceeds the limit is None.
         """
         return self._file.blocks()
 
     def record_of(self, line: bytes) -> Mapping[str, object]:
-        """Return the record of a line; an unusable one has no columns."""
+        """Return the record of a line; if the line is unusable, the record has no columns."""
         if self.format is FileFormat.LINES:
             text = line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
             return _cleaned_record({self._source.fields.body or "text": text})
         return _cleaned_record(parse_line(line, self._file, "")[0])
 
     def header(self) -> tuple[bytes, list[str]]:
-        """Return the header of CSV, as it is, with a byte order mark, and as names; no bytes if there is none."""
+        """Return the header of a CSV file as bytes, including a byte order mark, and as names.
+
+        The bytes are empty if the file has no header.
+        """
         with closing(raw_rows(self._file, self.delimiter)) as rows:
             raw, cells = next(rows, (b"", []))
         if not self._file.has_header:
@@ -107,7 +113,7 @@ class Input:
         return (codecs.BOM_UTF8 + raw if self._file.has_mark() else raw), cells or []
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the rows of CSV as they are, with their line ends."""
+        """Yield the rows of a CSV file as bytes, with their line ends, and their positions."""
         rows = raw_rows(self._file, self.delimiter)
         if self._file.has_header:
             next(rows, None)
@@ -124,9 +130,9 @@ class Input:
         return list(dict.fromkeys(name for _, record in self.records() for name in record))
 
     def schema(self) -> "Schema":
-        """Return the schema of tables, of several with all columns, or one that the records fit.
+        """Return the schema of tables, which has the columns of all of them, or for other formats one that records fit.
 
-        Raises InputError if tables do not fit each other.
+        Raises InputError if the same column has different types in several tables.
         """
         import pyarrow
 
@@ -153,7 +159,7 @@ class Input:
         position = 0
         for table in self._tables:
             if isinstance(table, LeftOut):
-                # Reading the source gives a reject for it, which has a position, too.
+                # Reading the source yields a reject for this file, which has a position too.
                 position += 1
                 continue
             for batch in _batches_of(table):
@@ -161,9 +167,9 @@ class Input:
                 position += batch.num_rows
 
     def files(self) -> Iterator[tuple["Input", int, int | None]]:
-        """Yield the files, each with the position of its first record and the position after its last, None for all.
+        """Yield the files, each with the position of its first record and the position after its last record.
 
-        Raises InputError for texts, of which several make a file of records.
+        The last position is None if the input is a single file. Raises InputError for inputs that are not written.
         """
         if self.has_columns:
             raise InputError(
@@ -178,7 +184,7 @@ class Input:
             yield self, 0, None
             return
 
-        # A folder of tables: positions go on from file to file.
+        # In a folder of tables, positions continue from file to file.
         position = 0
         for table in self._tables:
             count = 1 if isinstance(table, LeftOut) else _count_rows(table)
@@ -187,7 +193,7 @@ class Input:
             position += count
 
     def records(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """Yield the records as JSON values by column; an unusable one has no columns."""
+        """Yield the records as JSON values by column, with their positions; an unusable record has no columns."""
         match self.format:
             case FileFormat.JSONL | FileFormat.LINES:
                 for number, line in self._file.lines():
@@ -204,7 +210,7 @@ class Input:
                     next(rows, None)
 
                 for position, (_, cells) in enumerate(rows):
-                    # A rejected row may have another number of cells.
+                    # A rejected row may have a different number of cells.
                     yield position, _cleaned_record(dict(zip(names, cells or [], strict=False)))
             case FileFormat.PARQUET:
                 for position, batch in self.batches():
@@ -244,7 +250,7 @@ def _cleaned_record(value: object) -> Mapping[str, object]:
 
 
 def _cleaned(value: object) -> object:
-    """Replace characters that are not valid in UTF-8, as in documents."""
+    """Replace characters that are not valid in UTF-8, as is done in documents."""
     if isinstance(value, str):
         return clean(value)[0]
     if isinstance(value, dict):
@@ -259,10 +265,10 @@ _PIECE_BYTES = 1 << 20
 def readable_twice(
     paths: Sequence[Path], suffix: str | None, progress: Progress = silent
 ) -> Iterator[list[Path]]:
-    """Return the paths, with temporary copies of standard input and pipes, which are deleted after the block.
+    """Return the paths, with temporary copies in place of standard input and pipes; the block's end deletes the copies.
 
-    A copy has the name of its pipe; if that has no suffix, `suffix` is added, or else .json, under which JSON lines are
-    read, too. Raises InputError if a copy cannot be written.
+    A copy has the name of its pipe. If the name has no suffix, `suffix` is added or, if it is None, .json, under which
+    JSON lines are read too. Raises InputError if a copy cannot be written.
     """
     if not any(map(_is_stream, paths)):
         yield list(paths)

@@ -1,4 +1,4 @@
-"""JSON files: one array of objects or texts, maybe within an object, parsed piece by piece, or JSON lines."""
+"""JSON files: an array of objects or texts, possibly inside an object, parsed piece by piece; or JSON lines."""
 
 import codecs
 import json
@@ -17,11 +17,12 @@ from nearsim_db.records import ReadDocument, Reject
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
-# Not strict: strings may have control characters.
+# Parsing is not strict: strings may contain control characters.
 _scan = make_scanner(json.JSONDecoder(strict=False))  # type: ignore[arg-type]
 _BLANK_BYTES = b" \t\r\n"
 _OF_NUMBERS = "0123456789.eE+-"
-# An incomplete value fails at its end or at the beginning of its last token; \uXXXX and -Infinity are the longest.
+# Parsing an incomplete value fails at its end or at the beginning of its last token; the longest tokens are \uXXXX and
+# -Infinity.
 _LONGEST_TOKEN = 16
 _REST_OF_STRING = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 _IN_STRING = re.compile(_REST_OF_STRING, re.DOTALL)
@@ -31,16 +32,17 @@ _STRING_OR_MARK = re.compile(rf'"{_REST_OF_STRING}"?|[\[\]{{}},]', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Unparsed:
-    """An element that is beyond a limit, with the reason."""
+    """An element that was not parsed because it exceeds a limit."""
 
     reason: str
 
 
 def read_json(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """Read a file that is one JSON array of objects or texts, each a document, or else JSON lines.
+    """Read a file that is one JSON array of objects or texts, each of which is a document, or else JSON lines.
 
-    The line of an object is the one on which it begins. Raises InputError if the array is not valid JSON, after the
-    objects before, and for an object of several lines that has an array of objects, without `file.records`.
+    The line of a document is the line on which its element begins. Raises InputError if the array is not valid JSON,
+    after the valid elements before were yielded. Also raises InputError if the file is one object with an array of
+    objects and `file.records` does not name the array.
     """
     is_array, begun = begin(file)
     if not is_array:
@@ -62,7 +64,7 @@ def read_json(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject
 
 
 def begin(file: InputFile) -> tuple[bool, InputFile]:
-    """Return whether a file has a JSON array of records, and the file from its beginning, to be read once."""
+    """Return whether a file contains a JSON array of records, and the file itself, which can be read once."""
     pieces = file.pieces()
     start = b""
     for piece in pieces:
@@ -71,17 +73,17 @@ def begin(file: InputFile) -> tuple[bool, InputFile]:
             break
     content = start.removeprefix(codecs.BOM_UTF8).lstrip(_BLANK_BYTES)
     is_array = file.records is not None or content.startswith(b"[")
-    # The first of JSON lines is a whole object.
+    # In JSON lines, the first line is a whole object.
     if not is_array and b"\n" in content and not content.partition(b"\n")[0].rstrip().endswith(b"}"):
         _refuse_object(replace(file, begun=iter((start,))))
     return is_array, replace(file, begun=chain((start,), pieces))
 
 
 def _refuse_object(file: InputFile) -> None:
-    """Raise InputError if a file begins with an object in which a key has an array of objects."""
+    """Raise InputError if a file begins with an object that has an array of objects under a key."""
     try:
         key = _Text(file).find_array()
-    except InputError:  # it is no object, or its beginning has no such key
+    except InputError:  # the file is not an object, or its beginning has no such key
         return
     raise InputError(
         f"{file.name} is one JSON object; if the array in {key!r} has the records: --records {key}"
@@ -89,9 +91,9 @@ def _refuse_object(file: InputFile) -> None:
 
 
 def elements(file: InputFile) -> Iterator[tuple[int, object]]:
-    """Yield the elements of an array, each with the line on which it begins, `Unparsed` for one beyond a limit.
+    """Yield the elements of an array, each with the line on which it begins; `Unparsed` for one that exceeds a limit.
 
-    With `file.records` the array is at this path in an object; what follows the array is not read then. Raises
+    If `file.records` is set, the array is at this path in an object, and what follows the array is not read. Raises
     InputError for invalid JSON.
     """
     text = _Text(file)
@@ -103,7 +105,7 @@ def elements(file: InputFile) -> Iterator[tuple[int, object]]:
         text.skip("]")
     else:
         while True:
-            # All that were read whole, at once; then one that may need more of the file.
+            # First the elements that have been read completely, then one for which more of the file may be read.
             yield from text.values()
             yield text.line, text.value()
             if text.next_character() != ",":
@@ -116,7 +118,7 @@ def elements(file: InputFile) -> Iterator[tuple[int, object]]:
 
 
 class _Text:
-    """The text of a file from the next value on; what precedes it is forgotten."""
+    """The text of a file from the next value on; the text before it is dropped."""
 
     def __init__(self, file: InputFile) -> None:
         self._file = file
@@ -126,11 +128,11 @@ class _Text:
         self._text = ""
         self._at = 0
         self._values = 0
-        self._is_dense = False  # the text may have a value of too many values
+        self._is_dense = False  # whether the text may contain an element with too many values
         self.line = 1
 
     def next_character(self) -> str:
-        """Return the next character that is not blank, without passing it; empty at the end."""
+        """Return the next character that is not blank, without passing it; an empty string at the end."""
         while True:
             blanks = _BLANKS.match(self._text, self._at)
             self._advance(blanks.end() if blanks else self._at)
@@ -138,7 +140,10 @@ class _Text:
                 return self._text[self._at : self._at + 1]
 
     def skip(self, character: str) -> None:
-        """Pass the next character that is not blank, and the blanks after it. Raises InputError if it is another."""
+        """Pass the next character that is not blank, and the blanks after it.
+
+        Raises InputError if it is not `character`.
+        """
         if self.next_character() != character:
             shown = repr(self.next_character()) if self.next_character() else "the end of the file"
             raise self.error(f"{shown} instead of {character!r}")
@@ -146,7 +151,7 @@ class _Text:
         self.next_character()
 
     def enter(self, path: str) -> None:
-        """Pass everything before the array at a path of keys. Raises InputError if there is none."""
+        """Pass everything before the array at a path of keys. Raises InputError if there is no array at this path."""
         for name in path.split("."):
             for key in self._keys():
                 if key == name:
@@ -159,7 +164,7 @@ class _Text:
         self._values = 0
 
     def find_array(self) -> str:
-        """Return the first key of an object that has an array of objects. Raises InputError if there is none."""
+        """Return the first key of an object whose value is an array of objects. Raises InputError if there is none."""
         for key in self._keys():
             if self.next_character() == "[":
                 self.skip("[")
@@ -170,7 +175,7 @@ class _Text:
         raise self.error("no array of objects")
 
     def _keys(self) -> Iterator[object]:
-        """Yield the keys of an object, each with its value next, which the caller passes."""
+        """Yield the keys of an object; after each key, the caller passes its value."""
         self.skip("{")
         while self.next_character() == '"':
             key = self.value()
@@ -190,7 +195,7 @@ class _Text:
             except json.JSONDecodeError as error:
                 if len(self._text) - self._at > self._file.limit:
                     return self._pass_unparsed(self._file.too_long)
-                # The value may only be cut by the end of what was read.
+                # The value may merely be incomplete, because the text read so far ends in it.
                 is_cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LONGEST_TOKEN
                 if not (is_cut and self._read()):
                     raise self.error(fault(error)) from error
@@ -199,7 +204,7 @@ class _Text:
             except RecursionError:
                 return self._pass_unparsed("the JSON is nested too deeply")
             else:
-                # A number may go on in the next piece, as "1." does.
+                # A number may continue in the next piece.
                 is_whole = end < len(self._text) and self._text[end] not in _OF_NUMBERS
                 if is_whole or not self._read():
                     if end - self._at > self._file.limit:
@@ -216,17 +221,17 @@ class _Text:
             count += mark in ",[{"
             if depth <= 0 and mark in "]},":
                 return False
-            if count > self._file.most_values:
+            if count > self._file.max_values:
                 return True
         return False
 
     def _pass_unparsed(self, reason: str) -> Unparsed:
-        """Pass a value of any size by its brackets and strings. Raises InputError if the file ends before it."""
+        """Pass a value of any size, looking only at brackets and strings. Raises InputError if the file ends in it."""
         depth, in_string = 0, False
         while True:
             token = (_IN_STRING.match if in_string else _MARK.search)(self._text, self._at)
             end = token.end() if token else len(self._text)
-            # Empty if no mark follows in what was read.
+            # The mark is empty if none follows in the text read so far.
             mark = '"' * self._text.startswith('"', end) if in_string else token[0] if token else ""
 
             if in_string and mark:
@@ -242,7 +247,7 @@ class _Text:
                 raise self.error(f"{reason}, and the file ends in it")
 
     def values(self) -> Iterator[tuple[int, object]]:
-        """Parse and pass values that commas follow, while all of it has been read and is valid."""
+        """Parse and pass values that are followed by commas, as long as they are complete and valid."""
         text, at, line, limit = self._text, self._at, self.line, self._file.limit
         size = 0 if self._is_dense else len(text)
         newline = text.find("\n", at)
@@ -259,10 +264,10 @@ class _Text:
                     line = self.line = line + text.count("\n", newline, at)
                     newline = text.find("\n", at)
         except (StopIteration, ValueError, RecursionError):
-            return  # `value` reads more, or raises the error
+            return  # `value` reads more of the file, or raises the error
 
     def error(self, reason: str) -> InputError:
-        """Return the error that ends reading."""
+        """Return the error with which reading ends."""
         return InputError(
             f"{self._file.name} is not valid JSON: {reason}, in the value that begins on line {self.line:,}; the "
             f"{self._values:,} objects before it were read"
@@ -273,17 +278,17 @@ class _Text:
         self._at = end
 
     def _read(self) -> bool:
-        """Read as much again as is kept, at least one piece; return whether there was any."""
+        """Read at least one piece, and at least as much as is in memory; return whether there was anything to read."""
         kept = [self._text[self._at :]]
         wanted = len(kept[0])
         size = 0
-        # Twice as much each time: a long value is parsed from its beginning every time.
+        # Double the text each time, because a long value is parsed from its beginning every time.
         for piece in self._pieces:
             kept.append(self._decode(piece))
             size += len(kept[-1])
             if size > wanted:
                 break
         text = self._text = "".join(kept)
-        self._at, most = 0, self._file.most_values
-        self._is_dense = len(text) > 2 * most and sum(map(text.count, ",[{")) > most
+        self._at, max_values = 0, self._file.max_values
+        self._is_dense = len(text) > 2 * max_values and sum(map(text.count, ",[{")) > max_values
         return size > 0

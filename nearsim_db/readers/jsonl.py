@@ -1,4 +1,4 @@
-"""JSON lines: one object per line."""
+"""JSON lines: files with one JSON object per line."""
 
 import json
 import re
@@ -19,16 +19,16 @@ from nearsim_db.records import ReadDocument, Reject
 _SHORTEST_BYTES = 6
 _NOT_AN_OBJECT = "not a JSON object"
 _BLANKS = " \t\n\r"
-# How a line may end that is an object.
+# A line that is an object ends with one of these.
 _OBJECT_ENDS = (b"}", b"\r", b" ", b"\t")
-# Shorter lines fail more slowly with orjson than without.
+# For shorter lines that are not JSON, trying orjson first would take longer.
 _SHORT_BYTES = 32
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _scan = make_scanner(json.JSONDecoder())  # type: ignore[arg-type]
 
 
 def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """Read JSON lines. Blank lines are skipped; of duplicate keys in one object the last is kept."""
+    """Read JSON lines. Blank lines are skipped; if a key occurs twice in an object, its last value counts."""
     name = file.name
     maker = DocumentMaker(name, fields)
 
@@ -49,12 +49,13 @@ def read_jsonl(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
 
 
 def parse_line(line: bytes, file: InputFile, vector: str) -> tuple[dict[str, Any] | str, bool]:
-    """Parse a line with orjson, or with the standard parser where it is needed; the reason if it is no object.
+    """Parse a line with orjson, or with the standard parser if necessary.
 
-    orjson is faster; the standard parser accepts lone surrogates, undecodable bytes and integers of any size. Also
-    return whether it is known that no string has a lone surrogate.
+    Returns the object, or the reason if the line is not an object, and whether certainly no string contains a lone
+    surrogate. orjson is faster; the standard parser accepts lone surrogates, undecodable bytes and integers of any
+    size.
     """
-    if len(line) > 2 * file.most_values and _count_values(line, file.most_values) > file.most_values:
+    if len(line) > 2 * file.max_values and _count_values(line, file.max_values) > file.max_values:
         return file.too_many, False
     if not line.endswith(_OBJECT_ENDS) or (len(line) < _SHORT_BYTES and not line.isascii()):
         return _parse_leniently(line), False
@@ -69,10 +70,10 @@ def parse_line(line: bytes, file: InputFile, vector: str) -> tuple[dict[str, Any
     return record, True
 
 
-def _count_values(line: bytes, most: int) -> int:
-    """Return about the number of values in a line if there are more than `most`, else a number that may be larger."""
+def _count_values(line: bytes, max_values: int) -> int:
+    """Return the approximate number of values in a line; it may be too high if it is at most `max_values`."""
     count = _count_marks(line)
-    return count if count <= most else _count_marks(_STRING.sub(b"", line))
+    return count if count <= max_values else _count_marks(_STRING.sub(b"", line))
 
 
 def _count_marks(line: bytes) -> int:
@@ -80,14 +81,14 @@ def _count_marks(line: bytes) -> int:
 
 
 def too_many_digits() -> str:
-    """Return the reason for rejecting an integer that Python does not convert, as that takes quadratic time."""
+    """Return the reason for rejecting an integer that Python refuses to convert, because that takes quadratic time."""
     return f"an integer has more than {sys.get_int_max_str_digits():,} digits"
 
 
 def _parse_leniently(line: bytes) -> dict[str, Any] | str:
     text = line.decode("utf-8", "surrogateescape")
     if text.startswith("\ufeff"):
-        # The words of json.loads().
+        # json.loads() has the same message.
         return _not_json("Unexpected UTF-8 BOM (decode using utf-8-sig)", 0)
 
     try:
@@ -101,8 +102,8 @@ def _parse_leniently(line: bytes) -> dict[str, Any] | str:
     except RecursionError:
         return "the JSON is nested too deeply"
 
-    if rest := text[end:].lstrip(_BLANKS):
-        return _not_json("Extra data", len(text) - len(rest))
+    if extra := text[end:].lstrip(_BLANKS):
+        return _not_json("Extra data", len(text) - len(extra))
     return record if isinstance(record, dict) else _NOT_AN_OBJECT
 
 
@@ -111,12 +112,12 @@ def _not_json(message: str, position: int) -> str:
 
 
 def fault(error: json.JSONDecodeError) -> str:
-    """Return what is wrong, without the words that a place follows, as in "Unterminated string starting at"."""
+    """Return an error's message without the words before a position, as in "Unterminated string starting at"."""
     return error.msg.removesuffix(" at").removesuffix(" starting")
 
 
 def _may_be_rounded(record: dict[str, object], vector: str) -> bool:
-    """Whether a float outside the vector may be an integer beyond 64 bits, which orjson rounds."""
+    """Whether a float outside the vector may have been an integer beyond 64 bits, which orjson rounds."""
     if {str}.issuperset(map(type, record.values())):
         return False
     pending = [value for name, value in record.items() if name != vector]

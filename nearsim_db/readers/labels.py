@@ -1,4 +1,4 @@
-"""The label of a document: what it has of the fields that decide whether it may be paired, as bytes."""
+"""The label of a document: its values of the fields that decide which pairs count, packed into bytes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,12 +8,12 @@ from nearsim_db.similarity.field_rules import ACROSS_BYTES, WITHIN_BYTES, FieldR
 
 
 def label_of(rules: FieldRules, values: Sequence[object], published_at: datetime | None) -> bytes:
-    """Return the label of a document, from its values of the rules' fields and its date."""
-    own = values[: len(rules.within)]
+    """Return the label of a document from its values of the rules' fields, `within` before `across`, and its date."""
+    within = values[: len(rules.within)]
     label = b""
     if rules.within:
-        # Documents without any value have equal ones.
-        agreeing = own[0] if len(own) == 1 else None if own.count(None) == len(own) else own
+        # Documents that have none of these values agree with each other.
+        agreeing = within[0] if len(within) == 1 else None if within.count(None) == len(within) else within
         label += value_digest(agreeing, WITHIN_BYTES)
     if rules.days:
         label += date_label(published_at)

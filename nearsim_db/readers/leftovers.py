@@ -1,4 +1,4 @@
-"""What killed processes leave behind: files that were not complete, and copies of inputs in temporary folders."""
+"""Files that killed processes leave behind: incomplete output files, and copies of inputs in temporary folders."""
 
 import fcntl
 import os
@@ -14,14 +14,14 @@ _COPIES = "nearsim-copies-"
 
 
 def part_of(target: Path) -> Path:
-    """Return a new name for a file that will replace another one, beside it."""
-    # Others may create files in the folder: a name that they cannot guess.
+    """Return a new name, in the same folder, for a file that will replace `target`."""
+    # Other users may create files in the folder, so use a name that they cannot guess.
     return target.with_name(f".{target.name}.{os.urandom(8).hex()}.part")
 
 
 def sweep_parts(folder: Path) -> None:
-    """Delete files of `part_of` in a folder, except those that a process still writes."""
-    with suppress(OSError):  # writing to the folder will say why it cannot be listed
+    """Delete files that have names of `part_of` in a folder, except those that a process is still writing."""
+    with suppress(OSError):  # if the folder cannot be listed, writing to it reports why
         for path in folder.iterdir():
             if _PART.fullmatch(path.name):
                 _sweep(path)
@@ -35,7 +35,7 @@ def sweep_copies() -> None:
 
 @contextmanager
 def temporary_copies() -> Iterator[Path]:
-    """Make a folder for copies of inputs, which is deleted after the block; delete those of killed processes."""
+    """Make a folder for copies of inputs, which is deleted after the block; also delete folders of killed processes."""
     sweep_copies()
     while True:
         with tempfile.TemporaryDirectory(prefix=_COPIES) as folder:
@@ -52,15 +52,15 @@ def temporary_copies() -> Iterator[Path]:
 
 
 def lock(descriptor: int) -> bool:
-    """Mark a new file or folder as in use until it is closed; whether it was not swept before that."""
+    """Mark a new file or folder as in use until it is closed; return False if another process deleted it before."""
     with suppress(OSError):  # where a file system has no locks, nothing is swept
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     return os.fstat(descriptor).st_nlink > 0
 
 
 def _sweep(path: Path) -> None:
-    """Delete a file or folder of one's own that no process has locked."""
-    with suppress(OSError):  # it is gone, another one's, or in use
+    """Delete a file or folder if it belongs to the current user and no process has locked it."""
+    with suppress(OSError):  # it is gone, belongs to another user, or is in use
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             if os.fstat(descriptor).st_uid != os.geteuid():

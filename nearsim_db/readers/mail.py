@@ -15,10 +15,10 @@ from nearsim_db.readers.decoding import checked_encoding, in_utf8
 from nearsim_db.readers.input_file import InputFile
 from nearsim_db.similarity.text.markup import strip_html
 
-# Begins a message of an mbox file, after an empty line.
+# After an empty line, this begins the next message of an mbox file.
 _FROM = b"From "
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
-# Decoding takes quadratic time.
+# Decoding a header takes quadratic time.
 _MAX_ENCODED_CHARACTERS = 20_000
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
@@ -30,7 +30,7 @@ def read_mbox(file: InputFile) -> Iterator[tuple[int, Row | str]]:
     """
     content: list[bytes] = []
     begin = size = 0
-    is_blank = True  # the line before
+    is_blank = True  # whether the previous line was blank
 
     for number, line in replace(file, names_encodings=True).lines():
         if line is not None and is_blank and line.startswith(_FROM):
@@ -65,13 +65,16 @@ def read_message(file: InputFile) -> Iterator[tuple[int, Row | str]]:
 
 
 def _row(content: bytes, file: InputFile, place: str) -> Row | str:
-    """Return a message with its plain text, or else the text of its HTML; the place is its id if it has none."""
+    """Return the values of a message, with its plain text or, if it has none, the text of its HTML.
+
+    `place` becomes the id of a message that has none.
+    """
     head = _HEAD_END.split(content, maxsplit=1)[0]
     try:
         message = message_from_bytes(content)
         if not message.keys():
             return "not a message: it has no header"
-        # The parser of bytes replaces what is not ASCII.
+        # The parser of bytes would replace characters of headers that are not ASCII.
         headers = message if head.isascii() else HeaderParser().parsestr(head.decode("utf-8", "replace"))
         text = _text(message, file.encoding or "utf-8")
     except Exception as error:  # the parser raises any kind of error for damaged messages
@@ -83,7 +86,7 @@ def _row(content: bytes, file: InputFile, place: str) -> Row | str:
 
 
 def _header(message: Message, name: str) -> str | None:
-    """Return a header on one line, decoded unless it is very long or its encoding is invalid."""
+    """Return a header as one line; it is decoded unless it is very long or its encoding is invalid."""
     value: str | None = message[name]
     if value is None:
         return None
@@ -96,7 +99,7 @@ def _header(message: Message, name: str) -> str | None:
 
 
 def _text(message: Message, encoding: str) -> str | None:
-    """Return the first plain text that is no attachment, else the first HTML; None if there is neither."""
+    """Return the first plain text that is not an attachment, or else the text of the first HTML part, or else None."""
     shown = [
         part
         for part in message.walk()
@@ -113,7 +116,10 @@ def _text(message: Message, encoding: str) -> str | None:
 
 
 def _encoding_of(part: Message, otherwise: str) -> str:
-    """Return the encoding of a part; another one if it names none, or ASCII, which many write for anything."""
+    """Return the encoding that a part names.
+
+    Returns `otherwise` if the part names none, or names ASCII, which many programs write for any encoding.
+    """
     try:
         encoding = checked_encoding(part.get_content_charset("us-ascii"))
     except InputError:

@@ -1,4 +1,4 @@
-"""Documents from memory, checked by the same rules as those from files."""
+"""Documents from memory, checked by the same rules as documents from files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, time
@@ -24,57 +24,58 @@ _REMEDY = "a row is a nearsim_db.Document, a tuple of id and text, or a mapping 
 
 
 def from_documents(
-    given: Rows, fields: Fields = _FIELDS, origin: str = "documents"
+    rows: Rows, fields: Fields = _FIELDS, origin: str = "documents"
 ) -> Iterator[ReadDocument | Reject]:
-    """Yield documents like a reader, as those of a file `origin` numbered from 1: cleaned, or rejected with the reason.
+    """Yield cleaned documents, or rejects with the reason, as if the rows had been read from a file named `origin`.
 
-    They are documents, texts, mappings, tuples of id and text or of id, title and text, named tuples, or rows of a data
-    frame or of anything else with the Arrow C stream interface, whose columns are used as those of a file. Raises
-    InputError for a single text, document or mapping, and for a data frame that cannot be read.
+    A row is a document, a text, a mapping, a tuple of id and text or of id, title and text, a named tuple, or a row of
+    a data frame or of another object with the Arrow C stream interface, whose columns are used like those of a file.
+    Raises InputError for a single text, document or mapping, and for a data frame that cannot be read.
     """
-    is_table = hasattr(given, "__arrow_c_stream__")
-    if isinstance(given, str | bytes | Mapping | Document) or not (is_table or hasattr(given, "__iter__")):
-        raise InputError(f"{shown(given)} is {kind(given)}; give a list of rows, or a data frame")
+    is_table = hasattr(rows, "__arrow_c_stream__")
+    if isinstance(rows, str | bytes | Mapping | Document) or not (is_table or hasattr(rows, "__iter__")):
+        raise InputError(f"{shown(rows)} is {kind(rows)}; give a list of rows, or a data frame")
     maker = DocumentMaker(origin, fields, remedy=_REMEDY if fields is _FIELDS else None)
-    rows = rows_of_frame(given) if is_table else None
-    for number, row in enumerate(cast(Iterable[object], given) if rows is None else rows, 1):
+    frame_rows = rows_of_frame(rows) if is_table else None
+    for number, row in enumerate(cast(Iterable[object], rows) if frame_rows is None else frame_rows, 1):
         try:
             if isinstance(row, Document):
                 yield _checked(row, origin, number)
             else:
                 yield maker.make(_record(row, fields, maker.body_names[0]), number)
         except InputError as error:
-            yield Reject(origin, number, str(error), _known_id(row))
+            yield Reject(origin, number, str(error), _id_if_any(row))
 
 
-def _record(given: object, fields: Fields, body: str) -> dict[str, object]:
-    """Return a row as a record of plain values. Raises InputError for anything that is no row."""
-    if hasattr(given, "as_py"):
-        # A scalar of pyarrow.
-        given = given.as_py()
+def _record(row: object, fields: Fields, body: str) -> dict[str, object]:
+    """Return a row as a record of plain values. Raises InputError for anything that is not a row."""
+    if hasattr(row, "as_py"):
+        # This is a scalar of pyarrow.
+        row = row.as_py()
 
-    match given:
+    match row:
         case str():
-            return {body: str.__str__(given)}
-        case _ if given is None or _is_missing(given):
+            return {body: str.__str__(row)}
+        case _ if row is None or _is_missing(row):
             return {body: None}
         case Mapping():
-            row: Mapping[Any, object] = given
-        case tuple() if hasattr(given, "_asdict"):
-            row = given._asdict()
+            values: Mapping[Any, object] = row
+        case tuple() if hasattr(row, "_asdict"):
+            values = row._asdict()
         case (external_id, text):
-            row = {fields.id: external_id, body: text}
+            values = {fields.id: external_id, body: text}
         case (external_id, title, text):
-            row = {fields.id: external_id, fields.title: title, body: text}
+            values = {fields.id: external_id, fields.title: title, body: text}
         case _:
             raise InputError(
-                f"{shown(given)} is {kind(given)}; it must be a nearsim_db.Document, a text, a mapping, or a "
+                f"{shown(row)} is {kind(row)}; it must be a nearsim_db.Document, a text, a mapping, or a "
                 "tuple of id and text"
             )
 
-    # A vector is checked as it is, without a list of its numbers.
+    # A vector stays as it is: checking it does not need a list of plain numbers.
     return {
-        str(name): value if name == fields.vector else _plain(value, str(name)) for name, value in row.items()
+        str(name): value if name == fields.vector else _plain(value, str(name))
+        for name, value in values.items()
     }
 
 
@@ -82,9 +83,9 @@ _PLAIN = (str, int, type(None))
 
 
 def _plain(value: Any, name: str) -> object:
-    """Return what JSON has for a value of Python, NumPy or pandas; None for NaN, NaT and pandas.NA.
+    """Convert a value of Python, NumPy or pandas to JSON values; NaN, NaT and pandas.NA become None.
 
-    Raises InputError for a value without a plain form.
+    Raises InputError for a value that cannot be converted.
     """
     if type(value) in _PLAIN or isinstance(value, bool):
         return value
@@ -102,7 +103,7 @@ def _plain(value: Any, name: str) -> object:
             case Mapping():
                 return {str(key): _plain(item, name) for key, item in value.items()}
             case _ if _is_missing(value):
-                # NaT too, which is a datetime64.
+                # This includes NaT, which is a datetime64.
                 return None
             case np.datetime64():
                 is_day = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
@@ -123,12 +124,15 @@ def _plain(value: Any, name: str) -> object:
                 return as_json(value)
     except InputError:
         raise
-    except Exception as error:  # values run code of their own
+    except Exception as error:  # values may run code that raises any kind of error
         raise InputError(f"cannot read '{name}': {Unreadable(error).reason}") from error
 
 
 def checked_query(document: Document) -> Document:
-    """Return a document to look up, cleaned; any string is an id. Raises InputError, which names the document."""
+    """Return a cleaned document to look up; any string is allowed as its id.
+
+    Raises InputError, which names the document, for a value that cannot be used.
+    """
     if not isinstance(document, Document):
         raise InputError(
             f"{shown(document)} is {kind(document)}; give a nearsim_db.Document, or look a text up with "
@@ -136,7 +140,7 @@ def checked_query(document: Document) -> Document:
         )
 
     try:
-        external_id = _known_id(document)
+        external_id = _id_if_any(document)
         external_id = _id(document) if external_id is None else external_id
         (title, _), (body, _) = (
             checked_text(document.title, "title", "None"),
@@ -152,7 +156,7 @@ def checked_query(document: Document) -> Document:
             external_id, title, body, source, None, published_at, attributes=attributes, vector=vector
         )
     except InputError as error:
-        name = _known_id(document)
+        name = _id_if_any(document)
         raise InputError(f"document {shown(name)}: {error}" if name else str(error)) from None
 
 
@@ -177,13 +181,13 @@ def _checked(document: Document, origin: str, number: int) -> ReadDocument:
 
 
 def _id(document: Document) -> str:
-    given: object = document.external_id
-    known = given.item() if isinstance(given, np.integer) else given
-    return str.__str__(checked_id({"external_id": known}, "external_id"))
+    external_id: object = document.external_id
+    plain_id = external_id.item() if isinstance(external_id, np.integer) else external_id
+    return str.__str__(checked_id({"external_id": plain_id}, "external_id"))
 
 
-def _known_id(document: object) -> str | None:
-    """Return the id of a document that has one; anything may have been given."""
+def _id_if_any(document: object) -> str | None:
+    """Return the id of an object if it is a document with a string as its id, else None."""
     external_id = getattr(document, "external_id", None)
     return clean(external_id)[0] if isinstance(external_id, str) else None
 
@@ -197,7 +201,7 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def _instant(value: object) -> datetime | None:
-    """Return a time in UTC; a date begins its day, and NaT, NaN and pandas.NA are no time."""
+    """Return a time in UTC. A date means the beginning of the day; NaT, NaN and pandas.NA mean no time."""
     if value is None or _is_missing(value):
         return None
 
@@ -210,7 +214,7 @@ def _instant(value: object) -> datetime | None:
         except ValueError as error:
             raise InputError(f"'published_at' is {kind(moment)}, {shown(moment)}: {error}") from None
     try:
-        # Subclasses such as pandas.Timestamp have nanoseconds, or zones of their own.
+        # Subclasses such as pandas.Timestamp may have nanoseconds or special time zones.
         in_zone = in_utc(moment)
     except OverflowError:
         raise InputError(f"published_at {moment} is outside the years 1 to 9999 in UTC") from None
@@ -226,8 +230,8 @@ def _in_seconds(value: np.datetime64) -> datetime:
 
 
 def _is_missing(value: object) -> bool:
-    """Whether a value marks a missing one in NumPy or pandas: NaN and NaT do not equal themselves."""
+    """Whether a value means a missing value in NumPy or pandas: NaN and NaT do not equal themselves."""
     try:
         return bool(value != value)
-    except Exception:  # pandas.NA has no truth value, nor has an array
+    except Exception:  # pandas.NA and arrays have no truth value
         return type(value).__name__ == "NAType"

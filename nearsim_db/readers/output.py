@@ -1,4 +1,4 @@
-"""Output files: JSON lines, files that appear only when they are complete, and errors of temporary ones."""
+"""Output files that appear only when they are complete, lines of JSON, and errors of temporary files."""
 
 import errno
 import os
@@ -16,12 +16,12 @@ from nearsim_db.readers.leftovers import lock, part_of, sweep_parts
 from nearsim_db.records import STANDARD_OUTPUT
 
 _OPENED = Path("/proc/self/fd")
-# The answers of file systems and kernels without O_TMPFILE.
+# The errors of file systems and kernels that lack O_TMPFILE.
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 
 
 def json_line(record: object) -> bytes:
-    """Serialise a record as one line of JSON, newline included; dataclasses become objects."""
+    """Serialise a record as a line of JSON that ends in a newline; dataclasses become objects."""
     return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
@@ -29,9 +29,9 @@ def json_line(record: object) -> bytes:
 def open_output(path: Path, *, sweep: bool = True) -> Iterator[BinaryIO]:
     """Open a file that replaces `path` at the end of the block, and only if the block succeeds.
 
-    So a file may be read while its replacement is written. Pipes, devices and, for the path '-', standard
-    output are written to directly. With `sweep`, files that killed processes left in the folder are deleted. Raises
-    NearsimError if it cannot be written.
+    So a file may be read while its replacement is being written. Pipes, devices and, for the path '-', standard output
+    are written to directly. With `sweep`, files that killed processes left in the folder are deleted. Raises
+    NearsimError if the file cannot be written.
     """
     if path == STANDARD_OUTPUT:
         yield sys.stdout.buffer
@@ -49,7 +49,7 @@ def open_output(path: Path, *, sweep: bool = True) -> Iterator[BinaryIO]:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """Raise NearsimError if a temporary file cannot be written."""
+    """Raise NearsimError if a temporary file cannot be written in the block."""
     try:
         yield
     except OSError as error:
@@ -73,7 +73,7 @@ def _replacing(target: Path, *, sweep: bool) -> Iterator[BinaryIO]:
         yield stream
         stream.flush()
         try:
-            # No call gives a file a name that exists.
+            # A file can be linked only under a name that does not exist, so use a new name first, and then replace.
             os.link(_OPENED / str(descriptor), part, src_dir_fd=descriptor)
             part.replace(target)
         finally:
@@ -81,9 +81,10 @@ def _replacing(target: Path, *, sweep: bool) -> Iterator[BinaryIO]:
 
 
 def _open_unnamed(folder: Path) -> int | None:
-    """Open a file without a name, which is gone with the process, even if that is killed.
+    """Open a file without a name, which disappears with the process, even if the process is killed.
 
-    Return None where the file system has no such files, or /proc is missing, through which they are named later.
+    Returns None if the file system does not support such files, or if /proc, which is needed to name them later, is
+    missing.
     """
     if not _OPENED.is_dir():
         return None
@@ -96,7 +97,7 @@ def _open_unnamed(folder: Path) -> int | None:
 
 
 def _replacing_by_name(target: Path) -> Iterator[BinaryIO]:
-    """Write to a named file, where the file system has none without a name."""
+    """Write to a named file first, for file systems without unnamed files."""
     while True:
         part = part_of(target)
         try:
@@ -112,6 +113,6 @@ def _replacing_by_name(target: Path) -> Iterator[BinaryIO]:
 
 
 def _keep_mode(target: Path, descriptor: int) -> None:
-    """Give a file the mode of the one that it replaces, if there is one."""
+    """Give a file the mode of the file that it replaces, if there is one."""
     if target.exists():
         os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))

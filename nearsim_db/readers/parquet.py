@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 _LONG_BYTES = BYTES_AT_ONCE // ROWS_AT_ONCE
-# Values of which the file has less than a byte each.
+# The maximum number of values in a row group, if the file stores less than a byte for each of them.
 _MAX_GROUP_VALUES = 100_000_000
 
 
@@ -71,9 +71,10 @@ def open_parquet(path: Path) -> "ParquetFile":
 def rows_of(
     opened: "ParquetFile", path: Path, columns: list[str] | None = None
 ) -> Iterator[dict[str, Any] | None]:
-    """Yield rows as Python values, lists of plain numbers as NumPy arrays; a value may be `Unreadable`.
+    """Yield rows as Python values, with NumPy arrays for lists of plain numbers; a value may be `Unreadable`.
 
-    A row beyond the limit of a record is not decoded, but None. Raises InputError if the file cannot be read further.
+    A row that exceeds the limit of a record is not decoded; None is yielded instead. Raises InputError if the file
+    cannot be read further.
     """
     return rows_of_batches(batches_of(opened, path, columns), path)
 
@@ -81,17 +82,17 @@ def rows_of(
 def batches_of(
     opened: "ParquetFile", path: Path, columns: list[str] | None = None
 ) -> Iterator["RecordBatch"]:
-    """Yield batches of at most 64 rows and some 64 MB, unless a row is larger.
+    """Yield batches of at most 64 rows and some 64 MB, unless a single row is larger.
 
-    A few bytes of a file can repeat a long text in each row: such columns stay dictionaries, with the text in memory
-    once. Raises InputError for a row group that has too many values by its metadata.
+    A few bytes of a file can repeat a long text in each row. Such columns are read as dictionaries, so that the text is
+    in memory once. Raises InputError if the metadata of a row group state too many values.
     """
     import pyarrow.parquet
 
     texts, checked = _texts_with_dictionary(opened, path)
     with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as as_dictionaries:
         for number in range(opened.num_row_groups):
-            # The row groups before were checked along with their dictionaries.
+            # Earlier row groups were checked together with their dictionaries.
             if number >= checked:
                 _check_columns(opened, number, path)
             group = opened.metadata.row_group(number)
@@ -105,10 +106,10 @@ def batches_of(
 
 
 def _check_columns(opened: "ParquetFile", number: int, path: Path) -> None:
-    """Raise OSError if a row group has a damaged column.
+    """Raise OSError if a row group has a damaged column, which is found by reading it.
 
-    pyarrow ends the process when the metadata of such a column is asked for, but not when it is read. Columns of lists
-    are not read, as one row may be too large.
+    pyarrow ends the process when the metadata of a damaged column are requested, but not when the column is read.
+    Columns of lists are not read, because a single row may be too large.
     """
     columns = map(opened.schema.column, range(len(opened.schema)))
     plain = [column.path for column in columns if column.max_repetition_level == 0]
@@ -118,15 +119,15 @@ def _check_columns(opened: "ParquetFile", number: int, path: Path) -> None:
 
 
 def _values_of_lists(group: Any) -> int:
-    """Return the number of values of the columns that have more values than rows."""
+    """Return the number of values in those columns of a row group that have more values than rows."""
     counts = [group.column(at).num_values for at in range(group.num_columns)]
     return sum(count for count in counts if count > group.num_rows)
 
 
 def _check_group(group: Any, values: int, name: str) -> None:
-    """Raise InputError if the average row is beyond the limit of a record, or values are repeated in large numbers.
+    """Raise InputError if the average row exceeds the limit of a record, or if values are repeated in large numbers.
 
-    Reading a row decodes all of its values, whatever the size of a batch.
+    Reading a row decodes all its values, however small the batch is.
     """
     is_large = max(group.total_byte_size, VALUE_BYTES * values) > MAX_RECORD_BYTES * max(1, group.num_rows)
     if is_large or (values > _MAX_GROUP_VALUES and group.total_byte_size < values):
@@ -143,25 +144,28 @@ def _check_group(group: Any, values: int, name: str) -> None:
 
 
 def _texts_with_dictionary(opened: "ParquetFile", path: Path) -> tuple[list[str], int]:
-    """Return columns of texts with a dictionary, and how many row groups can be read, up to the first that cannot."""
-    # Damaged metadata may name other columns.
-    known = {opened.schema.column(at).path for at in range(len(opened.schema))}
+    """Return the columns of texts that have a dictionary, and the number of row groups before the first damaged one."""
+    # Damaged metadata may name columns that do not exist.
+    existing = {opened.schema.column(at).path for at in range(len(opened.schema))}
     with_dictionary, checked = set[str](), 0
     for number in range(opened.num_row_groups):
         try:
             _check_columns(opened, number, path)
         except (OSError, InputError):
-            break  # raised again when reading comes to this row group
+            break  # the error is raised again when this row group is read
         group = opened.metadata.row_group(number)
         for chunk in map(group.column, range(group.num_columns)):
             if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page:
                 with_dictionary.add(chunk.path_in_schema)
         checked += 1
-    return sorted(with_dictionary & known), checked
+    return sorted(with_dictionary & existing), checked
 
 
 def _has_long_text(opened: "ParquetFile", group: int, columns: list[str]) -> bool:
-    """Whether the dictionary of a column, which its first row comes with, has a text of more than a megabyte."""
+    """Whether the dictionary of a column contains a text of more than a megabyte.
+
+    Reading the first row also reads the dictionaries.
+    """
     import pyarrow
     from pyarrow import compute
 
@@ -189,7 +193,7 @@ def _dictionaries(array: Any) -> Iterator[Any]:
 
 
 def rows_of_batches(batches: Iterable["RecordBatch"], path: Path) -> Iterator[dict[str, Any] | None]:
-    """Yield the rows of batches as `rows_of` does."""
+    """Yield the rows of batches in the form of `rows_of`."""
     import pyarrow
 
     done = 0
@@ -211,10 +215,10 @@ def rows_of_batches(batches: Iterable["RecordBatch"], path: Path) -> Iterator[di
 
 
 def read_parquet(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """Read the documents of a Parquet file; a row's line is its number from 1.
+    """Read the documents of a Parquet file; the line of a document is the number of its row, from 1.
 
-    Dates and times become ISO 8601; decimals, UUIDs and bytes strings; maps with string keys objects; NaN in an
-    attribute null. Raises InputError for a file without the required columns.
+    Dates and times become texts in ISO 8601; decimals, UUIDs and bytes become strings; maps with string keys become
+    objects; and NaN in an attribute becomes null. Raises InputError for a file without the required columns.
     """
     with closing(open_parquet(file.path)) as opened:
         before, total = file.progress.bytes_read, max(1, opened.metadata.num_rows)
@@ -228,7 +232,7 @@ def read_parquet(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rej
 def documents_of(
     file: InputFile, fields: Fields, names: list[str], rows: Iterable[dict[str, Any] | None]
 ) -> Iterator[ReadDocument | Reject]:
-    """Make documents from rows with these columns. Raises InputError if required columns are missing."""
+    """Make documents from rows whose columns are `names`. Raises InputError if required columns are missing."""
     maker = DocumentMaker(file.name, fields, file.split)
     maker.check_columns(names)
     for number, row in enumerate(rows, 1):

@@ -1,4 +1,4 @@
-"""The paths to read: patterns become the files that match, folders of records their files."""
+"""The paths to read: patterns are replaced by the files that match, and folders of records by their files."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -15,38 +15,39 @@ from nearsim_db.readers.rows import ROW_READERS
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
-# Texts that are read only if the format is named, as files of these suffixes are often something else in a folder.
+# Folders often contain files of these suffixes that are not documents, so they are read only if the format is named.
 _OTHER_TEXT_SUFFIXES = frozenset({".rst", ".log", ".adoc", ".org", ".tex", ".markdown"})
-# Read as text if it is named as the format.
+# If this format is named, files are read as text.
 XML = ".xml"
-# A document a line, if it is named as the format.
+# If this format is named, each line is a document.
 LINES = ".lines"
 _RECORDS = (*(suffix for suffix in SUFFIXES if suffix not in TABLES), *ROW_READERS, LINES)
 _NOT_RECORDS = "not a file of records, as others of the folder are"
-# Begins names that Hadoop and Spark write beside the parts, such as _SUCCESS.
+# Hadoop and Spark write files such as _SUCCESS beside the parts of a data set.
 _HIDDEN = "_"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A file to read, or a folder that is read as a whole, and what is left out after it.
-
-    `root` is the folder that was given, that of the file, or the part of a pattern before its first wildcard.
-    """
+class InputPath:
+    """A file to read, or a folder that is read as a whole."""
 
     path: Path
+    # The folder that the user named, the folder of the file, or the part of a pattern before its first wildcard.
     root: Path
     is_folder: bool = False
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()  # files that are not read, to be reported after this path
 
 
-def find_paths(paths: Sequence[Path], reading: Reading) -> list[Found]:
-    """Return what is read for some paths, in order. Raises InputError for a pattern that no file matches."""
+def find_paths(paths: Sequence[Path], reading: Reading) -> list[InputPath]:
+    """Return the files and folders to read for some paths, in order.
+
+    Raises InputError for a pattern that no file matches.
+    """
     return [entry for path in paths for entry in _find(path, reading)]
 
 
 def is_text(path: Path, reading: Reading) -> bool:
-    """Whether a file is read as a text: by its suffix, compressed or not, or by the format that is named."""
+    """Whether a file is read as a text, which its suffix or the named format decides."""
     if reading.format is None:
         return file_type(path) in TEXT_SUFFIXES
     return (reading.format == XML or reading.format in TEXT_SUFFIXES) and not path.name.startswith(
@@ -55,26 +56,26 @@ def is_text(path: Path, reading: Reading) -> bool:
 
 
 def may_be_text(path: Path) -> bool:
-    """Whether a file that is not read by its suffix, compressed or not, is probably a text."""
+    """Whether a file is probably a text, although its suffix, compressed or not, is not one that is read."""
     return file_type(path) in _OTHER_TEXT_SUFFIXES
 
 
-def _find(path: Path, reading: Reading) -> Iterator[Found]:
+def _find(path: Path, reading: Reading) -> Iterator[InputPath]:
     if path == STANDARD_INPUT:
-        yield Found(path, path)
+        yield InputPath(path, path)
     elif has_magic(str(path)) and not os.access(path, os.F_OK):
-        # Not a file whose own name has brackets.
+        # This is a pattern, not a file whose own name contains brackets.
         root = _root(path)
         for match in _matches(path):
-            yield from _of_folder(match, root, reading) if _is_folder(match) else [Found(match, root)]
+            yield from _of_folder(match, root, reading) if _is_folder(match) else [InputPath(match, root)]
     elif _is_folder(path):
         yield from _of_folder(path, path, reading)
     else:
-        yield Found(path, path.parent)
+        yield InputPath(path, path.parent)
 
 
 def _matches(pattern: Path) -> list[Path]:
-    """Return the files that match; the folders if there are none, which ** matches too."""
+    """Return the files that match a pattern or, if there are none, the folders, which ** matches too."""
     matches = [Path(name) for name in sorted(glob(str(pattern), recursive=True))]  # noqa: PTH207  Path.glob matches hidden names
     for folder in _searched_folders(pattern):
         if not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
@@ -88,7 +89,7 @@ def _matches(pattern: Path) -> list[Path]:
 
 
 def _searched_folders(pattern: Path) -> Iterator[Path]:
-    """Yield the folders in which glob looks for what a pattern matches; it says nothing of those it cannot read."""
+    """Yield the folders in which glob looks for matches of a pattern; it silently skips those that it cannot read."""
     ends = range(len(_root(pattern).parts), len(pattern.parts))
     searched = {Path(*pattern.parts[: end + (pattern.parts[end] == "**")]) for end in ends}
     for folders in sorted(searched):
@@ -96,7 +97,7 @@ def _searched_folders(pattern: Path) -> Iterator[Path]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether a path is a folder; not if that cannot be found out."""
+    """Whether a path is a folder; False if it cannot be examined."""
     try:
         return path.is_dir()
     except OSError:
@@ -110,15 +111,15 @@ def _root(pattern: Path) -> Path:
     return fixed
 
 
-def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
-    """Return the files of a folder of records, also of several kinds; a folder of tables or texts as a whole.
+def _of_folder(folder: Path, root: Path, reading: Reading) -> list[InputPath]:
+    """Return the files of a folder of records, which may be of several kinds; return other folders as a whole.
 
-    Its texts are read, too, if it has no tables and more texts than files of records. With a format of records all of
-    its files are records.
+    A folder with more texts than files of records, and without tables, is returned as a whole, followed by its files of
+    records. If a format of records is named, all files of the folder are records.
     """
     refuse_unreadable(folder, os.R_OK | os.X_OK)
     suffixes = (*_RECORDS, *TABLES) if reading.format is None else (reading.format,)
-    whole = [Found(folder, root, is_folder=True)]
+    whole = [InputPath(folder, root, is_folder=True)]
     if reading.format not in (None, *_RECORDS) or is_saved_dataset(folder):
         return whole
 
@@ -136,25 +137,26 @@ def _of_folder(folder: Path, root: Path, reading: Reading) -> list[Found]:
     if len(files) == tables:
         return whole
     if not tables and texts > len(files):
-        return [*whole, *(Found(path, root) for path in files)]
+        return [*whole, *(InputPath(path, root) for path in files)]
 
-    # There is a last file, as not all are tables; what is left out is reported after it.
+    # There is at least one file, as not all files are tables. Files that are left out are reported after the last one.
     *first, last = files
-    return [*(Found(path, root) for path in first), Found(last, root, left_out=tuple(left_out))]
+    return [*(InputPath(path, root) for path in first), InputPath(last, root, left_out=tuple(left_out))]
 
 
 def refuse_unreadable(path: Path, mode: int) -> None:
-    """Raise InputError for a file or folder without some permissions, as of os.access."""
+    """Raise InputError if the user lacks the permissions `mode`, as for os.access, on a file or folder."""
     if not os.access(path, mode, effective_ids=True):
         raise InputError(
             f"cannot read {path}: Permission denied; ask its owner, or change its mode with chmod"
         )
 
 
-def contents_of(entry: Found, reading: Reading) -> tuple[list[Path], list[LeftOut]]:
-    """Return the files that are read, also those of a folder that is read as a whole, and what is left out of it.
+def contents_of(entry: InputPath, reading: Reading) -> tuple[list[Path], list[LeftOut]]:
+    """Return the files to read at a path, or in a folder that is read as a whole, and the files to leave out.
 
-    That is what cannot be read, and files that are no records or, if texts are read, neither.
+    Left out are files that cannot be read, and files of another kind: in a folder of tables those that are not tables,
+    in a folder of texts those that are neither texts nor files of records.
     """
     if not entry.is_folder:
         return [entry.path], list(entry.left_out)
@@ -166,23 +168,26 @@ def contents_of(entry: Found, reading: Reading) -> tuple[list[Path], list[LeftOu
         named = find_tables(entry.path, follow_links=reading.follow_links)
         return [path for path in named if isinstance(path, Path)], []
     if tables:
-        read, known = tables, {*tables, *(path for path in files if path.name in OF_DATASETS)}
+        read, expected = tables, {*tables, *(path for path in files if path.name in OF_DATASETS)}
     else:
         read = [path for path in files if is_text(path, reading)]
-        known = {*read, *(path for path in files if file_type(path) in _RECORDS)}
+        expected = {*read, *(path for path in files if file_type(path) in _RECORDS)}
 
     return read, [
         *(problem for problem in listed if isinstance(problem, LeftOut)),
         *(
             LeftOut(path, _NOT_RECORDS, of_other_kind=True)
             for path in files
-            if path not in known and not path.name.startswith(_HIDDEN)
+            if path not in expected and not path.name.startswith(_HIDDEN)
         ),
     ]
 
 
-def names_within_all(entries: Sequence[Found]) -> list[Path]:
-    """Return the path of each file or folder below the folder that has all of them, without links and `..`."""
+def names_within_all(entries: Sequence[InputPath]) -> list[Path]:
+    """Return the path of each file or folder relative to the folder that contains all of them.
+
+    Links and `..` in the names are resolved.
+    """
     roots = [source.root.resolve() for source in entries]
     folder = os.path.commonpath(roots)
     return [
@@ -191,8 +196,8 @@ def names_within_all(entries: Sequence[Found]) -> list[Path]:
     ]
 
 
-def is_folder_of_all(folder: Path, entries: Sequence[Found]) -> bool:
-    """Whether a folder is the one that has all files and folders, and is named as they are, not by another link."""
+def is_folder_of_all(folder: Path, entries: Sequence[InputPath]) -> bool:
+    """Whether `folder` is the innermost folder of all entries, and is named by the same links as they are."""
     return all(
         form(folder) == os.path.commonpath([form(source.root) for source in entries])
         for form in (os.path.abspath, os.path.realpath)
@@ -200,10 +205,10 @@ def is_folder_of_all(folder: Path, entries: Sequence[Found]) -> bool:
 
 
 def refuse_repeated(files: Sequence[Sequence[Path]]) -> None:
-    """Raise InputError if a file is among those of two inputs, under any name.
+    """Raise InputError if a file belongs to two inputs, even under different names.
 
-    It may be the same name, a link, a match of overlapping patterns, or in a folder that is read as a whole. Such a
-    folder may have links to files of its own.
+    The second may have the same name, be a link, match an overlapping pattern, or be in a folder that is read as a
+    whole. Links within one folder, to files of the same folder, are allowed.
     """
     seen: dict[tuple[int, int], tuple[int, Path]] = {}
     for number, of_input in enumerate(files):

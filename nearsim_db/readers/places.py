@@ -1,4 +1,4 @@
-"""Where records were read, with their ids, titles, sources and dates, in temporary files."""
+"""The places where records were read, with their ids, titles, sources and dates, in temporary files."""
 
 import os
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ _ROW = np.dtype(
         ("line", "<i8"),
         ("record", "<i8"),
         ("id", "<i4"),  # bytes of the id
-        ("title", "<i4"),  # bytes of the title, -1 without one
+        ("title", "<i4"),  # bytes of the title, -1 if there is none
         ("end", "<i8"),  # where the bytes of the id and the title end
-        ("source", "<i4"),  # index of the source, -1 without one
-        ("published", "<M8[us]"),  # in UTC, NaT without a date
+        ("source", "<i4"),  # index of the source, -1 if there is none
+        ("published", "<M8[us]"),  # in UTC, NaT if there is no date
     ]
 )
 _BLOCK_ROWS = 4_096
@@ -31,11 +31,11 @@ _NO_DATE = np.iinfo(np.int64).min  # NaT
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file, a line or row from 1 (0 for a whole file), and the number of the record in the file from 1."""
+    """The place of a record."""
 
     file: str
-    line: int
-    record: int
+    line: int  # the line or row, from 1; 0 if the record is the whole file
+    record: int  # the number of the record in the file, from 1
 
 
 class RecordPlaces:
@@ -57,11 +57,11 @@ class RecordPlaces:
             pass
 
     def add(self, record: ReadDocument, ordinal: int) -> int:
-        """Add a record, which has that number in its file, and return its number among all.
+        """Add a record whose number in its file is `ordinal`, and return its number among all records.
 
         Raises NearsimError if the disk is full.
         """
-        # Records of one file come one after another.
+        # Records of the same file come one after another.
         if not self._files or self._files[-1] != record.file:
             self._files.append(record.file)
 
@@ -87,7 +87,7 @@ class RecordPlaces:
 
     def find(self, number: int) -> tuple[Place, str, str | None]:
         """Return the place, the id and the title of a record."""
-        # os.pread sees what is in the files, not what is in memory.
+        # os.pread reads only what has been written to the files.
         if self._pending:
             self._flush()
         (row,) = np.frombuffer(

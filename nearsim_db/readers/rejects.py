@@ -1,4 +1,4 @@
-"""Reject files: one JSON line per rejected record, written as they occur; reasons and missing fields, for warnings."""
+"""Rejected records: files that list them, and the reasons and missing fields that warnings name."""
 
 import json
 import re
@@ -25,15 +25,15 @@ _DATE_NAME = re.compile(
 )
 _SEPARATORS = dict.fromkeys(map(ord, "_- .:"))
 _NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", re.IGNORECASE)
-_FIRST_YEAR, _LAST_YEAR = 1990, 2100  # of numbers that may be dates
-# Records without a date whose other fields are looked at.
+_FIRST_YEAR, _LAST_YEAR = 1990, 2100  # a number that is a time outside these years is not taken for a date
+# The number of records without a date whose other fields are examined.
 _MAX_UNDATED_RECORDS = 1_000
 
 
 def with_refusals(
     records: Iterable[ReadDocument | Reject], refusal: Callable[[Document], str | None]
 ) -> Iterator[ReadDocument | Reject]:
-    """Yield records, with a reject in place of each document for which there is a reason to refuse it."""
+    """Yield records, with a reject in place of each document for which `refusal` returns a reason."""
     for record in records:
         reason = refusal(record.document) if isinstance(record, ReadDocument) else None
         if reason is None or isinstance(record, Reject):
@@ -66,7 +66,7 @@ class FieldUse:
         self.has_date = any(document.published_at is not None for document in documents)
 
     def hints(self) -> list[str]:
-        """Return a hint if no document has a publication date and another field holds dates."""
+        """Return a hint if no document has a publication date but another field contains dates."""
         if self.has_date or not self._dates:
             return []
         ((name, _),) = self._dates.most_common(1)
@@ -85,12 +85,12 @@ def _is_date(name: str, value: object) -> bool:
         return False
     if instant is None or not _NUMBER.fullmatch(str(value).strip()):
         return instant is not None
-    # Numbers of other things, such as seconds or grades, would be dates in 1970.
+    # Other numbers, such as durations or grades, would be dates in 1970.
     return _FIRST_YEAR <= instant.year <= _LAST_YEAR
 
 
 class AbsentKeys:
-    """Counts the keys that texts join (`--body-field a,b`) and records lack."""
+    """Counts, for texts joined of several keys (`--body-field a,b`), how often records lack each of the keys."""
 
     def __init__(self) -> None:
         self._documents = 0
@@ -104,30 +104,28 @@ class AbsentKeys:
                 self._counts.update(record.absent)
 
     def refusal(self, argument: str) -> str | None:
-        """Return what is wrong if no document has one of the keys; `argument` names the option for the text."""
+        """Return an error message if all documents lack a key; `argument` is the option that names the keys."""
         names = [f"'{name}'" for name, count in self._counts.items() if count == self._documents]
         return f"no record has {' or '.join(names)}, which {argument} names" if names else None
 
 
-# Reasons quote values of records: the second limits how many different ones are kept in memory.
-_FEWEST_REJECTS, _MAX_REASONS, _REASONS_SHOWN = 3, 1_000, 3
+_MIN_REJECTS, _REASONS_SHOWN = 3, 3
+# Reasons quote values of records, so there may be many different ones; no more than these are kept in memory.
+_MAX_REASONS = 1_000
 
 
 class RejectReasons:
-    """Counts the records that pass through `counted`, the rejects among them, and those with unreadable dates.
-
-    `fields` says which optional fields they have, `absent` which keys of their texts they lack.
-    """
+    """Counts records, and among them rejects, records without an id, and records with unreadable dates."""
 
     def __init__(self) -> None:
         self._read = self._rejected = self._undated = self._numbered = 0
         self._reasons: Counter[str] = Counter()
         self._first_date = ""
-        self.fields: FieldUse = FieldUse()
-        self.absent: AbsentKeys = AbsentKeys()
+        self.fields: FieldUse = FieldUse()  # which optional fields the documents have
+        self.absent: AbsentKeys = AbsentKeys()  # which keys of their texts the documents lack
 
     def counted(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
-        """Yield records, counting them."""
+        """Yield records and count them."""
         for record in records:
             self.count((record,))
             yield record
@@ -151,20 +149,23 @@ class RejectReasons:
                 self._reasons[reason] += 1
 
     def frequent(self) -> str:
-        """Return the most frequent reasons with their numbers, as "2: not JSON; 1: 'id' is empty"."""
+        """Return the most frequent reasons with their numbers, such as "2: not JSON; 1: 'id' is empty"."""
         frequent = self._reasons.most_common(_REASONS_SHOWN)
         shown = "; ".join(f"{count:,}: {reason}" for reason, count in frequent)
         return f"{shown}; ..." if len(self._reasons) > len(frequent) else shown
 
     def rejected(self) -> str | None:
-        """Return how many records were rejected and why, None if none was."""
+        """Return a sentence about how many records were rejected and why, or None if no record was."""
         if not self._rejected:
             return None
         were = "was" if self._rejected == 1 else "were"
         return f"{self._rejected:,} of {count_of(self._read, 'record')} {were} rejected ({self.frequent()})"
 
     def warnings(self) -> list[str]:
-        """Return warnings if most of several records were rejected or numbered, and if dates could not be read."""
+        """Return warnings about keys that all records lack, records without an id, unreadable dates, and rejects.
+
+        Rejects are mentioned if there are several and they are most of the records.
+        """
         rejected, warnings = self.rejected(), self.of_dates()
         if (absent := self.absent.refusal("--body-field")) is not None:
             warnings = [f"{absent}: texts are without it", *warnings]
@@ -174,17 +175,17 @@ class RejectReasons:
                 "above would change them; if a field holds the id, name it with --id-field",
                 *warnings,
             ]
-        if rejected is None or self._rejected < _FEWEST_REJECTS or 2 * self._rejected <= self._read:
+        if rejected is None or self._rejected < _MIN_REJECTS or 2 * self._rejected <= self._read:
             return warnings
         return [rejected, *warnings]
 
     @property
     def all_are_numbered(self) -> bool:
-        """Whether no record that can be used has an id of its own."""
+        """Whether no usable record has an id of its own."""
         return self._numbered == self._read - self._rejected
 
     def of_dates(self) -> list[str]:
-        """Return a warning if dates could not be read, or a hint if another field holds them."""
+        """Return a warning if dates could not be read, otherwise a hint if another field contains the dates."""
         if not self._undated:
             return self.fields.hints()
         kept = (
@@ -196,12 +197,12 @@ class RejectReasons:
 
 
 def place_of(record: ReadDocument | Reject) -> str:
-    """Return where a record was read, for messages."""
+    """Return the place of a record for messages: its file and line."""
     return f"{record.file}, line {record.line:,}" if record.line else record.file
 
 
 def stopped(record: ReadDocument | Reject, reason: str) -> InputError:
-    """Return the error of a record at which strict reading stops."""
+    """Return the error with which strict reading stops at a record."""
     external_id = record.document.external_id if isinstance(record, ReadDocument) else record.external_id
     named = "" if external_id is None else f"document {external_id!r}; "
     return InputError(f"{place_of(record)}: {reason} ({named}stopped at the first reject)")
@@ -210,13 +211,13 @@ def stopped(record: ReadDocument | Reject, reason: str) -> InputError:
 _FIRST_KEPT = 5
 _MAX_LISTED_PER_FILE = 100_000
 _FLUSHED_SINGLY = 1_000
-# Does not escape characters beyond ASCII.
+# This function does not escape characters beyond ASCII.
 _quoted = json.encoder.encode_basestring
 _KEYS = {"file", "line", "id", "reason"}
 
 
 def refuse_overwriting_inputs(outputs: Sequence[Path | None], inputs: Sequence[Path]) -> None:
-    """Raise InputError if an output file is also an input, under any name."""
+    """Raise InputError if an output file is also an input, even under another name."""
     read = {identity_of(path): path for path in inputs}
     for output in outputs:
         identity = None if output is None else identity_of(output)
@@ -226,20 +227,17 @@ def refuse_overwriting_inputs(outputs: Sequence[Path | None], inputs: Sequence[P
 
 @dataclass(frozen=True, slots=True)
 class RejectLines:
-    """The lines of a reject file without those about some documents.
+    """The lines of a reject file, separated into lines about certain documents and all other lines."""
 
-    `external_ids` are the documents found, `removed` is the number of their lines.
-    """
-
-    kept: tuple[bytes, ...]
-    external_ids: frozenset[str]
-    removed: int
+    kept: tuple[bytes, ...]  # all other lines
+    external_ids: frozenset[str]  # the documents that the removed lines are about
+    removed: int  # the number of removed lines
 
 
 def split_rejects(path: Path, external_ids: Collection[str]) -> RejectLines:
-    """Separate the lines of a reject file about some documents from the rest.
+    """Separate the lines of a reject file about certain documents from all other lines.
 
-    Raises InputError if it is not a reject file.
+    Raises InputError if the file is not a reject file.
     """
     kept: list[bytes] = []
     removed: list[str] = []
@@ -274,20 +272,18 @@ def _values_in(line: bytes, path: Path, number: int) -> dict[str, Any]:
 
 
 class RejectWriter:
-    """Writes rejects to a file as {"file", "line", "id", "reason"}; without a path it only counts them.
+    """Writes rejects to a file as JSON lines {"file", "line", "id", "reason"}; without a path it only counts them.
 
-    The file is created on entry, even if nothing is rejected, and replaces that of an earlier run; the path '-' is
-    standard output. After 100,000
-    rejects of a file that is read, one line has the number of its others. `count` is the number of rejects; `first`
-    has the first few, for a summary. Raises NearsimError if the file cannot be written, InputError for a name that
-    promises a compressed one.
+    The file is created on entry, even if nothing is rejected, and replaces the file of an earlier run. The path '-' is
+    standard output. At most 100,000 rejects of each input file are listed; a last line has the number of the others.
+    Raises NearsimError if the file cannot be written, and InputError for a name that ends in a suffix of compression.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._stream: TextIOWrapper | None = None
-        self.count: int = 0
-        self.first: list[Reject] = []
+        self.count: int = 0  # the number of rejects
+        self.first: list[Reject] = []  # the first few rejects, for a summary
         self._file = ""
         self._of_file = 0
 
@@ -311,20 +307,20 @@ class RejectWriter:
         if self._stream is None:
             return
         try:
-            self._write_rest()
+            self._write_unlisted()
             if self._path == STANDARD_OUTPUT:
-                self._stream.detach()  # which flushes, and leaves standard output open
+                self._stream.detach()  # this flushes, and leaves standard output open
             else:
                 self._stream.close()
         except OSError as closing:
-            # After a failed write, closing fails for the same reason, which is already being raised.
+            # After a failed write, closing fails for the same reason; that error is being raised already.
             if error is None:
                 raise self._failure(closing) from closing
         finally:
             self._stream = None
 
     def write(self, reject: Reject) -> None:
-        """Count a reject and, if there is a file, write it; the first 1,000 appear there at once, others in blocks."""
+        """Count a reject and write it if there is a file; the first 1,000 are written at once, later ones in blocks."""
         self.count += 1
         if len(self.first) < _FIRST_KEPT:
             self.first.append(reject)
@@ -333,7 +329,7 @@ class RejectWriter:
 
         try:
             if reject.file != self._file:
-                self._write_rest()
+                self._write_unlisted()
                 self._file, self._of_file = reject.file, 0
             self._of_file += 1
             if self._of_file <= _MAX_LISTED_PER_FILE:
@@ -343,10 +339,11 @@ class RejectWriter:
         except OSError as error:
             raise self._failure(error) from error
 
-    def _write_rest(self) -> None:
-        more = self._of_file - _MAX_LISTED_PER_FILE
-        if more > 0:
-            reason = f"{more:,} more rejected records of this file are not listed"
+    def _write_unlisted(self) -> None:
+        """Write a line with the number of rejects of the file that were not listed, if there are any."""
+        unlisted = self._of_file - _MAX_LISTED_PER_FILE
+        if unlisted > 0:
+            reason = f"{unlisted:,} more rejected records of this file are not listed"
             self._write_line(Reject(self._file, 0, reason))
 
     def _write_line(self, reject: Reject) -> None:

@@ -1,4 +1,4 @@
-"""RIS: references as databases of literature and reference managers export them."""
+"""RIS: bibliographic references, in the format that literature databases and reference managers export."""
 
 import re
 from collections.abc import Iterator
@@ -9,21 +9,21 @@ from nearsim_db.readers.input_file import InputFile
 _TAGGED = re.compile(r"(?P<tag>[A-Z][A-Z0-9])  ?-(?: (?P<value>.*))?")
 _DAY = re.compile(r"(\d{4})/(\d{2})/(\d{2})(/.*)?")
 _BEGIN, _END = "TY", "ER"
-# All other tags are columns under their own names.
+# All other tags become columns with the tag's name.
 _NAMES = {
     **{"TY": "type", "ID": "id", "TI": "title", "T1": "title", "AB": "text", "N2": "text", "UR": "url"},
     **{"AU": "authors", "A1": "authors", "PY": "year", "Y1": "year", "DA": "published_at", "DO": "doi"},
     **{"JO": "journal", "JF": "journal", "T2": "journal", "KW": "keywords", "SN": "issn"},
 }
-# Fields that some programs write under two tags.
+# Some programs write these fields under two tags; only the first value counts.
 _FIRST_ONLY = {"title", "text", "url", "year", "journal", "published_at"}
 
 
 def read_ris(file: InputFile) -> Iterator[tuple[int, Row | str]]:
-    """Yield the references, each with the line on which it begins; one without an end ends where the next begins.
+    """Yield the references, each with the line on which it begins; a reference without an end ends before the next one.
 
-    Values of a tag that recurs, such as the authors, are joined by "; ". A line without a tag continues the value
-    before. Without the tag ID, file and line are the id.
+    The values of a repeated tag, such as the authors, are joined by "; ". A line without a tag continues the previous
+    value. If a reference has no tag ID, its file and line become its id.
     """
     values: dict[str, list[list[str]]] | None = None
     begin = size = 0
@@ -34,13 +34,13 @@ def read_ris(file: InputFile) -> Iterator[tuple[int, Row | str]]:
         tagged = _TAGGED.fullmatch(text)
         if tagged and tagged["tag"] == _BEGIN:
             if values is not None:
-                # `size` has this line, too, which begins the next reference.
+                # `size` includes this line, which belongs to the next reference.
                 yield begin, _row(values, file, begin, size - len(text))
             values, begin, size = {}, number, len(text)
 
         if values is None:
             if text and not is_outside:
-                # Reported once, up to the next reference.
+                # Report only the first such line before the next reference.
                 yield (
                     number,
                     f"outside of a reference, which begins with '{_BEGIN}  - ' and ends with '{_END}  - '",
@@ -62,9 +62,9 @@ def _row(values: dict[str, list[list[str]]], file: InputFile, begin: int, size: 
     if size > file.limit:
         return file.too_long
     row: dict[str, object] = {"id": f"{file.name}:{begin}"}
-    for tag, given in values.items():
+    for tag, tag_values in values.items():
         name = _NAMES.get(tag, tag)
-        texts = [text for lines in given if (text := " ".join(lines).strip())]
+        texts = [text for lines in tag_values if (text := " ".join(lines).strip())]
         if texts and not (name in _FIRST_ONLY and name in row):
             row[name] = texts[0] if name in _FIRST_ONLY else "; ".join(texts)
     if day := _DAY.fullmatch(str(row.get("published_at", ""))):

@@ -1,4 +1,4 @@
-"""Files whose records are rows with names: spreadsheets, SQLite, mail, references; and their documents."""
+"""Files whose records are rows of named values: spreadsheets, SQLite, mail and references; and their documents."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ ROW_READERS: dict[str, RowReader] = {
 
 
 def documents_of_rows(read: RowReader, file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """Make the documents of a file; a number is a text where a title or text is expected."""
+    """Yield the documents of a file; where a title or text is expected, a number counts as text."""
     maker = DocumentMaker(file.name, fields)
     texts = {fields.title, *maker.body_names}
     for line, row in read(file):

@@ -1,4 +1,4 @@
-"""The files and folders to read, text files (each is one document), and the progress of reading."""
+"""Sources: the files and folders to read, among them text files, each of which is one document."""
 
 import os
 import stat
@@ -25,7 +25,7 @@ from nearsim_db.readers.paths import (
     LINES,
     TEXT_SUFFIXES,
     XML,
-    Found,
+    InputPath,
     contents_of,
     find_paths,
     is_folder_of_all,
@@ -42,7 +42,7 @@ from nearsim_db.similarity.text.clean import clean
 
 
 def read_text(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Reject]:
-    """Yield one document with the file name as its id, on line 0; a Reject if the file cannot be read."""
+    """Yield one document, whose id is the file name and whose line is 0; a Reject if the file cannot be read."""
     yield text_document(file, file.path.name)
 
 
@@ -58,7 +58,7 @@ def read_lines(file: InputFile, fields: Fields) -> Iterator[ReadDocument | Rejec
 
 
 def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
-    """Return the document of a text file; a Reject if it cannot be read or exceeds the limit."""
+    """Return the document of a text file, or a Reject if the file cannot be read or exceeds the limit."""
     try:
         content = file.content()
     except InputError as error:
@@ -93,10 +93,10 @@ READERS: dict[str, Reader] = {
     **{suffix: partial(documents_of_rows, read) for suffix, read in ROW_READERS.items()},
     **dict.fromkeys(sorted(TEXT_SUFFIXES), read_text),
 }
-# Formats that no file has by its suffix.
+# Formats that are never chosen by a suffix, only by name.
 _NAMED_READERS: dict[str, Reader] = {LINES: read_lines, XML: read_text}
 
-# Of news stories by gzip: 2.2 to 3.0.
+# gzip compresses news stories to a third or half: ratios of 2.2 to 3.0 were measured.
 _COMPRESSION_RATIO = 3
 
 _OTHERS_SHOWN = 3
@@ -113,18 +113,18 @@ class Source:
     The path '-' or /dev/stdin is standard input, which is JSON lines or one JSON array unless `reading` names a format.
     A path may be a pattern with wildcards, in which ** matches any folders.
 
-    A folder may have files of records, such as JSON lines, or Arrow or Parquet files; their records are read. Otherwise
-    each text file of the folder is one document, whose id is its path within the folder, with '/' between the parts.
-    Special files in folders become rejects, and so do symbolic links unless `reading` follows links.
+    If a folder contains files of records, such as JSON lines, or Arrow or Parquet files, their records are read.
+    Otherwise each text file of the folder is one document, whose id is its path within the folder, with '/' between the
+    parts. Special files in folders become rejects, and so do symbolic links unless `reading` follows links.
 
     Raises InputError at once if a path is missing, unreadable or of an unknown type, and during iteration if a file
-    cannot be read further. `originals` are the names for messages of paths that are temporary copies.
+    cannot be read further. For paths that are temporary copies, `originals` has the names that messages show.
     """
 
-    paths: tuple[Path, ...]  # the inputs; the files of records of a folder take the place of the folder
-    files: tuple[Path, ...]  # all files that are read, also in folders
-    other_files: tuple[Path, ...]  # files in folders that are of another kind, and not read
-    total_bytes: int | None  # size of everything on disk, None if unknown
+    paths: tuple[Path, ...]  # the inputs; a folder of files of records is replaced by these files
+    files: tuple[Path, ...]  # all files that are read, including those in folders
+    other_files: tuple[Path, ...]  # files in folders that are not read because they are of another kind
+    total_bytes: int | None  # size on disk of all files that are read, None if unknown
 
     def __init__(
         self,
@@ -134,20 +134,20 @@ class Source:
         reading: Reading = _DEFAULT_READING,
         originals: Mapping[Path, Path] | None = None,
     ) -> None:
-        given = [STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths]
-        if given.count(STANDARD_INPUT) > 1:
+        inputs = [STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths]
+        if inputs.count(STANDARD_INPUT) > 1:
             raise InputError("standard input can be read once: give - once")
 
-        # What is read, and what is left out of folders.
-        self._found = find_paths(given, reading)
-        contents = [contents_of(entry, reading) for entry in self._found]
+        # Find the files to read, and the files of folders to leave out.
+        self._entries = find_paths(inputs, reading)
+        contents = [contents_of(entry, reading) for entry in self._entries]
         self._files = [files for files, _ in contents]
         self.files = tuple(path for files in self._files for path in files)
-        self.paths = tuple(entry.path for entry in self._found)
-        self._folders = {entry.path for entry in self._found if entry.is_folder}
+        self.paths = tuple(entry.path for entry in self._entries)
+        self._folders = {entry.path for entry in self._entries if entry.is_folder}
         self._left_out = {
             entry.path: [left_out for left_out in entry.left_out if not left_out.of_other_kind]
-            for entry in self._found
+            for entry in self._entries
         }
 
         self.fields = fields
@@ -155,16 +155,16 @@ class Source:
         self._originals = originals or {}
         self._progress = ReadProgress()
 
-        # An unreadable file is an error before anything is read.
+        # Raise errors about unreadable files before anything is read.
         sizes = [
             _checked_size(entry, *listed, self.reading)
-            for entry, listed in zip(self._found, contents, strict=True)
+            for entry, listed in zip(self._entries, contents, strict=True)
         ]
         self.total_bytes = _sum(sizes)
         self._sizes = sizes
-        left_out = [each for _, left_out_of_path in contents for each in left_out_of_path]
-        self.other_files = tuple(each.path for each in left_out if each.of_other_kind)
-        self._unreadable = [each for each in left_out if not each.of_other_kind]
+        left_out = [item for _, left_out_of_path in contents for item in left_out_of_path]
+        self.other_files = tuple(item.path for item in left_out if item.of_other_kind)
+        self._unreadable = [item for item in left_out if not item.of_other_kind]
 
     @property
     def content_bytes(self) -> int | None:
@@ -175,37 +175,37 @@ class Source:
 
     @property
     def bytes_read(self) -> int:
-        """The number of bytes of `total_bytes` that this iteration has read so far."""
+        """How many bytes of `total_bytes` the present iteration has read so far."""
         return self._progress.bytes_read
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about files in folders that will not be read."""
-        unreadable = [f"{_shown(each.path)} ({each.reason})" for each in self._unreadable]
-        others = [
+        unreadable = [f"{_shown(item.path)} ({item.reason})" for item in self._unreadable]
+        notes = [
             *_not_read("file", "of another kind in the folders given", list(map(_shown, self.other_files))),
             *_not_read("path", "of the folders given", unreadable),
         ]
 
-        # Under the format txt, files of records would be read as texts, too.
+        # With the format txt, files of records would be read as texts too.
         texts = [path for path in self.other_files if may_be_text(path)]
         if texts and all(is_text(path, self.reading) for path in self.files):
-            others.append(f"{_READ_AS_TEXT} {_shown(texts[0])} and all other files of the folders as texts")
-        return tuple(others)
+            notes.append(f"{_READ_AS_TEXT} {_shown(texts[0])} and all other files of the folders as texts")
+        return tuple(notes)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was noticed about the files read so far, and the options that would read them otherwise."""
+        """Warnings about the files read so far, with the options that would read them in another way."""
         return tuple(_warnings(self._progress))
 
     def type_of(self, path: Path) -> str:
-        """Return the suffix that identifies the format of one of the paths; empty for a folder."""
+        """Return the suffix that identifies the format of a path of the source; empty for a folder."""
         if path in self._folders:
             return ""
         return self.reading.format or (JSON if path == STANDARD_INPUT else file_type(path))
 
     def file(self, path: Path) -> InputFile:
-        """Return one of the paths that is a file, to be read with the options of the source."""
+        """Return a path of the source, which must be a file, to be read with the options of the source."""
         reading = self.reading
         original = self._originals.get(path)
 
@@ -230,7 +230,7 @@ class Source:
             yield from self.read(path)
 
     def read(self, path: Path) -> Iterator[ReadDocument | Reject]:
-        """Read the documents of one of the paths; adds to `bytes_read`."""
+        """Read the documents of a path of the source; adds to `bytes_read`."""
         kind = self.type_of(path)
         read = _NAMED_READERS.get(kind) or READERS.get(kind)
         records = read(self.file(path), self.fields) if read else self._read_folder(path)
@@ -238,23 +238,23 @@ class Source:
         return chain(records, map(_rejected, left_out)) if left_out else records
 
     def refuse_repeated(self) -> None:
-        """Raise InputError if a file is read twice, under any name."""
+        """Raise InputError if a file would be read twice, even under different names."""
         refuse_repeated(self._files)
 
     def has_all_in(self, folder: Path) -> bool:
-        """Whether a folder is the one that has all paths, and is named as they are."""
-        return is_folder_of_all(folder, self._found)
+        """Whether `folder` is the innermost folder of all paths, and is named in the same way as they are."""
+        return is_folder_of_all(folder, self._entries)
 
     def names_within_all(self) -> list[Path]:
-        """Return the name of each of the paths below the folder that has all of them, however they were written.
+        """Return the name of each path relative to the innermost folder that contains all of them.
 
-        Raises InputError for standard input.
+        Raises InputError for standard input and pipes.
         """
         if STANDARD_INPUT in self.paths or any(
             original != path for path, original in self._originals.items()
         ):
             raise InputError("standard input and pipes have no file name; name an output file, not a folder")
-        return names_within_all(self._found)
+        return names_within_all(self._entries)
 
     def _read_folder(self, folder: Path) -> Iterator[ReadDocument | Reject]:
         tables = find_tables(folder, follow_links=self.reading.follow_links)
@@ -283,13 +283,13 @@ class Source:
 
 def _not_read(noun: str, where: str, names: Sequence[str]) -> Iterator[str]:
     if names:
-        more = ", ..." if len(names) > _OTHERS_SHOWN else ""
+        ellipsis = ", ..." if len(names) > _OTHERS_SHOWN else ""
         verb = "is" if len(names) == 1 else "are"
-        yield f"{count_of(len(names), noun)} {where} {verb} not read: {', '.join(names[:_OTHERS_SHOWN])}{more}"
+        yield f"{count_of(len(names), noun)} {where} {verb} not read: {', '.join(names[:_OTHERS_SHOWN])}{ellipsis}"
 
 
 def _shown(path: Path) -> str:
-    """Return a path for messages; bytes that are not UTF-8 are replaced by U+FFFD."""
+    """Return a path as messages show it, with U+FFFD in place of bytes that are not UTF-8."""
     return clean(str(path))[0]
 
 
@@ -304,10 +304,10 @@ def _warnings(progress: ReadProgress) -> Iterator[str]:
         if files:
             yield f"{_listed(files)} is compressed with {name}, and was decompressed"
 
-    for name, held in progress.held_lines.items():
+    for name, quoted in progress.quoted_lines.items():
         yield (
-            f"{name}: {count_of(held.lines, 'line')} in quoted cells look like records of their own (the first in the "
-            f"row of lines {held.begin:,} to {held.end:,}); if quotes are part of the text, give --quote none"
+            f"{name}: {count_of(quoted.lines, 'line')} in quoted cells look like records of their own (the first in "
+            f"the row of lines {quoted.begin:,} to {quoted.end:,}); if quotes are part of the text, give --quote none"
         )
 
     for name, lines in progress.many_lines.items():
@@ -326,8 +326,8 @@ def _warnings(progress: ReadProgress) -> Iterator[str]:
 
 
 def _listed(names: list[str]) -> str:
-    more = f" (and {count_of(len(names) - 1, 'other file')})" if len(names) > 1 else ""
-    return f"{'standard input' if names[0] == '-' else names[0]}{more}"
+    further = f" (and {count_of(len(names) - 1, 'other file')})" if len(names) > 1 else ""
+    return f"{'standard input' if names[0] == '-' else names[0]}{further}"
 
 
 def _sum(sizes: Sequence[int | None]) -> int | None:
@@ -335,13 +335,13 @@ def _sum(sizes: Sequence[int | None]) -> int | None:
 
 
 def _decompressed_size(path: Path, size: int | None) -> int | None:
-    """Return about the size of a file's content."""
+    """Return the approximate size of a file's content after decompression."""
     is_compressed = path.suffix.lower() in (*DECOMPRESSORS, PARQUET)
     return size if size is None or not is_compressed else size * _COMPRESSION_RATIO
 
 
 def _checked_size(
-    entry: Found, files: Sequence[Path], left_out: Sequence[LeftOut], reading: Reading
+    entry: InputPath, files: Sequence[Path], left_out: Sequence[LeftOut], reading: Reading
 ) -> int | None:
     """Return the size of a file or folder, None if unknown. Raises InputError if it cannot be read."""
     path = entry.path
@@ -381,12 +381,12 @@ def _folder_size(folder: Path, files: Sequence[Path], left_out: Sequence[LeftOut
         if path.suffix.lower() in TABLES:
             refuse_without_pyarrow(path)
     if not files:
-        if text := next((each.path for each in left_out if may_be_text(each.path)), None):
+        if text := next((item.path for item in left_out if may_be_text(item.path)), None):
             raise InputError(
                 f"the folder {folder} has no files that are read by their suffix; {_READ_AS_TEXT} {_shown(text)} "
                 "and all its other files as texts"
             )
-        links = sum(each.reason == LINK for each in left_out)
+        links = sum(item.reason == LINK for item in left_out)
         found_links = f", only {count_of(links, 'symbolic link')}: --follow-links reads them" if links else ""
         raise InputError(
             f"the folder {folder} has no files of records, text ({_TEXT_SUFFIXES}), Parquet or Arrow{found_links}; "
@@ -396,7 +396,7 @@ def _folder_size(folder: Path, files: Sequence[Path], left_out: Sequence[LeftOut
 
 
 def _file_size(path: Path) -> int:
-    """Return the size of a file, 0 if unknown: reading the file will report why."""
+    """Return the size of a file, or 0 if it is unknown; reading the file later reports the reason."""
     try:
         return path.stat().st_size
     except OSError:

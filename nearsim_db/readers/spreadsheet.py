@@ -13,16 +13,18 @@ from nearsim_db.readers.contract import Row
 from nearsim_db.readers.document_maker import check_names
 from nearsim_db.readers.input_file import InputFile
 
-# Decompressed; openpyxl holds a row as a tree, which takes up to 80 times the bytes of its XML.
+# The maximum size after decompression. openpyxl keeps a row as a tree, which takes up to 80 times the bytes of its XML.
 _MAX_BYTES = 500_000_000
-_SMALL_BYTES, _MAX_RATIO = 10_000_000, 60  # of spreadsheets 5 to 20: zip bombs are compressed to a thousandth
+# Spreadsheets are compressed to a fifth or twentieth of their size, zip bombs to a thousandth.
+_SMALL_BYTES, _MAX_RATIO = 10_000_000, 60
 
 
 def read_spreadsheet(file: InputFile) -> Iterator[tuple[int, Row | str]]:
-    """Yield the rows of the first sheet, or the one named, each with its number.
+    """Yield the rows of the named sheet, by default of the first one, each with its number.
 
-    The first row that is not blank names the columns; a column without a name has its letter. A formula has its last
-    result as value. Raises InputError for anything but a spreadsheet, and for one that is too large decompressed.
+    The first row that is not blank names the columns; a column without a name is called by its letter. The value of a
+    formula is its last stored result. Raises InputError for a file that is not a spreadsheet, and for one that is too
+    large after decompression.
     """
     path = file.on_disk("a spreadsheet")
     _refuse_bomb(path, file.name)
@@ -31,7 +33,7 @@ def read_spreadsheet(file: InputFile) -> Iterator[tuple[int, Row | str]]:
     try:
         with closing(_opened(path)) as workbook:
             sheet = _sheet(workbook, file)
-            sheet.reset_dimensions()  # which some programs write wrong
+            sheet.reset_dimensions()  # some programs write wrong dimensions
             names: list[str | None] | None = None
             for done, cells in enumerate(sheet.iter_rows(values_only=True), 1):
                 if all(cell is None for cell in cells):
@@ -50,11 +52,14 @@ def read_spreadsheet(file: InputFile) -> Iterator[tuple[int, Row | str]]:
 
 
 def _refuse_bomb(path: Path, name: str) -> None:
-    """Raise InputError for what is no zip file, and for what decompresses to too much; no part exceeds what it says."""
+    """Raise InputError for a file that is not a zip file, or whose parts would be too large after decompression.
+
+    The sizes that the file states can be relied on: zipfile never reads more from a part than its stated size.
+    """
     try:
         with ZipFile(path) as archive:
             size = sum(part.file_size for part in archive.infolist())
-    except Exception as error:  # a damaged file makes zipfile raise any kind of error, too
+    except Exception as error:  # a damaged file makes zipfile raise any kind of error too
         raise InputError(f"cannot read {name} as .xlsx: {Unreadable(error).reason}") from error
     if size > _MAX_BYTES or size > max(_SMALL_BYTES, _MAX_RATIO * path.stat().st_size):
         raise InputError(
@@ -71,12 +76,13 @@ def _opened(path: Path) -> Any:
             f"reading {path} requires the package openpyxl; pip install 'nearsim-db[excel]'"
         ) from error
 
-    warnings.filterwarnings("ignore", module="openpyxl")  # of styles and extensions that are not read anyway
+    # openpyxl warns of styles and extensions, which are not read anyway.
+    warnings.filterwarnings("ignore", module="openpyxl")
     return load_workbook(path, read_only=True, data_only=True, keep_links=False)
 
 
 def _sheet(workbook: Any, file: InputFile) -> Any:
-    """Return the sheet that is named, else the first."""
+    """Return the named sheet, by default the first one."""
     sheets = {sheet.title: sheet for sheet in workbook.worksheets}
     name = next(iter(sheets), "") if file.table is None else file.table
     if name not in sheets:
@@ -89,7 +95,7 @@ def _sheet(workbook: Any, file: InputFile) -> Any:
 
 
 def _names(cells: Sequence[object], file: InputFile) -> list[str | None]:
-    """Return the names of the columns, None for one without."""
+    """Return the names of the columns; None for a column without a name."""
     if not file.has_header:
         return []
     names = [None if cell is None else str(as_json(cell)).strip() for cell in cells]
@@ -98,7 +104,9 @@ def _names(cells: Sequence[object], file: InputFile) -> list[str | None]:
 
 
 def _row(names: Sequence[str | None], values: Sequence[object], file: InputFile) -> Row:
-    """Return the values by column name; a column without a name has its letter or, without a header, its number."""
+    """Return the values by column name; a column without a name is called by its letter, or by its number if the sheet
+    has no header.
+    """
     from openpyxl.utils import get_column_letter
 
     row: dict[str, object] = {name: None for name in names if name is not None}

@@ -18,9 +18,10 @@ _TABLES_SHOWN = 20
 
 
 def read_sqlite(file: InputFile) -> Iterator[tuple[int, Row | str]]:
-    """Yield the rows of a query, or of a table, each with its number from 1.
+    """Yield the rows of a query or of a table, each with its number from 1.
 
-    A file with one table needs no name. Raises InputError for a file, a table or a query that cannot be read.
+    If the file has only one table, the table need not be named. Raises InputError for a file, a table or a query that
+    cannot be read.
     """
     path = file.on_disk("SQLite")
     with path.open("rb") as stream:
@@ -33,7 +34,7 @@ def read_sqlite(file: InputFile) -> Iterator[tuple[int, Row | str]]:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
-            # A file from a stranger may have views that call functions, and values of any size.
+            # An untrusted file may contain views that call functions, and values of any size.
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, file.limit)
             cursor = connection.execute(file.query or _query_of_table(connection, file))
@@ -50,7 +51,7 @@ def read_sqlite(file: InputFile) -> Iterator[tuple[int, Row | str]]:
 
 
 def _query_of_table(connection: sqlite3.Connection, file: InputFile) -> str:
-    """Return the query for the table that is named, or for the only one."""
+    """Return a query for the named table, or for the only table of the file."""
     tables = [name for (name,) in connection.execute(_TABLES)]
     listed = ", ".join(tables[:_TABLES_SHOWN]) + (", ..." if len(tables) > _TABLES_SHOWN else "")
     if file.table is None and len(tables) != 1:

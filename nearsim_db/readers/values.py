@@ -1,4 +1,4 @@
-"""Values of records: by the name of their field, as names and short text for reasons of rejects, and as JSON."""
+"""Values of records: found by the name of a field, described in messages, and written as JSON."""
 
 import re
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ _KINDS: dict[type, str] = {
 
 
 def kind(value: object) -> str:
-    """Return the JSON type name of a value for messages, such as 'a string'."""
+    """Return the words for the JSON type of a value in messages, such as 'a string'."""
     return _KINDS.get(type(value), type(value).__name__)
 
 
 def shown(value: object) -> str:
-    """Format a value for a message: short, on one line, printable."""
+    """Return a short, printable form of a value on one line, for messages."""
     try:
         written = ascii(value)
     except Exception:  # integers of many digits, lists of many levels, a faulty __repr__
@@ -40,13 +40,13 @@ def shown(value: object) -> str:
     return written if len(written) <= _SHOWN_CHARACTERS else written[:_SHOWN_CHARACTERS] + "..."
 
 
-# The integers that orjson writes itself.
+# orjson writes integers in this range itself.
 _SMALLEST_INTEGER = -(2**63)
 _LARGEST_INTEGER = 2**64 - 1
 
 
 def encodable(value: object) -> object:
-    """Convert a value so that orjson writes its numbers in full, whatever their size."""
+    """Convert a value so that orjson writes all digits of its numbers, whatever their size."""
     match value:
         case bool():
             return value
@@ -68,7 +68,7 @@ def json_text(value: object) -> str:
 
 
 def value_digest(value: object, size: int) -> bytes:
-    """Return a digest of a JSON value, of `size` bytes; zeros for none."""
+    """Return a digest of a JSON value, of `size` bytes; for None, return zeros."""
     return bytes(size) if value is None else blake2b(json_text(value).encode(), digest_size=size).digest()
 
 
@@ -76,20 +76,20 @@ _PLACE = re.compile(r"\[(-?[0-9]+)\]$")
 
 
 def is_path(name: str) -> bool:
-    """Whether the name of a field is a path, such as 'meta.id' or 'messages[0]', unless a key is called so."""
+    """Whether the name of a field has the form of a path, such as 'meta.id' or 'messages[0]'."""
     return "." in name or _PLACE.search(name) is not None
 
 
 def first_key(path: str) -> str:
-    """Return the key of a record in which a path begins."""
+    """Return the key of a record at which a path begins."""
     return path.partition(".")[0].partition("[")[0]
 
 
 def value_at(record: Mapping[str, object], path: str) -> object:
-    """Return what is at a path such as 'meta.id', None if nothing is.
+    """Return the value at a path such as 'meta.id', None if there is none.
 
-    A number is a place in an array, from its end if negative, as in 'messages.0.text' or 'messages[-1].text'. A name
-    after an array stands for the values of all its objects; texts are joined by line ends.
+    A number is a position in an array, counted from its end if negative, as in 'messages.0.text' or
+    'messages[-1].text'. A name after an array means the values of all its objects; texts are joined by line ends.
     """
     return _value_at(record, _parts(path))
 
@@ -112,7 +112,7 @@ def _value_at(value: object, parts: list[str]) -> object:
 
 
 def _parts(path: str) -> list[str]:
-    """Split a path at its dots, and places in brackets from the names before them."""
+    """Split a path at its dots, and separate positions in brackets from the names before them."""
     parts: list[str] = []
     for name in path.split("."):
         places: list[str] = []
@@ -124,7 +124,10 @@ def _parts(path: str) -> list[str]:
 
 
 def column_of(record: ReadDocument, name: str, fields: "Fields") -> object:
-    """Return the value of a field or column, or at a path such as 'meta.lang'; the file for 'file'; None for none."""
+    """Return the value of a field or column of a record, or the value at a path such as 'meta.lang'.
+
+    The name 'file' means the file of the record. Returns None if there is no value.
+    """
     if name == FILE:
         return record.file
 
@@ -145,12 +148,12 @@ def column_of(record: ReadDocument, name: str, fields: "Fields") -> object:
 
     if value is None and name in document.attributes:
         value = document.attributes[name]
-    # A key that is called like the path takes precedence.
+    # A key whose name equals the path takes precedence.
     return value_at(document.attributes, name) if value is None and is_path(name) else value
 
 
 def field_of(name: str, source: str | None, attributes: Mapping[str, object] | None) -> object:
-    """Return the source of a document, or an attribute, or what is at a path in them; None for none."""
+    """Return the source of a document, an attribute, or the value at a path in the attributes; None if it has none."""
     if name == "source":
         return source
     value = (attributes or {}).get(name)

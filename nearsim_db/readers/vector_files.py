@@ -1,4 +1,4 @@
-"""Files of vectors that accompany the documents: .npy, joined by position, or .parquet, joined by id."""
+"""Files with the vectors of documents: .npy files, matched by position, and .parquet files, matched by id."""
 
 import os
 import tempfile
@@ -24,9 +24,9 @@ from nearsim_db.records import ReadDocument, Reject
 
 
 class VectorFile(ABC):
-    """Vectors to put into the documents of a source, replacing their own.
+    """Vectors that replace those in the documents of a source.
 
-    Use it in a `with` block. `warnings` is set after all records were read.
+    Use it in a `with` block. `warnings` is set when all records have been read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,13 +41,13 @@ class VectorFile(ABC):
 
     @abstractmethod
     def check(self, source: Source) -> None:
-        """Raise InputError, before anything is written, if the file is known not to fit the source."""
+        """Raise InputError, before anything is written, if the vectors certainly do not fit the source."""
 
     @abstractmethod
     def joined(self, records: Iterable[ReadDocument | Reject]) -> Iterator[ReadDocument | Reject]:
-        """Yield the records with their vectors; a Reject if a vector cannot be used.
+        """Yield the records with their vectors; yield a Reject for a record whose vector cannot be used.
 
-        Raises InputError at the end if the file does not fit the records.
+        Raises InputError at the end if the vectors do not fit the records.
         """
 
 
@@ -63,9 +63,9 @@ _MATRIX = ".npy"
 
 
 def open_vectors(path: Path | None) -> VectorFile:
-    """Open the vectors of a .npy or .parquet file; for None those in the documents themselves are used.
+    """Open the vectors of a .npy or .parquet file; if `path` is None, the documents keep their own vectors.
 
-    Raises InputError for a file that cannot have vectors.
+    Raises InputError for a file that cannot contain vectors.
     """
     if path is None:
         return _NoFile(Path())
@@ -101,7 +101,7 @@ _MISMATCH_REMEDY = (
 
 
 class VectorMatrix(VectorFile):
-    """A memory-mapped matrix of floats; row i belongs to the i-th record of all files, rejected ones included."""
+    """A memory-mapped matrix of floats; row i belongs to the i-th record of all files, counting rejected records."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -124,7 +124,7 @@ class VectorMatrix(VectorFile):
         read = 0
         for read, record in enumerate(records, 1):
             if read > len(self._rows):
-                # Count on: the message has the number of all records.
+                # Continue to count, because the message has the number of all records.
                 continue
             if isinstance(record, Reject):
                 yield record
@@ -149,12 +149,15 @@ _SHOWN_IDS = 3
 
 
 class VectorTable(VectorFile):
-    """Columns id and vector; the vectors are moved to a temporary file, so that memory has only ids and offsets."""
+    """A table with the columns id and vector.
+
+    The vectors are copied to a temporary file, so that only ids and offsets are in memory.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._numbers = tempfile.TemporaryFile()  # noqa: SIM115  closed on exit
-        self._ends = array("q", [0])  # of each row's numbers
+        self._ends = array("q", [0])  # where the numbers of each row end in the temporary file
         self._rows: dict[str, int] = {}
         self._reasons: dict[int, str] = {}
         try:
@@ -239,8 +242,8 @@ def _id_of(record: ReadDocument | Reject) -> str | None:
     return record.external_id if isinstance(record, Reject) else record.document.external_id
 
 
-def _warning(ids: list[str], what: str, path: Path) -> tuple[str, ...]:
+def _warning(ids: list[str], statement: str, path: Path) -> tuple[str, ...]:
     if not ids:
         return ()
     shown = ", ".join(map(repr, ids[:_SHOWN_IDS])) + (" ..." if len(ids) > _SHOWN_IDS else "")
-    return (f"{len(ids):,} {what} {path}: {shown}",)
+    return (f"{len(ids):,} {statement} {path}: {shown}",)

@@ -1,4 +1,4 @@
-"""Checks of vectors that users supply, and their conversion to PostgreSQL's 32-bit floats."""
+"""Check vectors that users supply, and convert them to PostgreSQL's 32-bit floats."""
 
 from array import array
 from collections import Counter
@@ -15,15 +15,15 @@ from nearsim_db.readers.values import kind, shown
 from nearsim_db.records import Document, ReadDocument, Reject
 
 _LENGTHS_SHOWN = 5
-# So many numbers are converted faster without NumPy.
+# Up to this number, numbers are converted faster without NumPy.
 _MAX_PLAIN_NUMBERS = 16
 
 
 def checked_vector(value: object, name: str) -> "array[float] | None":
-    """Convert a list, array or NumPy array of finite numbers to 32-bit floats, None to None.
+    """Convert a list, array or NumPy array of finite numbers to 32-bit floats; return None for None.
 
-    `name` begins the error message. Raises InputError for anything else: no numbers, NaN, infinities, numbers
-    beyond 32-bit floats, other values.
+    Raises InputError, whose message begins with `name`, for anything else: an empty array, NaN, infinities, numbers
+    beyond the range of 32-bit floats, and other values.
     """
     if value is None:
         return None
@@ -31,7 +31,7 @@ def checked_vector(value: object, name: str) -> "array[float] | None":
     if type(value) is list and 0 < len(value) <= _MAX_PLAIN_NUMBERS and _are_plain(value):
         with suppress(OverflowError):
             few = array("f", value)
-            # The sum of so few is finite if they all are.
+            # The sum of so few 32-bit floats is finite if all of them are.
             if isfinite(sum(few)):
                 return few
 
@@ -39,7 +39,7 @@ def checked_vector(value: object, name: str) -> "array[float] | None":
     if not len(numbers):
         raise InputError(f"{name} is empty; leave it out, or give at least one number")
 
-    # Numbers that are too large become infinite, and are refused below.
+    # Numbers that are too large become infinite, which raises InputError below.
     with np.errstate(over="ignore"):
         rounded = numbers.astype(np.float32)
     if not np.isfinite(rounded).all():
@@ -48,10 +48,10 @@ def checked_vector(value: object, name: str) -> "array[float] | None":
 
 
 def _numbers(value: object, name: str) -> NDArray[np.generic]:
-    """Convert to a one-dimensional array of floats or integers of some size."""
+    """Convert a value to a one-dimensional array of floats or integers of any size."""
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         for position, item in enumerate(value, 1) if not _are_plain(value) else ():
-            # By exact type, as True and False are integers, too.
+            # Compare exact types, because True and False are instances of int too.
             if not isinstance(item, float | np.floating) and type(item) is not int:
                 raise InputError(
                     f"{name} has {kind(item)}, {shown(item)}, at position {position}; it must have numbers only"
@@ -101,15 +101,15 @@ class VectorLengths:
         shown = ", ".join(
             f"{length:,} ({count_of(documents, 'document')})" for length, documents in counts[:_LENGTHS_SHOWN]
         )
-        more = f" and {len(counts) - _LENGTHS_SHOWN:,} more" if len(counts) > _LENGTHS_SHOWN else ""
+        omitted = f" and {len(counts) - _LENGTHS_SHOWN:,} more" if len(counts) > _LENGTHS_SHOWN else ""
         return [
-            f"the vectors have different lengths: {shown}{more}; shorter ones are compared as if padded with zeros, "
+            f"the vectors have different lengths: {shown}{omitted}; shorter ones are compared as if padded with zeros, "
             "which is rarely intended, as the vectors of one model have one length"
         ]
 
 
 class VectorLengthCheck(VectorLengths):
-    """Passes records through and counts the lengths of their vectors."""
+    """Yields records unchanged, and counts the lengths of their vectors."""
 
     def __init__(self, records: Iterable[ReadDocument | Reject]) -> None:
         super().__init__()

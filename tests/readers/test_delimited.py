@@ -124,7 +124,7 @@ def test_an_invalid_header_is_an_error(tmp_path: Path, header: bytes, named: str
 def test_a_line_of_too_many_cells_is_one_reject(tmp_path: Path, keep: bool) -> None:
     path = tmp_path / "in.csv"
     path.write_bytes(b'id,text\n1,"a,b\nc"\n2,' + b"ab," * 200 + b'\n3,"a"\n4,' + b"x" * 500 + b"\n")
-    rows = list(csv_rows(InputFile(path, most_values=100), ",", keep=keep))
+    rows = list(csv_rows(InputFile(path, max_values=100), ",", keep=keep))
     assert [(line, row) for line, row, _ in rows] == [
         (1, ["id", "text"]),
         (2, ["1", "a,b\nc"]),

@@ -85,7 +85,7 @@ def test_an_invalid_array_ends_with_its_place(content: bytes, place: str) -> Non
 
 BEYOND_LIMITS: list[tuple[str, dict[str, Any], bytes]] = [
     ("longer than 4,000 bytes", {"limit": 4_000}, b'{"id": "' + rb"x\"]}" * 3_000 + b'"}'),
-    ("more than 100 values", {"most_values": 100}, b'{"id": 1, "text": "[,{", "x": [' + b"[]," * 99 + b"1]}"),
+    ("more than 100 values", {"max_values": 100}, b'{"id": 1, "text": "[,{", "x": [' + b"[]," * 99 + b"1]}"),
     ("nested too deeply", {}, b'{"id": 1, "x": ' + b'[{"":' * 9_000 + b'""' + b"}]" * 9_000 + b"}"),
     ("more than 4,300 digits", {}, b'{"id": 1, "x": ' + b"9" * 5_000 + b"}"),
 ]

@@ -226,7 +226,7 @@ def test_a_line_of_too_many_values_is_rejected_unparsed(tmp_path: Path) -> None:
         b'{"id": 1, "text": "%s"}\n{"id": 2, "vector": [%s1]}\n{"id": 3, "text": "x", "a": %s1%s}\n'
         % (b'\\"[1,' * 150, b"1," * 150, b"[" * 150, b"]" * 150)
     )
-    first, *others = read_jsonl(InputFile(path, most_values=100), Fields())
+    first, *others = read_jsonl(InputFile(path, max_values=100), Fields())
     assert isinstance(first, ReadDocument) and first.document.body == '"[1,' * 150
     assert [one.reason for one in others if isinstance(one, Reject)] == [
         "more than 100 values, the maximum for one document"

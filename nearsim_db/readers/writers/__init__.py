@@ -1,1 +1,1 @@
-"""Writers: records into JSON lines, JSON, CSV, TSV and Parquet, compressed or not."""
+"""Writers: they write records as JSON lines, JSON, CSV, TSV and Parquet, compressed or not."""

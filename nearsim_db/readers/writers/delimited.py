@@ -1,4 +1,4 @@
-"""CSV and TSV with a header, marked so that a spreadsheet runs no text as a formula."""
+"""CSV and TSV with a header, in which text is marked so that a spreadsheet does not run it as a formula."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -9,18 +9,18 @@ from nearsim_db.errors import InputError
 from nearsim_db.readers.values import json_text
 from nearsim_db.readers.writers.file_format import Encoding, Escape, RecordWriter
 
-# Spreadsheets run such cells as formulas, also with full-width signs and after a tab or line end.
+# Spreadsheets run cells that begin like this as formulas, even with full-width signs, and after a tab or line end.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-# The writer quotes cells with any character of the line end that it writes itself. A spreadsheet may take another
-# separator than that of the file.
+# csv.writer quotes cells that contain any character of its own line end, which is used here to have cells quoted. A
+# spreadsheet may assume a separator other than that of the file, so cells with any separator are quoted.
 _QUOTED_ENDS = "\r\n"
 _QUOTED_SEPARATORS = ",;\t|"
-# Instead of a quote: cells are not quoted.
+# Takes the place of a quote if cells are not quoted.
 NO_QUOTE = "none"
 
 
 class _Returned:
-    """A file that returns what is written to it, as `writerow` then does."""
+    """A file whose `write` returns the text, so that `writerow` returns it too."""
 
     def write(self, text: str) -> str:
         return text
@@ -29,9 +29,10 @@ class _Returned:
 class DelimitedLines:
     """Makes lines of CSV; numbers are never changed.
 
-    `marked`: text that a spreadsheet would run as a formula gets a leading apostrophe, and cells with a separator of
-    any kind are quoted. `quote` encloses cells, by default the double quote; with `none` `escape_character` is before
-    what would end a cell. `escape` is applied to text, for a terminal.
+    With `marked`, text that a spreadsheet would run as a formula gets a leading apostrophe, and cells that contain any
+    kind of separator are quoted. `quote` encloses cells, by default the double quote. If it is `none`, cells are not
+    quoted, and `escape_character` precedes the characters that would end a cell. `escape` is applied to text that a
+    terminal shows.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class DelimitedLines:
         self._escape = escape
 
     def line(self, values: Sequence[object]) -> str:
-        """Return a row as a line, newline included. Raises InputError if it cannot be written without quotes."""
+        """Return a row as a line that ends in a newline. Raises InputError if it cannot be written without quotes."""
         cells = [self._cell(value) if isinstance(value, str) else value for value in values]
         try:
             line: str = self._rows.writerow(cells)
@@ -75,7 +76,7 @@ class DelimitedLines:
 
 
 def lines_of(encoding: Encoding, escape: Escape | None = None) -> DelimitedLines:
-    """Return what makes the lines of a file; `escape` is applied to text."""
+    """Return an object that makes the lines of a file; `escape` is applied to text that a terminal shows."""
     return DelimitedLines(
         encoding.delimiter,
         marked=not encoding.exact,
@@ -86,7 +87,7 @@ def lines_of(encoding: Encoding, escape: Escape | None = None) -> DelimitedLines
 
 
 class DelimitedWriter(RecordWriter):
-    """Rows below a header; null is an empty cell, arrays and objects are JSON."""
+    """Writes rows below a header. Null becomes an empty cell; arrays and objects become JSON."""
 
     def __init__(
         self, stream: BinaryIO, columns: Sequence[str], lines: DelimitedLines, header: bytes | None = None
@@ -100,7 +101,7 @@ class DelimitedWriter(RecordWriter):
         self.stream.write(self._lines.line(values).encode())
 
     def write_row(self, row: bytes) -> None:
-        """Write a row that is encoded already, line end included."""
+        """Write a row that is encoded already, with its line end."""
         self.stream.write(row)
 
 

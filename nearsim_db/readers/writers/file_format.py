@@ -10,15 +10,14 @@ from typing import BinaryIO
 from nearsim_db.errors import InputError
 from nearsim_db.records import STANDARD_OUTPUT
 
-Escape = Callable[[str], str]  # of text on a terminal
+Escape = Callable[[str], str]  # makes text safe to show on a terminal
 
 
 class RecordWriter(ABC):
-    """Writes records to a binary stream, which it leaves open; memory does not grow with their number.
+    """Writes records to a binary stream, which it leaves open; the memory used does not grow with their number.
 
     `columns` are the names of the columns in order, if the format has a header or a schema; other keys of a record are
-    not written. `close` completes what was written,
-    `abandon` ends it incomplete.
+    not written. `close` completes the output, `abandon` leaves it incomplete.
     """
 
     def __init__(self, stream: BinaryIO, columns: Sequence[str]) -> None:
@@ -30,18 +29,19 @@ class RecordWriter(ABC):
         """Write a record of JSON values, datetimes and Decimals."""
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write everything that is not written yet."""
         return
 
     def abandon(self) -> None:
-        """Release what the writer holds; nothing is written after it."""
+        """Release the writer's resources without completing the output."""
         return
 
 
 class FileFormat(StrEnum):
-    """Format of a file of records; csv-exact writes text as stored that csv marks with an apostrophe.
+    """The format of a file of records.
 
-    In a file of lines each line is a text, without any other column.
+    csv marks text that a spreadsheet would run as a formula with an apostrophe; csv-exact writes it unchanged. In a
+    file of lines, each line is a text, and there are no other columns.
     """
 
     JSONL = "jsonl"
@@ -69,36 +69,31 @@ _EXACT_SUFFIXES = (FileFormat.CSV, FileFormat.TSV)
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a file of records is written: `compression` is a suffix of COMPRESSIONS or empty.
-
-    `delimiter` separates the columns of CSV; `exact` leaves text unmarked that a spreadsheet would run as a formula.
-    `quote` encloses cells, by default the double quote; or it is `none`. `escape_character` is before one that is taken
-    as it is.
-    """
+    """How a file of records is written."""
 
     format: FileFormat
-    compression: str = ""
-    delimiter: str = ","
-    exact: bool = False
-    quote: str | None = None
-    escape_character: str | None = None
+    compression: str = ""  # one of COMPRESSIONS, or empty
+    delimiter: str = ","  # the character between the columns of CSV
+    exact: bool = False  # whether text that a spreadsheet would run as a formula is left unmarked
+    quote: str | None = None  # the character that encloses cells, by default the double quote; or `none`
+    escape_character: str | None = None  # the character that makes the next character an ordinary one
 
 
 def file_type(path: Path) -> str:
-    """Return the suffix that identifies the format, in lower case and without that of the compression."""
+    """Return the suffix that identifies the format, in lower case and without the suffix of the compression."""
     name = path.name.lower()
     suffix = _suffix(name)
     return _suffix(name.removesuffix(suffix)) if suffix in COMPRESSIONS else suffix
 
 
 def compression_of(path: Path) -> str:
-    """Return the suffix of COMPRESSIONS that a name ends in, or nothing."""
+    """Return the suffix of COMPRESSIONS in which a name ends, or an empty string."""
     suffix = _suffix(path.name.lower())
     return suffix if suffix in COMPRESSIONS else ""
 
 
 def _suffix(name: str) -> str:
-    """Return what pathlib does, in a tenth of the time."""
+    """Return the suffix of a name like pathlib, but in a tenth of the time."""
     stem, _, ending = name.rpartition(".")
     return f".{ending}" if stem and ending else ""
 
@@ -110,9 +105,10 @@ def chosen_encoding(
     delimiter: str | None = None,
     option: str = "--format",
 ) -> Encoding:
-    """Return the format by the suffix of `output`, else `format`, the value of `option`, else `default`.
+    """Return how to write a file: in the format of its suffix, or else `format`, or else `default`.
 
-    Raises InputError for an unknown suffix, one that contradicts `format`, and for compressed Parquet.
+    `format` is the value of `option`. Raises InputError for an unknown suffix, for a suffix that contradicts `format`,
+    and for compressed Parquet.
     """
     suffix = "" if output == STANDARD_OUTPUT else file_type(output)
     by_suffix = SUFFIXES.get(suffix)

@@ -1,4 +1,4 @@
-"""Parquet, written with pyarrow in row groups of bounded size, with the schema of an export or that of JSON records."""
+"""Write Parquet with pyarrow, in row groups of limited size, with the schema of an export or of JSON records."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -20,7 +20,7 @@ _GROUP_ROWS = 100_000
 
 
 class _Sink(RawIOBase):
-    """Passes what pyarrow writes on to a stream, unless the file was abandoned."""
+    """Passes the bytes that pyarrow writes on to a stream, unless the output was abandoned."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
@@ -37,11 +37,10 @@ class _Sink(RawIOBase):
 
 
 class ParquetWriter(RecordWriter):
-    """Rows of a pyarrow schema.
+    """Writes rows of a pyarrow schema.
 
-    A value that is no string in a column of strings is written as JSON, a Decimal in a column of floats is rounded.
-
-    Raises InputError for a column of a type that Parquet has not, and for a value that does not fit its column.
+    In a column of strings, any other value is written as JSON; in a column of floats, a Decimal is rounded. Raises
+    InputError for a column whose type Parquet does not have, and for a value that does not fit its column.
     """
 
     def __init__(self, stream: BinaryIO, schema: "Schema") -> None:
@@ -67,7 +66,7 @@ class ParquetWriter(RecordWriter):
             self._convert()
 
     def write_batch(self, batch: "RecordBatch") -> None:
-        """Write rows of pyarrow; columns that they lack are null."""
+        """Write rows of pyarrow; columns that are missing in the batch become null."""
         self._convert()
         self._add(self._fitted(batch))
 
@@ -159,9 +158,10 @@ _MOMENTS = ("published_at", "created_at", "updated_at", "at")
 
 
 def parquet_schema(columns: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> "Schema":
-    """Return a schema for columns of documents and answers and, with their `kinds` of values, for keys of attributes.
+    """Return a schema for columns of documents and answers, and for keys of attributes.
 
-    Values of several kinds, arrays, objects and `attributes` become strings of JSON. Raises InputError without pyarrow.
+    `kinds` has the kinds of values of each key of the attributes. Values of several kinds, arrays, objects and the
+    column `attributes` become strings of JSON. Raises InputError if pyarrow is not installed.
     """
     try:
         import pyarrow
@@ -210,7 +210,7 @@ _RECORDS_INSPECTED = 1_000
 
 
 def inferred_schema(records: Iterable[Mapping[str, object]]) -> "Schema":
-    """Return a schema that all records fit; values of types that do not fit each other become strings of JSON."""
+    """Return a schema that fits all records; a column with incompatible types becomes a column of JSON strings."""
     import pyarrow
 
     kinds: dict[str, Any] = {}
@@ -233,7 +233,7 @@ def _type_of(values: list[object]) -> Any:
 
 
 def _is_writable(kind: Any) -> bool:
-    """Whether Parquet has the type: it has no struct without fields."""
+    """Whether Parquet has the type; it has all types except structs without fields."""
     inner = [kind.field(at).type for at in range(kind.num_fields)]
     return str(kind) != "struct<>" and all(map(_is_writable, inner))
 
