@@ -314,6 +314,17 @@ def least_reviewed(answers: Answers) -> tuple[str, float]:
     return profile, float(recipe["match"].get("review", 0))
 
 
+def signature_positions(answers: Answers) -> int:
+    """Return how many positions a signature of the profile has. Raises InputError if `positions_of` is None."""
+    profile, recipe = answers._recipe()
+    if (positions := positions_of(recipe)) is None:
+        raise InputError(
+            f"profile {profile!r} has sketches of the family {recipe['sketch']['family']}, whose positions cannot be "
+            "compared one by one; name a profile of the family fast_similarity or minhash"
+        )
+    return positions
+
+
 def most_similar_pairs(
     answers: Answers,
     limit: int,
@@ -460,6 +471,12 @@ def refuse_document(collection: str, external_id: str) -> NoReturn:
 def metric_of(recipe: Mapping[str, Any]) -> str:
     """Return the metric of a stored recipe."""
     return METRIC_OF_FAMILY[recipe["sketch"]["family"]]
+
+
+def positions_of(recipe: Mapping[str, Any]) -> int | None:
+    """Return how many positions a sketch has; None if equal positions estimate no Jaccard similarity."""
+    sketch = recipe["sketch"]
+    return int(sketch["k"]) if sketch["family"] in ("fast_similarity", "minhash") else None
 
 
 def profile_of(generation: Generation) -> "Profile":

@@ -14,7 +14,7 @@ from nearsim_db.errors import InputError
 from nearsim_db.messages import count_of
 from nearsim_db.readers.labels import label_of
 from nearsim_db.readers.values import field_of
-from nearsim_db.search.answers import find_documents, metric_of, profile_of
+from nearsim_db.search.answers import find_documents, metric_of, positions_of, profile_of
 from nearsim_db.search.pair_figures import (
     PairFigures,
     Remedy,
@@ -129,6 +129,22 @@ class Explanation:
     verified: bool | None
     passages: tuple[Passage, ...]
     """Under containment, the passages that the present texts share, the longest first."""
+    positions: int | None = None
+    """Number of positions of a sketch; None for other families than fast_similarity and minhash."""
+
+    @property
+    def signature_intersection(self) -> int | None:
+        """The number of positions in which both signatures have the same value; None as `positions`."""
+        if self.estimate is None or self.positions is None:
+            return None
+        return round(self.estimate * self.positions)
+
+    @property
+    def signature_union(self) -> int | None:
+        """The number of values of either signature, equal values of a position counted once; None as `positions`."""
+        if self.signature_intersection is None or self.positions is None:
+            return None
+        return 2 * self.positions - self.signature_intersection
 
     @property
     def signature_similarity(self) -> float | None:
@@ -139,6 +155,9 @@ class Explanation:
         """
         if self.estimate is None or self.metric != "jaccard":
             return None
+        if self.signature_intersection is not None and self.signature_union:
+            # The estimate is rounded.
+            return round(self.signature_intersection / self.signature_union, 6)
         return round(self.estimate / (2 - self.estimate), 6)
 
 
@@ -198,6 +217,7 @@ def explain(
         reasons=tuple(_reasons(names, profile, evidence, needed_limit, figures, excluded=excluded)),
         remedy=remedy,
         passages=tuple(passages),
+        positions=positions_of(generation.recipe),
     )
 
 

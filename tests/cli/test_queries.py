@@ -38,6 +38,28 @@ def test_pairs_in_every_format(filled: CommandLine, tmp_path: Path) -> None:
     assert limited == f"{filled.succeed('pairs', '--limit', '1', '-q').out}\n{count}\n"
 
 
+def test_pairs_with_the_values_of_their_signatures(filled: CommandLine) -> None:
+    rows = filled.succeed("pairs", "--signatures", "--format", "jsonl").rows()
+    plain = filled.succeed("pairs", "--format", "jsonl").rows()
+    parts = ("signature_similarity", "signature_intersection", "signature_union")
+    assert [{name: value for name, value in row.items() if name not in parts} for row in rows] == plain
+    for row in rows:
+        equal, distinct = row["signature_intersection"], row["signature_union"]
+        assert equal + distinct == 2 * 128
+        assert row["estimate"] == pytest.approx(equal / 128)
+        assert row["signature_similarity"] == pytest.approx(equal / distinct, abs=1e-6)
+        why = filled.succeed("why", row["left"], row["right"], "--json").document()
+        assert [why[name] for name in parts] == [row[name] for name in parts]
+    assert "signature_union" in filled.succeed("pairs", "--signatures", "--format", "csv").out.splitlines()[0]
+
+
+def test_signatures_without_positions_are_refused(filled: CommandLine) -> None:
+    filled.succeed("profile", "create", "smallest", "--set", "sketch.family=bottom_k", "--quiet")
+    assert "family bottom_k" in filled.fail("pairs", "--profile", "smallest", "--signatures")
+    why = filled.succeed("why", "storm", "storm-again", "--profile", "smallest", "--json").document()
+    assert (why["signature_intersection"], why["signature_union"]) == (None, None)
+
+
 def test_table_in_a_file_is_complete_unless_limited(nearsim: CommandLine, tmp_path: Path) -> None:
     texts = [{"id": f"n{n}", "text": STORM} for n in range(12)]
     nearsim.succeed("ingest", write_jsonl(tmp_path / "twins.jsonl", texts), "-q")

@@ -68,6 +68,15 @@ def check_scores(known: World, found: dict[str, object], left: int, right: int) 
     assert found["bands"] == (bands if signed else None)
     assert found["shared_bands"] == (len(bands) if signed else None)
     assert found["estimate"] == (pytest.approx(known.estimate(left, right)) if signed else None)
+    assert (found["signature_intersection"], found["signature_union"]) == signature_sizes(known, left, right)
+
+
+def signature_sizes(known: World, left: int, right: int) -> tuple[int | None, int | None]:
+    """Equal and distinct values of two signatures; None if a document has no features."""
+    if not (known.features[left] and known.features[right]):
+        return None, None
+    values = list(zip(known.sketches[left].tolist(), known.sketches[right].tolist(), strict=True))
+    return sum(one == other for one, other in values), sum(len({one, other}) for one, other in values)
 
 
 def check_numbers(known: World, found: dict[str, object], left: int, right: int) -> None:

@@ -35,7 +35,7 @@ BEGIN
                 SELECT first_id, second_id, l.external_id, r.external_id, profile_name, generation,
                     twins.are_twins OR pair.left_id IS NOT NULL, twins.are_twins,
                     CASE WHEN twins.are_twins THEN 1 ELSE pair.similarity END,
-                    CAST(nearsim.estimate_under(recipe, l.sketch, r.sketch) AS real),
+                    CAST(estimated.estimate AS real),
                     CASE WHEN twins.are_twins AND metric IN ('jaccard', 'containment') THEN l.feature_count ELSE pair.intersection_size END,
                     CASE WHEN twins.are_twins AND metric IN ('jaccard', 'containment') THEN l.feature_count ELSE pair.union_size END,
                     CAST(cardinality(shared.bands) AS smallint), shared.bands, l.numbers_digest <> r.numbers_digest,
@@ -46,12 +46,17 @@ BEGIN
                     CASE WHEN twins.are_twins AND metric = 'euclidean' THEN 0 ELSE pair.distance END,
                     CASE WHEN twins.are_twins THEN true WHEN pair.left_id IS NOT NULL THEN nearsim.is_exact(recipe) END,
                     (SELECT place.name FROM nearsim.collection AS place WHERE place.collection_id = l.collection_id),
-                    l.title, r.title
+                    l.title, r.title, estimated.equal_positions,
+                    2 * CAST(recipe #>> '{sketch,k}' AS integer) - estimated.equal_positions
                 FROM both_documents AS l
                 CROSS JOIN both_documents AS r
                 CROSS JOIN LATERAL (
                     SELECT nearsim.shared_bands(recipe, bands, rows, l.sketch, r.sketch) AS bands OFFSET 0
                 ) AS shared
+                CROSS JOIN LATERAL (
+                    SELECT sketches.estimate, nearsim.equal_positions(recipe, sketches.estimate) AS equal_positions
+                    FROM (SELECT nearsim.estimate_under(recipe, l.sketch, r.sketch) AS estimate OFFSET 0) AS sketches
+                ) AS estimated
                 CROSS JOIN LATERAL (
                     SELECT coalesce(l.feature_digest = r.feature_digest AND l.sketch IS NOT NULL AND r.sketch IS NOT NULL,
                         false) AS are_twins

@@ -27,7 +27,9 @@ CREATE TYPE nearsim.pair_evidence AS (
     verified boolean,
     collection text,
     left_title text,
-    right_title text
+    right_title text,
+    signature_intersection integer,
+    signature_union integer
 );
 
 COMMENT ON TYPE nearsim.pair_evidence IS 'Row of why';
@@ -54,3 +56,7 @@ COMMENT ON COLUMN nearsim.pair_evidence.distance IS
     'Distance; an estimate if verified is false; NULL if the documents are not a pair or the metric is not a distance';
 COMMENT ON COLUMN nearsim.pair_evidence.verified IS
     'Whether the similarity was computed from the features; false if it is an estimate from the sketches; NULL if the documents are not a pair';
+COMMENT ON COLUMN nearsim.pair_evidence.signature_intersection IS
+    'Number of positions in which the two sketches have the same value; NULL unless the family is fast_similarity or minhash';
+COMMENT ON COLUMN nearsim.pair_evidence.signature_union IS
+    'Number of values of either sketch, a value that both have in a position counted once; NULL unless the family is fast_similarity or minhash';

@@ -52,6 +52,13 @@ def pairs(
             metavar="N", min=1, help="Draw at most N of these pairs, the same pairs each time. (default: all)"
         ),
     ] = None,
+    signatures: Annotated[
+        bool,
+        typer.Option(
+            "--signatures",
+            help="Add how many values of the two signatures are equal and distinct, and the ratio of both.",
+        ),
+    ] = False,
     rows: options.Rows,
 ) -> None:
     """List the pairs of near-duplicates.
@@ -62,12 +69,15 @@ def pairs(
     similarity is an estimate. The lines are in no particular order. intersection and union count the features in both
     documents and in at least one of them; they are null unless the metric is Jaccard or containment. Profiles of the
     family projection add distance. Profiles of the family winnow add left_in_right and right_in_left, the share of each
-    document that the other document has.
+    document that the other document has. --signatures adds signature_similarity, signature_intersection and
+    signature_union, for the families fast_similarity and minhash.
     """
-    from nearsim_db.search.answers import most_similar_pairs
+    from nearsim_db.search.answers import most_similar_pairs, signature_positions
 
     with scope.answers() as answers:
         layout = layouts.of_metric(layouts.PAIRS, answers.metric())
+        if signatures:
+            layout = layouts.with_signatures(layout, signature_positions(answers))
         # A short table needs only the most similar pairs and the total; these filters need all pairs.
         if (limit := rows.table_limit) and not (numbers_differ or unreviewed or sample):
             page = most_similar_pairs(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from nearsim_db.analysis.text_diff import InlineDiff, InlineRun, compare_inline
-from nearsim_db.cli.output import tables, terminal
+from nearsim_db.cli.output import layouts, tables, terminal
 from nearsim_db.cli.output.terminal import width_of
 from nearsim_db.messages import count_of, suggested_command
 from nearsim_db.search.common_fingerprints import CommonFingerprints
@@ -29,7 +29,8 @@ def as_json(explanation: Explanation, diff: InlineDiff | None = None) -> dict[st
         "numbers_only_right": right.only_here,
     }
     figures = {name: value for name, value in asdict(explanation).items() if name not in ("left", "right")}
-    figures["signature_similarity"] = explanation.signature_similarity
+    for name in layouts.SIGNATURE_PARTS:
+        figures[name] = getattr(explanation, name)
     return sides | figures | ({} if diff is None else {"diff": asdict(diff)})
 
 
@@ -208,12 +209,20 @@ def _figures(explanation: Explanation) -> dict[str, object]:
         **_similarity(explanation),
         "threshold": f"{explanation.threshold:g}",
         "estimate": None if explanation.estimate is None else f"{explanation.estimate:.{_DIGITS}f}",
-        "signature similarity": explanation.signature_similarity
-        and f"{explanation.signature_similarity:.{_DIGITS}f}",
+        "signature similarity": _signature_similarity(explanation),
         "shared_bands": shared,
         "buckets": _buckets(explanation),
         "probability": chance and f"{chance} that a pair {such} becomes a candidate",
     }
+
+
+def _signature_similarity(explanation: Explanation) -> str | None:
+    if explanation.signature_similarity is None:
+        return None
+    shown = f"{explanation.signature_similarity:.{_DIGITS}f}"
+    if explanation.signature_intersection is None:
+        return shown
+    return f"{shown}: {explanation.signature_intersection:,} of {explanation.signature_union:,} values are in both"
 
 
 def _similarity(explanation: Explanation) -> dict[str, object]:

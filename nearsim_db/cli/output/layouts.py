@@ -124,6 +124,25 @@ def of_metric(layout: Layout[Measured], metric: str) -> Layout[Measured]:
     return replace(layout, columns=(*layout.columns, *added), row=row)
 
 
+SIGNATURE_PARTS = ("signature_similarity", "signature_intersection", "signature_union")
+
+
+def with_signatures(layout: Layout[Pair], positions: int) -> Layout[Pair]:
+    """Return a layout of pairs with the equal and the distinct values of both signatures, and their ratio.
+
+    `positions` is the number of positions of a signature; the estimate of a pair is the fraction of equal positions.
+    """
+
+    def row(pair: Pair) -> Row:
+        equal = round(pair.estimate * positions)
+        distinct = 2 * positions - equal
+        return *layout.row(pair), round(equal / distinct, 6), equal, distinct
+
+    return replace(
+        layout, columns=(*layout.columns, *SIGNATURE_PARTS), row=row, wrap=(*layout.wrap, *SIGNATURE_PARTS)
+    )
+
+
 PAIRS: Layout[Pair] = Layout(
     "pairs",
     _PAIR_COLUMNS,
