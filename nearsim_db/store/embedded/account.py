@@ -1,4 +1,7 @@
-"""The operating system user that runs the server: the current one or, for root, another; and paths of its socket."""
+"""The operating system user that runs the embedded server, and the path of the server's socket.
+
+This is the current user, or a special user if nearsim runs as root.
+"""
 
 import os
 import pwd
@@ -18,12 +21,12 @@ _ACCOUNTS_FOR_ROOT = ("postgres", "nearsim")
 
 
 def connection_uri(socket_directory: Path, database: str = SUPERUSER) -> str:
-    """Return the URI of a database behind a socket, for libpq and, with its scheme changed, SQLAlchemy."""
+    """Return the URI of a database behind a socket, for libpq or, with another scheme, for SQLAlchemy."""
     return f"postgresql://{SUPERUSER}@/{database}?host={quote(str(socket_directory), safe='')}&port={PORT}"
 
 
 def socket_path(socket_directory: Path) -> Path:
-    """Return the socket that a server creates in its socket directory."""
+    """Return the path of the socket that a server creates in its socket directory."""
     return socket_directory / f".s.PGSQL.{PORT}"
 
 
@@ -37,17 +40,17 @@ class Account:
 
     @property
     def is_current(self) -> bool:
-        """Whether this process runs as that user."""
+        """Whether this process runs as this user."""
         return self.user_id == os.geteuid()
 
     def run(
         self, arguments: Sequence[str], *, text: str = "", open_descriptors: Iterable[int] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program as this user, in / with a minimal environment, and wait for it.
+        """Run a program as this user, in the folder / and with a minimal environment, and wait for it to end.
 
-        `open_descriptors` stay open in the program and its children. Raises OSError.
+        `open_descriptors` stay open in the program and its children. Raises OSError if it cannot be run.
         """
-        # No variable is inherited: PGDATA, PGOPTIONS and others would change what PostgreSQL's programs do.
+        # No variables are inherited, because PGDATA, PGOPTIONS and others would change what PostgreSQL's programs do.
         return subprocess.run(
             arguments,
             input=text,
@@ -69,11 +72,11 @@ class Account:
             os.chown(path, self.user_id, self.group_id, follow_symlinks=False)
 
     def make_folder(self, folder: Path) -> None:
-        """Create a folder and its missing parents so that this user can enter them; an error leaves no new ones.
+        """Create a folder and its missing parents so that this user can enter them; after an error, remove them again.
 
-        New folders are private, unless root creates them for this user: then every user may enter. Raises ServerError
-        if this user may not enter a folder that exists, or if root would create folders in a folder of another user,
-        who could not use them but replace them; and OSError.
+        New folders are private, unless root creates them for this user: then every user may enter them. Raises OSError,
+        and ServerError in two cases: this user may not enter a folder that exists, or root would create folders inside
+        a folder of another user, who could then replace them, but not use them.
         """
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         self.require_entry(missing[-1].parent if missing else folder)
@@ -83,7 +86,7 @@ class Account:
         created: list[Path] = []
         try:
             for path in reversed(missing):
-                # Another process may create it at the same time.
+                # Another process may create the folder at the same time.
                 with suppress(FileExistsError):
                     path.mkdir()
                     created.append(path)
@@ -104,11 +107,11 @@ class Account:
             )
 
     def can_enter(self, folder: Path) -> bool:
-        """Whether this user may enter the folder, including all of its parents."""
+        """Whether this user may enter a folder and all of its parents."""
         return self.run(["/bin/sh", "-c", 'test -x "$1"', "sh", str(folder)]).returncode == 0
 
     def require_name(self) -> None:
-        """Raise ServerError unless this user has a name, which initdb looks up."""
+        """Raise ServerError unless this user has a name, because initdb looks it up."""
         if self.run(["/usr/bin/env", "id", "-un"]).returncode != 0:
             raise ServerError(
                 f"PostgreSQL cannot create the embedded server for user ID {self.user_id}, which has no entry in "
@@ -117,7 +120,7 @@ class Account:
             )
 
     def require_entry(self, folder: Path) -> None:
-        """Raise ServerError, which names the outermost closed folder, unless this user may enter `folder`."""
+        """Raise ServerError unless this user may enter `folder`; the message names the outermost closed folder."""
         if self.is_current or self.can_enter(folder):
             return
         closed = next(path for path in (*reversed(folder.parents), folder) if not self.can_enter(path))
@@ -134,9 +137,9 @@ class Account:
 
 
 def server_account() -> Account:
-    """Return the user to run the server as: the current user or, for root, `postgres` or else `nearsim`.
+    """Return the user that runs the server: the current user or, for root, `postgres` or else `nearsim`.
 
-    PostgreSQL refuses to run as root. Creates the user `nearsim` if both are missing. Raises ServerError if that fails.
+    PostgreSQL refuses to run as root. If neither user exists, `nearsim` is created. Raises ServerError if this fails.
     """
     if os.geteuid() != 0:
         return Account(str(os.geteuid()), os.geteuid(), os.getegid())
@@ -169,7 +172,7 @@ def _created_account() -> Account:
     except OSError as error:
         reason = str(error)
 
-    # Another process may have created it at the same time, so only the result counts.
+    # Another process may have created the user at the same time, so only the result counts.
     account = _existing_account()
     if account is None:
         raise ServerError(

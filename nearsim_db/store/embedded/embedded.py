@@ -1,4 +1,4 @@
-"""The embedded server: one per home, started on demand, shared by all processes that request it."""
+"""The embedded server: one for each home folder, started on demand, and shared by all processes that request it."""
 
 import hashlib
 import os
@@ -32,16 +32,16 @@ class ServerStatus:
     """The state of a home's server."""
 
     running: bool
-    kept: bool  # until `stop`
-    pid: int | None  # of the postmaster
-    version: str  # of the installed programs, such as 18.6
+    kept: bool  # whether it is kept running until `stop`
+    pid: int | None  # process id of the postmaster
+    version: str  # version of the installed programs, such as 18.6
     data_directory: Path
     dsn: str
     log: Path
 
 
 class ServerHome:
-    """Paths of one embedded server: all in the folder `postgresql` of nearsim's home."""
+    """The paths of an embedded server, all of them in the folder `postgresql` of nearsim's home."""
 
     def __init__(self, home: Path) -> None:
         self.path: Path = home.expanduser().resolve()
@@ -52,19 +52,19 @@ class ServerHome:
         self.last_request: Path = self.folder / "last-request"
 
     def locked(self, *, create: bool = True) -> FileLock:
-        """Return the lock for starting, handing out and stopping the server. It raises LockTimeout."""
+        """Return the lock for starting, handing out and stopping the server; taking it may raise LockTimeout."""
         return FileLock(self.folder / "lock", _LOCK_SECONDS, create=create)
 
     def watchdog_lock(self) -> FileLock:
-        """Return the lock that the only watchdog holds while it runs."""
+        """Return the lock that the watchdog has while it runs, so that there is only one."""
         return FileLock(self.folder / "watchdog.lock", 0)
 
     def socket_directory(self, account: Account) -> Path:
-        """Return a private folder for the socket: in the home, or in /tmp if its path would be unusable.
+        """Return a private folder for the socket: in the home, or in /tmp if the path in the home cannot be used.
 
-        Such a path is too long for a socket, or has a comma, which separates the hosts of a URI.
+        A path cannot be used if it is too long for a socket, or if it has a comma, which separates the hosts of a URI.
         """
-        # /tmp, as the environment's temporary folder may differ between processes that share a home.
+        # The fallback is /tmp, because TMPDIR may differ between processes that share a home.
         folder = self.folder / "socket"
         if len(os.fsencode(socket_path(folder))) <= _MAX_SOCKET_PATH_BYTES and "," not in str(folder):
             return folder
@@ -78,9 +78,9 @@ def ensure_running(
     """Start the server of `home` if it is not already running, and return the URI of its database `nearsim`.
 
     The first call creates the data directory. Concurrent calls from any number of processes are safe. A watchdog stops
-    the server `idle_seconds` after its last connection and the last call of this function: a program without a
-    connection for longer has to call again. `overrides` are PostgreSQL settings, used if this call starts the server.
-    Raises ServerError.
+    the server `idle_seconds` after its last connection and after the last call of this function; a program that has no
+    connection for longer must call it again. `overrides` are PostgreSQL settings, which apply if this call starts the
+    server. Raises ServerError.
     """
     return _hand_out(home, keep=False, idle_seconds=idle_seconds, overrides=overrides or {})
 
@@ -91,7 +91,7 @@ def start(home: Path) -> str:
 
 
 def stop(home: Path) -> bool:
-    """Shut the server of `home` down, fast and clean; False if it was not running. Raises ServerError."""
+    """Shut the server of `home` down without loss of data; return False if it was not running. Raises ServerError."""
     with _as_server_error(home):
         files = ServerHome(home)
         if not files.folder.exists():
@@ -119,7 +119,7 @@ def status(home: Path) -> ServerStatus:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free space on the disk of a folder, which may not exist yet or be closed to this user."""
+    """Return the free space on the disk of a folder; the folder may not exist yet, or may be closed to this user."""
     existing = next(path for path in (folder, *folder.parents) if os.access(path, os.F_OK))
     return shutil.disk_usage(existing).free
 
@@ -131,7 +131,7 @@ def _hand_out(home: Path, *, keep: bool, idle_seconds: float, overrides: Mapping
         account = server_account()
         socket_directory = files.socket_directory(account)
         if not files.folder.exists():
-            # Raises before a folder is created that nothing uses.
+            # If the wheel is missing, this raises before a folder is created that nobody would use.
             installed_binaries()
             account.make_folder(files.folder)
         _require_own(files.folder)
@@ -139,7 +139,7 @@ def _hand_out(home: Path, *, keep: bool, idle_seconds: float, overrides: Mapping
         with files.locked():
             if not _answers(files.data_directory, socket_directory, account):
                 _start(files.data_directory, socket_directory, account, overrides)
-            # The watchdog restarts its timer when this file's time changes; setting that needs no disk space.
+            # The watchdog restarts its timer when the time of this file changes; changing it needs no disk space.
             files.last_request.touch()
             if keep:
                 files.keep_marker.touch()
@@ -172,7 +172,7 @@ def _start(
 
 
 def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
-    # A watchdog holds this lock while it runs.
+    # If the lock is taken, a watchdog is running.
     lock = files.watchdog_lock()
     try:
         lock.acquire()
@@ -183,7 +183,7 @@ def _ensure_watchdog(files: ServerHome, idle_seconds: float) -> None:
     watchdog = [sys.executable, "-m", "nearsim_db.store.embedded.watchdog", str(files.path)]
     open_log(files.log, server_account())
     with files.log.open("ab") as log:
-        # The shell ends at once, so that the watchdog is no child of this process.
+        # The shell ends at once, so that the watchdog does not remain a child of this process.
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *watchdog, "--idle-seconds", str(idle_seconds)],
             stdin=subprocess.DEVNULL,
@@ -199,8 +199,8 @@ def _require_usable(home: Path) -> None:
     # pg_ctl passes paths to a shell in double quotes, and initdb refuses line ends.
     if forbidden := _FORBIDDEN_CHARACTERS & set(str(home)):
         raise ServerError(
-            f"The path {str(home)!r} has {min(forbidden)!r}, which PostgreSQL's programs do not take. Set NEARSIM_HOME "
-            "to another folder, or NEARSIM_DATABASE_URL to a server of yours."
+            f"The path {str(home)!r} has {min(forbidden)!r}, which PostgreSQL's programs do not accept. Set "
+            "NEARSIM_HOME to another folder, or NEARSIM_DATABASE_URL to a server of yours."
         )
 
 

@@ -1,4 +1,4 @@
-"""Processes of a server: postmaster, clients and leftovers; its log, of bounded size; locks that end with a process."""
+"""The processes of a server, its log, whose size is bounded, and file locks, which end with their process."""
 
 import os
 import signal
@@ -40,10 +40,10 @@ class Postmaster:
 
 
 def find_postmaster(data_directory: Path) -> Postmaster | None:
-    """Return the postmaster of a data directory, or None.
+    """Return the postmaster of a data directory, or None if none is running.
 
-    After a kill another program may have the process id in postmaster.pid: it counts only if the process is a postgres
-    in this directory. Raises OSError if the file is not readable.
+    After a postmaster was killed, another program may have the process id in postmaster.pid. So the process counts only
+    if it is a postgres in this directory. Raises OSError if the file is not readable.
     """
     try:
         lines = (data_directory / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -65,14 +65,14 @@ def _serves(pid: int, data_directory: Path) -> bool:
             return False
         return (folder / "cwd").readlink() == data_directory
     except PermissionError:
-        # In a container root may not inspect other users' processes, but may read their arguments.
+        # In a container, root may not inspect the processes of other users, but may read their arguments.
         return str(data_directory) in arguments
     except (FileNotFoundError, ProcessLookupError):
         return False
 
 
 def count_clients(postmaster: Postmaster) -> int:
-    """Return the number of connected clients, by the titles of PostgreSQL's processes."""
+    """Return the number of connected clients, counted by the titles of PostgreSQL's processes."""
     import psutil
 
     try:
@@ -83,10 +83,10 @@ def count_clients(postmaster: Postmaster) -> int:
 
 
 def end_orphans(cluster_name: str, timeout_seconds: float = 10.0) -> None:
-    """End the processes that a killed postmaster left behind. Raises ServerError if some do not end.
+    """End the processes that a killed postmaster left behind. Raises ServerError if any of them does not end.
 
-    Most end by themselves, but a process that executes a long statement continues and keeps a new server from starting.
-    The new server recovers from the write-ahead log.
+    Most of them end by themselves, but a process that executes a long statement continues, and prevents a new server
+    from starting. The new server recovers from the write-ahead log.
     """
     import psutil
 
@@ -109,14 +109,14 @@ def _is_orphan(process: "psutil.Process", cluster_name: str) -> bool:
         return False
     try:
         parent = process.parent()
-        # A server in another container may have the same name; its processes have a postmaster.
+        # A server in another container may have the same name, but its processes have a postmaster.
         return parent is None or parent.name() != "postgres"
     except psutil.NoSuchProcess:
         return False
 
 
 def _title(process: "psutil.Process") -> str:
-    """Return the title of a process as in ps; empty once it has ended, even if not yet reaped."""
+    """Return the title of a process as ps shows it; empty if it has ended, even if nobody has waited for it yet."""
     import psutil
 
     try:
@@ -126,9 +126,9 @@ def _title(process: "psutil.Process") -> str:
 
 
 def stop_postmaster(data_directory: Path, timeout_seconds: float = 300.0) -> bool:
-    """Shut the server down without loss, and close its clients' connections; False if none was running.
+    """Shut the server down without loss of data, and close the connections of its clients.
 
-    Raises ServerError if it still runs after `timeout_seconds`.
+    Returns False if it was not running. Raises ServerError if it is still running after `timeout_seconds`.
     """
     postmaster = find_postmaster(data_directory)
     if postmaster is None:
@@ -143,7 +143,7 @@ def stop_postmaster(data_directory: Path, timeout_seconds: float = 300.0) -> boo
 
 
 def wait_until(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait for a condition; False if it does not become true within `timeout_seconds`."""
+    """Wait for a condition; return False if it does not become true within `timeout_seconds`."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -157,20 +157,20 @@ _KEPT_LOG_BYTES = 1024 * 1024
 
 
 def open_log(log: Path, account: Account) -> None:
-    """Create the log if it is missing, and make it writable for the server's user."""
+    """Create the log if it does not exist, make it writable for the server's user, and bound its size."""
     os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
     account.give(log)
     bound_log(log)
 
 
 def bound_log(log: Path) -> None:
-    """Truncate a log larger than 10 MB, and keep its end in a file beside it; the server may be writing to it."""
+    """Empty a log that is larger than 10 MB, and keep its end in a file beside it; the server may be writing to it."""
     if log.exists() and log.stat().st_size > _MAX_LOG_BYTES:
         with log.open("rb") as file:
             file.seek(-_KEPT_LOG_BYTES, os.SEEK_END)
             end = file.read()
 
-        # Private, as details of errors may quote documents.
+        # The file is private, because details of errors may quote documents.
         kept = log.with_name(f"{log.name}.1")
         with os.fdopen(
             os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
@@ -181,7 +181,7 @@ def bound_log(log: Path) -> None:
 
 
 def log_tail(log: Path, lines: int = 15) -> str:
-    """Return the last lines of the log, each indented on its own line; empty without a log."""
+    """Return the last lines of the log, each indented on its own line; empty if there is no log."""
     try:
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
     except FileNotFoundError:
@@ -190,13 +190,13 @@ def log_tail(log: Path, lines: int = 15) -> str:
 
 
 class LockTimeout(Exception):
-    """Another process kept the lock for too long."""
+    """Raised if another process keeps a lock for too long."""
 
 
 class FileLock:
-    """A lock on a file, private to this user, as anyone who can open the file, even to read, can lock it.
+    """A lock on a file; the end of a `with` block releases it. Unless `create`, the file must exist.
 
-    A `with` block releases it at its end. Without `create` the file must exist.
+    The file is private to this user, because everybody who can open it, even only to read, can lock it.
     """
 
     def __init__(self, path: Path, timeout_seconds: float, *, create: bool = True) -> None:
@@ -216,7 +216,7 @@ class FileLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Release the lock; has no effect if it is not held."""
+        """Release the lock; has no effect if the lock is not taken."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -230,7 +230,7 @@ class FileLock:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file unless another process has locked it."""
+    """Lock an open file, and return True, unless another process has locked it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -21,13 +21,13 @@ from nearsim_db.store.embedded.processes import (
 
 @dataclass
 class Idleness:
-    """Time since the last connection to a server, or the last request for it.
+    """The time since the last connection to a server, or the last request for it.
 
-    Times are monotonic seconds: neither setting the clock nor suspending the machine adds to them.
+    Times are monotonic seconds, to which neither setting the clock nor suspending the machine adds.
     """
 
     quiet_since: float
-    last_request: int = 0  # only compared for change
+    last_request: int = 0  # modification time of the file; only changes of it matter
 
     def seconds(self, now: float, clients: int, last_request: int) -> float:
         """Update with the observations at `now`, and return how long the server has been idle."""
@@ -38,9 +38,10 @@ class Idleness:
 
 
 def watch(home: ServerHome, idle_seconds: float) -> None:
-    """Stop the server of a home once it was idle for `idle_seconds`; return when it has ended or the home was removed.
+    """Stop the server of a home when it has been idle for `idle_seconds`.
 
-    Returns at once if there is another watchdog. Raises ServerError if the server does not stop.
+    Returns when the server has ended or the home was removed, or at once if there is another watchdog. Raises
+    ServerError if the server does not stop.
     """
     if not home.data_directory.exists():
         return
@@ -50,14 +51,14 @@ def watch(home: ServerHome, idle_seconds: float) -> None:
     except LockTimeout:
         return
 
-    # The home's lock also guards handing out the server. The watchdog's lock is released under it, so that the next
-    # start knows whether a watchdog runs.
+    # Processes that request the server also take the lock of the home. The watchdog releases its own lock under this
+    # lock, so that the next request knows whether a watchdog is running.
     idleness = Idleness(time.monotonic())
     is_serving = True
     while is_serving:
         time.sleep(min(1.0, idle_seconds / 4))
         try:
-            # A new file in a home that is being removed would keep its folder from being removed.
+            # Without create=False, a new lock file could prevent a home from being removed.
             with home.locked(create=False):
                 is_serving = _continues(home, idleness, idle_seconds)
                 if not is_serving:
@@ -67,7 +68,7 @@ def watch(home: ServerHome, idle_seconds: float) -> None:
 
 
 def _continues(home: ServerHome, idleness: Idleness, idle_seconds: float) -> bool:
-    """Return whether the server runs and was used recently or is kept; stop an idle one."""
+    """Return whether the server is running and was used recently or is kept running; stop it if it is idle."""
     postmaster = find_postmaster(home.data_directory)
     if postmaster is None:
         return False
@@ -81,12 +82,12 @@ def _continues(home: ServerHome, idleness: Idleness, idle_seconds: float) -> boo
 
 
 def main() -> None:
-    """Watch the home given on the command line."""
+    """Watch the home that is named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("home", type=Path)
     parser.add_argument("--idle-seconds", type=float, default=IDLE_SECONDS)
     arguments = parser.parse_args()
-    # The working directory must not keep a file system busy.
+    # Change to /, so that the working directory does not keep a file system busy.
     os.chdir("/")
     watch(ServerHome(arguments.home), arguments.idle_seconds)
 

@@ -1,4 +1,4 @@
-"""Alembic's runs of revisions, through SQLAlchemy on a session of nearsim; imported only to apply one."""
+"""Running Alembic's revisions through SQLAlchemy, on a session of nearsim; imported only to apply revisions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from nearsim_db.store.schema.migration_locks import backend_of, set_upgrade_limi
 
 @contextmanager
 def separate_session(engine: Engine) -> Iterator[AlchemyConnection]:
-    """Yield a session that is closed after the block, with its settings; raises errors of psycopg."""
+    """Yield a session that is closed after the block, so that its settings are gone; raises errors of psycopg."""
     alchemy_engine = create_engine("postgresql+psycopg://", creator=engine.open_session, poolclass=NullPool)
     try:
         with alchemy_engine.connect() as connection:
@@ -27,7 +27,7 @@ def separate_session(engine: Engine) -> Iterator[AlchemyConnection]:
 
 
 def upgrade(engine: Engine, revision: str, wait_milliseconds: int, patience_seconds: float) -> None:
-    """Upgrade to a revision, each in a transaction with short lock waits."""
+    """Upgrade to a revision; each revision on the way runs in its own transaction with short lock waits."""
     with separate_session(engine) as connection:
         limit_waits(connection, wait_milliseconds)
         config = _config(connection)

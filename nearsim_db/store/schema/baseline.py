@@ -1,4 +1,4 @@
-"""The baseline of the schema: its files, their digest, its installation, and the check of who wrote into it."""
+"""The baseline of the schema: its files and their digest, its installation, and a check of who owns what is in it."""
 
 import os
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ REVISION = "0001"
 
 
 def migrations_directory() -> Path:
-    """Return the folder of the migrations: beside this file in an installed wheel, at the root of a checkout."""
+    """Return the folder of the migrations, which is beside this file in a wheel, and at the root of a checkout."""
     packaged = Path(__file__).parent / "migrations"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "migrations"
 
 
 @cache
 def compute_digest(migrations: Path) -> str:
-    """Return the SHA-256 of the names and contents of the files in `schema`, in hexadecimal.
+    """Return the SHA-256, in hexadecimal, of the names and contents of the files in the folder `schema`.
 
-    Line endings are normalised, so a checkout on any system and an installed wheel have the same digest.
+    Line endings are normalised, so that a checkout on any system and an installed wheel have the same digest.
     """
-    # Each command reads all files, for which Path takes as long again.
+    # Every command reads all these files; with Path, this would take twice as long.
     folder, contents = str(migrations / "schema"), dict[str, bytes]()
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -41,7 +41,7 @@ def compute_digest(migrations: Path) -> str:
 
 
 def list_files(migrations: Path) -> Iterator[Path]:
-    """Yield the files that create the objects, in the order in which they are applied."""
+    """Yield the files that create the objects of the schema, in the order in which they are applied."""
     folder = migrations / "schema"
     for line in (folder / "order.txt").read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -59,17 +59,17 @@ def install(connection: Connection) -> None:
 
 
 def ensure_namespace(connection: Connection) -> None:
-    """Create the schema nearsim, which holds Alembic's version table, unless it exists."""
+    """Create the schema nearsim, for Alembic's version table, unless it exists."""
     if run(connection, "find_schema").value() is None:
         run(connection, "create_schema")
 
 
 def refuse_untrusted(connection: Connection, *, superusers_only: bool = False) -> None:
-    """Raise SchemaError if the schemas have anything of a role that the current user does not trust.
+    """Raise SchemaError if the schemas have an object of a role that the current user does not trust.
 
-    Trusted are the user itself, the database's owner, superusers, and nearsim_admin. With `superusers_only` only
-    superusers are checked: others have fewer rights and trust the role that installed nearsim. Runs no code of the
-    schemas.
+    The current user, the owner of the database, superusers and nearsim_admin are trusted. With `superusers_only`, the
+    check is made only if the current user is a superuser: other users have fewer rights, and trust the role that
+    installed nearsim. The check runs no code from the schemas.
     """
     if superusers_only and not connection.is_superuser:
         return

@@ -1,4 +1,4 @@
-"""Bases of mapped tables and views, and filters that keep an application's Alembic off the schemas of nearsim."""
+"""Base classes of mapped tables and views, and filters that keep an application's Alembic out of nearsim's schemas."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ from sqlalchemy.orm import DeclarativeBase
 from nearsim_db.errors import NearsimError
 from nearsim_db.store.driver.statements import INDEX_SCHEMA, SCHEMA
 
-# Column types by the type of the values, for columns that name no type.
+# Types of columns by the Python type of their values, for columns that do not name a type.
 TYPES: dict[Any, Any] = {
     str: Text(),
     int: BigInteger(),
@@ -21,14 +21,14 @@ TYPES: dict[Any, Any] = {
 
 
 class Base(DeclarativeBase):
-    """Base of the mapped tables."""
+    """Base class of the mapped tables."""
 
     metadata: ClassVar[MetaData] = MetaData(schema=SCHEMA)
     type_annotation_map = TYPES
 
 
 class View(DeclarativeBase):
-    """Base of the mapped views, which show live generations only."""
+    """Base class of the mapped views."""
 
     metadata: ClassVar[MetaData] = MetaData(schema=SCHEMA)
     type_annotation_map = TYPES
@@ -42,11 +42,11 @@ def _refuse(mapper: object, connection: object, target: object) -> None:
 
 
 def include_name(name: str | None, type_: str, parent_names: object) -> bool:
-    """For the `env.py` of an application: autogenerate skips nearsim's schemas."""
+    """Make autogenerate skip nearsim's schemas; for the `env.py` of an application."""
     return not (type_ == "schema" and name in (SCHEMA, INDEX_SCHEMA))
 
 
 def include_object(object: Any, name: str | None, type_: str, reflected: bool, compare_to: object) -> bool:
-    """For the `env.py` of an application: autogenerate neither creates, drops nor changes nearsim's objects."""
+    """Keep autogenerate from creating, dropping or changing nearsim's objects; for the `env.py` of an application."""
     table = object if type_ == "table" else object.table
     return bool(table.schema not in (SCHEMA, INDEX_SCHEMA))

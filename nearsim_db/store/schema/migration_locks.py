@@ -1,4 +1,4 @@
-"""Migrations of tables in use: short lock waits, concurrent index builds, validation of constraints at the end."""
+"""Migrations of tables in use: short lock waits, concurrent builds of indexes, and late validation of constraints."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def backend_of(connection: "AlchemyConnection") -> Backend:
-    """Return the psycopg connection below SQLAlchemy's."""
+    """Return the psycopg connection below a connection of SQLAlchemy."""
     backend = connection.connection.driver_connection
     assert isinstance(backend, psycopg.Connection)
     return backend
@@ -29,10 +29,10 @@ def set_upgrade_limits(session: Backend, milliseconds: int) -> None:
 
 
 def build_indexes(commands: Mapping[str, str]) -> None:
-    """Build missing or invalid indexes; `commands` are CREATE INDEX CONCURRENTLY by name of the index.
+    """Build missing or invalid indexes; `commands` has a CREATE INDEX CONCURRENTLY for each name of an index.
 
-    Earlier statements of the migration are committed first, so they must be repeatable. In a first installation, one
-    transaction with empty tables, indexes are built without CONCURRENTLY.
+    Earlier statements of the migration are committed first, so they must be repeatable. A first installation is one
+    transaction with empty tables; there, indexes are built without CONCURRENTLY.
     """
     from alembic import op
 
@@ -44,7 +44,7 @@ def build_indexes(commands: Mapping[str, str]) -> None:
     with op.get_context().autocommit_block():
         connection = backend_of(op.get_bind())
         former_limit = connection.execute("SELECT current_setting('lock_timeout')").fetchall()[0][0]
-        # No session queues behind this, so it may wait.
+        # No other session queues behind CREATE INDEX CONCURRENTLY, so it may wait for a long time.
         patience = int(op.get_context().opts["patience_seconds"] * 1000)
         connection.execute(statement("limit_lock_wait"), {"milliseconds": str(max(patience, 1))})
         try:
@@ -61,7 +61,7 @@ def build_indexes(commands: Mapping[str, str]) -> None:
 
 
 def commit_so_far() -> None:
-    """Commit the migration so far and release its locks; the migration must be repeatable from this state."""
+    """Commit what the migration has done so far, and release its locks; it must be repeatable from this state."""
     from alembic import op
 
     with op.get_context().autocommit_block() if _is_live() else nullcontext():
@@ -69,7 +69,7 @@ def commit_so_far() -> None:
 
 
 def validate_constraints(engine: Engine, patience_seconds: float) -> None:
-    """Validate constraints that were added NOT VALID; waits only for VACUUM and schema changes."""
+    """Validate constraints that were added NOT VALID; this waits only for VACUUM and for changes of the schema."""
     with engine.connect(autocommit=True) as connection:
         backend = autocommitting(connection)
         unvalidated = backend.execute(statement("list_unvalidated")).fetchall()
@@ -85,24 +85,24 @@ def validate_constraints(engine: Engine, patience_seconds: float) -> None:
                 }
                 backend.execute(statement("validate_constraint", None, **parts))
         finally:
-            # The session has other limits now.
+            # The limits of this session were changed, so it must not be reused.
             connection.invalidate()
 
 
 def list_blockers(connection: Connection, waited_seconds: float) -> list[str]:
-    """Return the sessions that block an upgrade that has waited for `waited_seconds`."""
+    """Return a description of each session that blocks an upgrade, which has waited for `waited_seconds`."""
     parameters = {"waited": f"{waited_seconds} seconds"}
     return [str(row[0]) for row in connection.execute(statement("list_upgrade_blockers"), parameters)]
 
 
 def find_upgrader(connection: Connection) -> str:
-    """Return the session that holds the upgrade lock."""
+    """Return a description of the session that has the upgrade lock."""
     row = connection.execute(statement("find_upgrader"), {"kind": Lock.UPGRADE.value}).fetchone()
     return str(row[0]) if row else "a session that has ended"
 
 
 def _is_live() -> bool:
-    """Whether the migration is of tables in use, not of a first installation or a downgrade."""
+    """Whether the migration changes tables that are in use, which is not so in a first installation or a downgrade."""
     from alembic import op
 
     return bool(op.get_context().opts["transaction_per_migration"])

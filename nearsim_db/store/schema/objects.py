@@ -1,4 +1,4 @@
-"""Compares a database's schema with the files that define it, and restores views, functions and triggers."""
+"""Comparing the schema of a database with the files that define it, and restoring views, functions and triggers."""
 
 import re
 from collections.abc import Collection
@@ -13,9 +13,9 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 from nearsim_db.store.schema import baseline
 
-# Schemas of a second installation, which is rolled back.
+# The schemas of a second installation, which serves for the comparison and is rolled back.
 _EXPECTED, _EXPECTED_INDEX = "nearsim_expected", "nearsim_expected_index"
-# This file creates roles of the server; the second installation only grants privileges to them.
+# This file creates roles on the server, which the second installation must not do; it only grants privileges to them.
 _GRANTS = "grants.sql"
 
 _RESTORABLE = ("function", "view", "trigger", "comment")
@@ -28,7 +28,7 @@ class ObjectDifference:
     kind: str
     name: str
     state: Literal["missing", "changed"]
-    definition: str  # the statement or expression that defines it in the files
+    definition: str  # the statement or expression by which the files define it
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} is {self.state}"
@@ -42,8 +42,8 @@ def can_compare(connection: Connection) -> bool:
 def compare(connection: Connection) -> list[ObjectDifference]:
     """Return the objects that are missing or differ from the files of the schema, in the order of their creation.
 
-    The files are applied under other names and rolled back, so that the server writes both definitions; no object in
-    use is locked. Objects that users added are ignored. Needs the right to create schemas.
+    The files are applied under other names, so that the server prints both definitions, and then rolled back; no object
+    in use is locked. Objects that users added are ignored. The user must have the right to create schemas.
     """
     savepoint = connection.begin_nested()
     try:
@@ -58,19 +58,19 @@ def compare(connection: Connection) -> list[ObjectDifference]:
     existing = {(kind, name): definition for kind, name, definition in actual}
     differences = []
     for kind, name, definition in ((kind, _named(name), _named(text)) for kind, name, text in expected):
-        # Citus replaces the table of band rows on the coordinator; placement checks its shards.
+        # Citus replaces the table of band rows on the coordinator. Its shards are checked in placement.
         if is_distributed and re.search(r"\bnearsim\.band\b|\bband_shared", name):
             continue
         if (kind, name) not in existing:
             differences.append(ObjectDifference(kind, name, "missing", definition))
-        # A comment may be the user's own.
+        # A comment that differs may be the user's own comment.
         elif existing[kind, name] != definition and kind != "comment":
             differences.append(ObjectDifference(kind, name, "changed", definition))
     return differences
 
 
 def without_parts(differences: Collection[ObjectDifference]) -> list[ObjectDifference]:
-    """Leave out comments, and the parts and privileges of objects that are missing themselves."""
+    """Return the differences without comments, and without parts and privileges of objects that are missing."""
     missing = {each.name for each in differences if each.state == "missing"}
 
     def is_part(difference: ObjectDifference) -> bool:
@@ -83,8 +83,8 @@ def without_parts(differences: Collection[ObjectDifference]) -> list[ObjectDiffe
 def restore(connection: Connection) -> tuple[list[ObjectDifference], list[ObjectDifference]]:
     """Restore missing or changed views, functions and triggers as the files define them, and reset all privileges.
 
-    Returns the restored objects, and the objects that still differ: of other kinds, or such that CREATE OR REPLACE
-    cannot change. Does nothing for a user who may not compare.
+    Returns the restored objects, and the objects that still differ: those of other kinds, and those that CREATE OR
+    REPLACE cannot change. Does nothing if the user may not compare the schema.
     """
     differences = compare(connection) if can_compare(connection) else []
     if not differences:
@@ -95,14 +95,15 @@ def restore(connection: Connection) -> tuple[list[ObjectDifference], list[Object
             try:
                 with connection.begin_nested():
                     connection.execute(difference.definition.encode())
-            # It depends on a missing object, or has other columns or types: the comparison below returns it.
+            # The object depends on a missing object, or has other columns or types. The comparison below reports it.
             except psycopg.ProgrammingError:
                 continue
     run(connection, "reset_rights")
 
-    left = without_parts(compare(connection))
-    still = {(each.kind, each.name) for each in left}
-    return [each for each in without_parts(differences) if (each.kind, each.name) not in still], left
+    remaining = without_parts(compare(connection))
+    still_different = {(each.kind, each.name) for each in remaining}
+    restored = [each for each in without_parts(differences) if (each.kind, each.name) not in still_different]
+    return restored, remaining
 
 
 def _install_expected(connection: Connection, *, is_distributed: bool) -> None:
@@ -119,5 +120,5 @@ def _install_expected(connection: Connection, *, is_distributed: bool) -> None:
 
 
 def _named(text: str) -> str:
-    """Return a name or definition of the second installation with the names of the first."""
+    """Return a name or definition from the second installation, with the names of the first one."""
     return text.replace(_EXPECTED, "nearsim")

@@ -1,26 +1,27 @@
 -- name: may_create_schemas
--- Whether the current user may create schemas in this database, and the server is no standby. Catalog only.
+-- Whether the current user may create schemas in this database, and the server is not a standby. Reads only the catalog.
 SELECT has_database_privilege(current_database(), 'CREATE') AND NOT pg_is_in_recovery()
 
 -- name: create_expected_schema
--- Create the first schema of a second installation.
+-- Create the first schema of a second installation, which serves for comparing definitions.
 CREATE SCHEMA nearsim_expected
 
 -- name: set_expected_rights
--- Give the second installation the privileges of the first one, and isolation of collections if the first one has it.
+-- Give the second installation the same privileges as the first one, and isolation of collections if the first one has it.
 SELECT CASE WHEN nearsim.is_isolated() THEN nearsim_expected.set_isolation(true) ELSE nearsim_expected.grant_rights() END
 
 -- name: reset_rights
--- Reset owners and privileges of everything in both schemas.
+-- Reset the owners and privileges of everything in both schemas.
 SELECT nearsim.grant_rights()
 
 -- name: qualify_names
--- Let the server write all names with their schema until the transaction ends.
+-- Let the server print all names with their schemas until the transaction ends.
 SELECT set_config('search_path', 'pg_catalog', true)
 
 -- name: list_objects
--- The objects in two schemas, each with its definition as this server writes it, in the order of their creation; and the
--- privileges of readers and writers. The definition shows whether an index is invalid or a trigger disabled. Catalog only.
+-- The objects in two schemas, each with its definition as this server prints it, in the order of their creation; and the
+-- privileges of readers and writers. The definition shows whether an index is invalid or a trigger is disabled. Reads only
+-- the catalog.
 WITH place AS (
     SELECT oid FROM pg_namespace WHERE nspname IN (%(schema)s, %(index_schema)s)
 ), relation AS (
@@ -70,7 +71,7 @@ WITH place AS (
     UNION ALL
     SELECT 'constraint', pg_constraint.oid, format('%%I on %%s', conname, name), pg_get_constraintdef(pg_constraint.oid)
     FROM relation JOIN pg_constraint ON conrelid = relation.oid
-    -- PostgreSQL 18 has constraints for NOT NULL, which is in the definition of columns above.
+    -- PostgreSQL 18 has constraints for NOT NULL, which the definitions of columns above include already.
     WHERE contype <> 'n' AND relkind IN ('r', 'p')
     UNION ALL
     SELECT 'policy', pg_policy.oid, format('%%I on %%s', polname, name),

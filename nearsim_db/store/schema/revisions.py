@@ -1,4 +1,4 @@
-"""Revisions of the schema: upgrades, downgrades, and the check whether this code may work with it."""
+"""Revisions of the schema: upgrades, downgrades, and the check whether this code may work with the schema."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 300.0
 
-# Applications queue behind a migration that waits for a lock, and run undisturbed in the pauses. The waits are shorter
-# than deadlock_timeout (1 s), so that the server never cancels an application in favour of a migration.
+# While a migration waits for a lock, applications queue behind it; in the pauses they run undisturbed. The waits are
+# shorter than deadlock_timeout (1 s), so that the server never cancels an application in favour of a migration.
 _LOCK_WAITS_MILLISECONDS = 100, 100, 200, 200, 400
 _PAUSE_SECONDS = 0.2, 0.5
 
@@ -34,13 +34,15 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SchemaState:
-    """State of the schema of a database."""
+    """The state of the schema in a database."""
 
     revision: str
-    digest: str | None  # of the files of its baseline
+    digest: str | None  # digest of the files from which its baseline was made
     oldest_revision: str  # code of this revision or a later one may use the schema
-    has_unvalidated: bool  # it has constraints that were not validated yet
-    is_distributed: bool  # band rows are on the nodes of a Citus cluster, or were before a dump was restored
+    has_unvalidated: bool  # whether it has constraints that are not validated yet
+    is_distributed: (
+        bool  # whether band rows are on the nodes of a Citus cluster, or were in a dump that was restored
+    )
 
 
 def upgrade(
@@ -49,10 +51,11 @@ def upgrade(
     patience_seconds: float = PATIENCE_SECONDS,
     report: Report = lambda message: None,
 ) -> str:
-    """Create or upgrade the schema to a revision, one transaction per revision; return the revision of the schema.
+    """Create the schema, or upgrade it to a revision; return the revision of the schema.
 
-    The schema stays in use meanwhile. If a revision does not get its locks within `patience_seconds`, the schema stays
-    at the previous one and SchemaError is raised; the next call continues from there, also after a kill.
+    Each revision is applied in its own transaction, and the schema remains usable meanwhile. If a revision does not get
+    its locks within `patience_seconds`, the schema remains at the previous revision and SchemaError is raised. The next
+    call continues from there, also if this call is killed.
     """
     with engine.connect() as connection:
         check_server(connection)
@@ -73,13 +76,13 @@ def upgrade(
 
 
 def _install(engine: Engine) -> SchemaState:
-    """Create the schema unless there is one; return its state."""
+    """Create the schema unless it exists; return its state."""
     with engine.begin() as connection:
         refuse_untrusted(connection)
         state = read_state(connection)
         if state is None:
             baseline.install(connection)
-            # If somebody wrote into the schemas meanwhile, everything is rolled back.
+            # If somebody has created an object in the schemas meanwhile, this raises, and everything is rolled back.
             refuse_untrusted(connection)
             state = read_state(connection)
         assert state is not None
@@ -103,7 +106,7 @@ def check(connection: Connection) -> str:
         raise SchemaError("the database has no nearsim schema yet; run: nearsim schema init")
     if not is_compatible(state):
         raise SchemaError(
-            f"the schema is at revision {state.revision}, this version of nearsim needs {newest_revision()}; "
+            f"the schema is at revision {state.revision}, but this version of nearsim needs {newest_revision()}; "
             "run: nearsim schema init"
         )
     if is_misplaced(connection, state):
@@ -115,7 +118,7 @@ def check(connection: Connection) -> str:
 
 
 def is_misplaced(connection: Connection, state: SchemaState) -> bool:
-    """Whether a dump of a cluster's database was restored: band rows belong on nodes, but are on this server."""
+    """Whether the dump of a cluster's database was restored, so that band rows are here but belong on nodes."""
     return state.is_distributed and not placement.has_shards(connection)
 
 
@@ -134,7 +137,7 @@ def is_done(state: SchemaState) -> bool:
 
 
 def refuse_development_version(connection: Connection) -> None:
-    """Raise SchemaError if the schema was made from another baseline than the one that this code ships."""
+    """Raise SchemaError if the schema was made from another baseline than the one in this package."""
     state = read_state(connection)
     if state is not None:
         _refuse_development_version(state)
@@ -151,7 +154,7 @@ def _refuse_development_version(state: SchemaState) -> None:
 def read_state(connection: Connection) -> SchemaState | None:
     """Return the state of the schema; None if nearsim is not installed.
 
-    Raises SchemaError for a superuser who reads the schema of a role that is not trusted.
+    Raises SchemaError if the user is a superuser and the schema has objects of a role that is not trusted.
     """
     refuse_untrusted(connection, superusers_only=True)
     has_versions, has_floor = run(connection, "find_version_table").row()
@@ -164,7 +167,7 @@ def read_state(connection: Connection) -> SchemaState | None:
 
 
 def current_revision(connection: Connection) -> str | None:
-    """Return the revision of the database; None if nearsim is not installed. Raises as `read_state` does."""
+    """Return the revision of the schema; None if nearsim is not installed. Raises the same errors as `read_state`."""
     refuse_untrusted(connection, superusers_only=True)
     has_versions, _ = run(connection, "find_version_table").row()
     return run(connection, "read_revision").value() if has_versions else None
@@ -177,12 +180,12 @@ def _revisions_in(migrations: Path) -> tuple[str, ...]:
 
 
 def _known_revisions() -> tuple[str, ...]:
-    """Return the revisions that this code ships, in order."""
+    """Return the revisions in this package, in order."""
     return _revisions_in(baseline.migrations_directory())
 
 
 def newest_revision() -> str:
-    """Return the revision that this code was written for."""
+    """Return the revision for which this code was written."""
     return _known_revisions()[-1]
 
 
@@ -197,10 +200,11 @@ def oldest_revision(connection: Connection) -> str:
 def upgrade_lock(
     engine: Engine, patience_seconds: float, report: Report = lambda message: None
 ) -> Iterator[None]:
-    """Hold the upgrade lock of the database for the block. Raises SchemaError if it is not free in time."""
+    """Take the upgrade lock of the database for the block. Raises SchemaError if it is not free in time."""
     from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random
 
-    # Polled, as CREATE INDEX CONCURRENTLY in another upgrade waits for every session that waits inside a statement.
+    # The lock is polled: CREATE INDEX CONCURRENTLY in the other upgrade would wait for a session that waits in a
+    # statement.
     attempts = Retrying(
         retry=retry_if_result(lambda taken: not taken),
         stop=stop_after_delay(patience_seconds),
@@ -224,7 +228,7 @@ def upgrade_lock(
 
 
 def _apply(engine: Engine, revision: str, patience_seconds: float, report: Report) -> None:
-    """Apply one revision, with retries until it gets its locks."""
+    """Apply a revision, and retry until it gets its locks."""
     from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_random
 
     from nearsim_db.store.schema import alembic_runs
@@ -264,7 +268,7 @@ def _list_blockers(engine: Engine) -> str:
 
 
 def _is_newer(state: SchemaState) -> bool:
-    """Whether the schema is newer than this code but compatible. Raises SchemaError if it is not compatible."""
+    """Whether the schema is newer than this code, but compatible. Raises SchemaError if it is incompatible."""
     revision, newest = state.revision, newest_revision()
     if revision in _known_revisions():
         return False

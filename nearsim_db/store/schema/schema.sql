@@ -1,13 +1,13 @@
 -- name: set_upgrade_limits
--- Limit how long this session waits for a lock, as other sessions queue behind it, but not how long its statements take. If
--- the user may, also detect deadlocks earlier: the server then cancels an autovacuum that blocks this session and, in a
--- deadlock, this session instead of an application's.
+-- Limit how long this session waits for a lock, because other sessions queue behind it, but do not limit how long its
+-- statements take. If the user may do so, also detect deadlocks earlier: the server then cancels an autovacuum that blocks
+-- this session and, in a deadlock, this session instead of a session of an application.
 SELECT set_config('lock_timeout', %(milliseconds)s, false), set_config('statement_timeout', '0', false),
     CASE WHEN has_parameter_privilege('deadlock_timeout', 'SET') THEN set_config('deadlock_timeout', '50ms', false) END
 
 -- name: find_index
--- Schema of an index, and whether it is valid; false after an interrupted build, no row if it does not exist. Catalog
--- only.
+-- The schema of an index, and whether it is valid, which it is not after an interrupted build; no row if it does not exist.
+-- Reads only the catalog.
 SELECT nspname, indisvalid
 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE nspname IN ('nearsim', 'nearsim_index') AND relname = %(name)s
@@ -17,7 +17,8 @@ WHERE nspname IN ('nearsim', 'nearsim_index') AND relname = %(name)s
 DROP INDEX CONCURRENTLY {index}
 
 -- name: list_unvalidated
--- Constraints that are not validated on existing rows yet: schema, table and name, parents before leaves. Catalog only.
+-- Constraints that are not validated on existing rows yet: schema, table and name, parents before leaves. Reads only the
+-- catalog.
 SELECT nspname, relname, conname
 FROM pg_constraint
 JOIN pg_class ON pg_class.oid = conrelid
@@ -30,9 +31,9 @@ ORDER BY relkind = 'p' DESC, relname, conname
 ALTER TABLE {table} VALIDATE CONSTRAINT {constraint}
 
 -- name: list_upgrade_blockers
--- Sessions that an upgrade waits for: process, user and application, the longest transaction first. These are sessions that
--- have held locks in the schema for longer than the wait or, if there are none (for an index), sessions with as old a
--- snapshot. Catalog only.
+-- Sessions for which an upgrade waits: process, user and application, the longest transaction first. These are sessions that
+-- have had locks in the schema for longer than the upgrade has waited. If there are none, as when an index is built, these
+-- are sessions whose snapshot is older than that. Reads only the catalog.
 WITH elder AS (
     SELECT pid, xact_start, backend_xmin,
         format('process %%s (%%s%%s)', pid, coalesce(usename, backend_type),
@@ -44,7 +45,7 @@ WITH elder AS (
                 AND relnamespace IN (to_regnamespace('nearsim'), to_regnamespace('nearsim_index'))) AS holds
     FROM pg_stat_activity AS activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()
-        -- Few users may see the transactions of other users.
+        -- Most users may not see when the transactions of other users began.
         AND coalesce(xact_start, '-infinity') < clock_timestamp() - CAST(%(waited)s AS interval)
 )
 SELECT shown FROM elder
@@ -52,7 +53,7 @@ WHERE holds OR (backend_xmin IS NOT NULL AND NOT EXISTS (SELECT FROM elder WHERE
 ORDER BY xact_start, pid
 
 -- name: find_upgrader
--- The session that holds the upgrade lock of this database: process, user and application. Catalog only.
+-- The session that has the upgrade lock of this database: process, user and application. Reads only the catalog.
 SELECT format('process %%s (%%s%%s)', pid, usename,
     CASE WHEN application_name = '' THEN '' ELSE ', ' || application_name END)
 FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)
@@ -61,11 +62,11 @@ WHERE locktype = 'advisory' AND pg_locks.granted AND objsubid = 2
     AND classid = CAST(CAST(%(kind)s AS bigint) AS oid) AND objid = 0
 
 -- name: list_untrusted
--- Things of untrusted roles that could run code with the rights of the current user: their objects of every kind in both
--- schemas, triggers and event triggers that call their functions, their rights to create objects, and, for a superuser,
--- their control of nearsim's roles. Each with the role and the name of the database. Trusted are the current user, the owner
--- of the database, superusers, and nearsim_admin. From PostgreSQL 16 on, a role that a non-superuser created is recognised by
--- the grant to its creator. Catalog only.
+-- By what untrusted roles could run code with the rights of the current user: their objects of every kind in both schemas,
+-- triggers and event triggers that call their functions, their rights to create objects and, if the current user is a
+-- superuser, their control over nearsim's roles. Each row also has the role and the name of the database. The current user,
+-- the owner of the database, superusers and nearsim_admin are trusted. From PostgreSQL 16 on, a role that a non-superuser
+-- created is recognised by the grant to its creator. Reads only the catalog.
 WITH trusted AS (
     SELECT pg_roles.oid FROM pg_catalog.pg_roles JOIN pg_catalog.pg_database ON datname = current_database()
     WHERE rolsuper OR rolname = current_user OR pg_roles.oid = datdba
@@ -115,40 +116,41 @@ FROM untrusted LEFT JOIN pg_catalog.pg_roles ON pg_roles.oid = role
 ORDER BY what LIKE 'owns the schema%' DESC, what LIMIT 5
 
 -- name: find_schema
--- The schema nearsim, NULL if it does not exist. Catalog only.
+-- The schema nearsim; NULL if it does not exist. Reads only the catalog.
 SELECT CAST(to_regnamespace('nearsim') AS text)
 
 -- name: create_schema
--- Create the schema of Alembic's version table; not on the nodes of a Citus cluster (see migrations/schema/schemas.sql).
+-- Create the schema for Alembic's version table, but not on the nodes of a Citus cluster (see
+-- migrations/schema/schemas.sql).
 SELECT set_config('citus.enable_ddl_propagation', 'off', true)
 WHERE current_setting('citus.enable_ddl_propagation', true) IS NOT NULL;
 CREATE SCHEMA nearsim
 
 -- name: create_version_table
--- Create the table in which Alembic keeps the revision, as Alembic would; a downgrade to base leaves it empty.
+-- Create the table in which Alembic keeps the revision, as Alembic would do. After a downgrade to base it is empty.
 CREATE TABLE IF NOT EXISTS nearsim.alembic_version (
     version_num varchar(32) NOT NULL CONSTRAINT alembic_version_pkc PRIMARY KEY
 )
 
 -- name: record_baseline
--- Record the revision, and the digest of the files of the baseline.
+-- Record the revision, and the digest of the files from which the baseline was made.
 WITH floor AS (
     INSERT INTO nearsim_index.schema_floor (oldest_revision, baseline_digest) VALUES (%(revision)s, %(digest)s)
 )
 INSERT INTO nearsim.alembic_version (version_num) VALUES (%(revision)s)
 
 -- name: find_version_table
--- Whether Alembic's version table exists, and the table of the digest. Catalog only.
+-- Whether Alembic's version table exists, and whether the table with the digest exists. Reads only the catalog.
 SELECT to_regclass('nearsim.alembic_version') IS NOT NULL, to_regclass('nearsim_index.schema_floor') IS NOT NULL
 
 -- name: read_revision
--- Revision of the schema.
+-- The revision of the schema.
 SELECT version_num FROM nearsim.alembic_version
 
 -- name: read_schema_state
--- Revision of the schema, digest of its baseline, oldest revision whose code may work with it, whether it has unvalidated
--- constraints, and whether new generations are distributed. The digest is read from JSON, as a database made before digests
--- were stored lacks the column. Small tables and catalog.
+-- The revision of the schema, the digest of its baseline, the oldest revision whose code may work with it, whether it has
+-- unvalidated constraints, and whether new generations are distributed. The digest is read through JSON, because the column
+-- is missing in a database of an early development version. Reads small tables and the catalog.
 SELECT version.version_num, to_jsonb(floor) ->> 'baseline_digest', floor.oldest_revision,
     EXISTS (
         SELECT FROM pg_constraint
