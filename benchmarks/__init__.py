@@ -1,1 +1,1 @@
-"""Generators of synthetic corpora and measurements; not part of the installed package."""
+"""Measurements, and generators of synthetic corpora; not part of the installed package."""

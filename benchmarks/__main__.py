@@ -1,4 +1,4 @@
-"""Run a benchmark: python -m benchmarks NAME [OPTIONS]. Results end with the machine, its load and the versions."""
+"""Run a benchmark: python -m benchmarks NAME [OPTIONS]. After the result, prints the machine, its load and versions."""
 
 import importlib
 import json

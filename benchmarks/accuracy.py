@@ -3,9 +3,9 @@
     python -m benchmarks accuracy --documents F.jsonl.gz --recipe benchmarks/recipes/hyperplane.toml --tfidf 1000
 
 `--tfidf N` gives every document its tf-idf vector over the N most frequent words, for recipes with input =
-"vector"; its length is 1 unless `--raw` is given. Twins, documents with the same features, are found under any
-sketches and reported separately. `expected` is the profile's expected recall at the threshold,
-`expected_over_all` the mean of its curve over the true pairs.
+"vector"; vectors have length 1 unless `--raw` is given. Twins are documents with the same features; every sketch finds
+them, so they are reported separately. `expected` is the profile's expected recall at the threshold, and
+`expected_over_all` is the mean of the profile's curve over the true pairs.
 """
 
 import os
@@ -32,7 +32,7 @@ from nearsim_db.similarity.recipe import Recipe, load, override
 
 @dataclass(slots=True)
 class Judged:
-    """The true pairs found by indexes, summed over seeds; `recall` excludes twins."""
+    """Counts of pairs, summed over the indexes of all seeds; `recall` excludes twins."""
 
     family: str
     threshold: float
@@ -52,12 +52,12 @@ class Judged:
 
     @property
     def recall(self) -> float:
-        """The share of true pairs that were found; 1 if there are none."""
+        """The share of true pairs that the indexes found; 1 if there are no true pairs."""
         return self.found / self.wanted if self.wanted else 1.0
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % Wilson interval of `recall`, trials pooled over seeds."""
+        """The 95 % Wilson interval of `recall`, with the trials of all seeds."""
         return wilson_interval(self.found, self.wanted)
 
     @property
@@ -97,14 +97,14 @@ def _index(url: str | None, documents: Sequence[Document], recipe: Recipe) -> tu
 
 
 def expand(features: FeatureSets, true: TruePairs) -> TruePairs:
-    """Expand pairs of heads to pairs of documents, twins included: rows of the corpus, left < right."""
+    """Expand pairs of heads to pairs of documents, including pairs of twins; documents are rows of the corpus."""
     members = {head: np.array(rows) for head, rows in features.members().items()}
     groups = [members[head] for head in features.heads.tolist()]
     lefts, rights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for left_head, right_head in zip(true.left.tolist(), true.right.tolist(), strict=True):
         lefts.append(np.repeat(groups[left_head], len(groups[right_head])))
         rights.append(np.tile(groups[right_head], len(groups[left_head])))
-    # The first array is empty: it only makes np.concatenate work without pairs.
+    # Skip the first array: it is empty, and only makes np.concatenate work if there are no pairs.
     repeats = [len(ends) for ends in lefts[1:]]
 
     for group in groups:
@@ -120,7 +120,7 @@ def expand(features: FeatureSets, true: TruePairs) -> TruePairs:
 def _promised(profile: Profile, features: FeatureSets, true: TruePairs) -> Judged:
     """Return the expected recall at the threshold and over the true pairs other than twins."""
     apart = features.head_of[true.left] != features.head_of[true.right]
-    # Rounded, so that few distinct probabilities have to be computed.
+    # Round the similarities, so that few distinct probabilities have to be computed.
     values, repeats = np.unique(true.similarity[apart].round(4), return_counts=True)
     promised = [profile.match_probability(value) for value in values.tolist()]
     return Judged(
@@ -135,7 +135,7 @@ def _promised(profile: Profile, features: FeatureSets, true: TruePairs) -> Judge
 
 
 def add_seed(judged: Judged, features: FeatureSets, true: TruePairs, pairs: Ints) -> None:
-    """Add the pairs of one seed, as left * n + right."""
+    """Count the pairs that the index of one seed found; pairs are numbers, left * n + right."""
     codes = true.left * len(features.head_of) + true.right
     twins = features.head_of[true.left] == features.head_of[true.right]
     hit = np.isin(codes, pairs)
@@ -153,9 +153,9 @@ def main(
     documents: Annotated[Path, Option(metavar="FILE", help="Documents, all of which are compared.")],
     recipe: RecipeFile = RECIPE,
     changes: Changes = [],
-    tfidf: Annotated[int | None, Option(help="Give documents tf-idf vectors of so many dimensions.")] = None,
-    raw: Annotated[bool, Option("--raw", help="Leave vectors at the lengths they have.")] = False,
-    seeds: Annotated[int, Option(help="Number of seeds, each an index.")] = 1,
+    tfidf: Annotated[int | None, Option(help="Give documents tf-idf vectors with N dimensions.")] = None,
+    raw: Annotated[bool, Option("--raw", help="Do not scale vectors to length 1.")] = False,
+    seeds: Annotated[int, Option(help="Number of seeds; an index is built for each.")] = 1,
     database: Annotated[
         str | None, Option(metavar="URL", help="Default: NEARSIM_DATABASE_URL or embedded.")
     ] = None,

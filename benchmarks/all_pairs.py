@@ -1,4 +1,4 @@
-"""All pairs of a corpus that reach a threshold, for every metric, without sketches: the truth for `families`."""
+"""All pairs of a corpus that reach a threshold, for every metric and without sketches: the truth for `accuracy`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,26 +15,26 @@ Matrix = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 512
 _PAIRS_AT_ONCE = 2_000_000
-# Far beyond the rounding of a product of matrices.
+# Much larger than the rounding error of a matrix product.
 _MARGIN = 1e-5
-# Thresholds are decided at so many decimals.
+# The number of decimals with which a similarity is compared with the threshold.
 _DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class TruePairs:
-    """Rows of pairs, left < right, int64 of m, sorted; and their similarity on the metric's own scale."""
+    """Pairs in the order of their rows."""
 
-    left: Ints
-    right: Ints
-    similarity: npt.NDArray[np.float64]
+    left: Ints  # rows
+    right: Ints  # rows, larger than the left ones
+    similarity: npt.NDArray[np.float64]  # on the metric's own scale
 
 
 def true_pairs(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> TruePairs:
-    """Return every pair of documents, given by their features, that reaches the threshold of the encoder's recipe.
+    """Return every pair of documents that reaches the threshold of the encoder's recipe; `sets` are their features.
 
-    Sets are compared by prefix filtering, vectors by matrix products, weighted terms by comparing all pairs
-    with similar sums.
+    Sets are compared by prefix filtering and vectors by matrix products. For weighted terms, all pairs whose sums of
+    weights are similar enough are compared.
     """
     threshold = encoder.profile.recipe.match.threshold
     if not encoder.metric.weighted:
@@ -46,7 +46,7 @@ def true_pairs(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> TruePairs:
 
 
 def as_matrix(sets: Sequence[npt.NDArray[Any]]) -> Matrix:
-    """Return the vectors of documents, one per row, padded to the longest."""
+    """Return the vectors of documents as rows of a matrix, padded to the longest vector."""
     columns = max((int(features["id"][-1]) + 1 for features in sets if len(features)), default=0)
     matrix = np.zeros((len(sets), columns))
     for row, features in enumerate(sets):
@@ -64,7 +64,7 @@ def _by_products(vectors: Matrix, metric: str, threshold: float) -> Iterator[Tru
         else:
             squares = np.add.outer(lengths[rows] ** 2, lengths[begin:] ** 2) - 2 * products
             near = squares <= (threshold + _MARGIN) ** 2
-        # Earlier blocks had the pairs with rows before `begin`; triu keeps the rows after each row.
+        # Earlier blocks contained the pairs with rows before `begin`; triu keeps the pairs of each row with later rows.
         left, right = (places + begin for places in np.nonzero(np.triu(near, 1)))
         yield _decided(vectors, lengths, metric, threshold, left, right)
 
@@ -72,7 +72,7 @@ def _by_products(vectors: Matrix, metric: str, threshold: float) -> Iterator[Tru
 def _decided(
     vectors: Matrix, lengths: Matrix, metric: str, threshold: float, left: Ints, right: Ints
 ) -> TruePairs:
-    """Return the pairs near the threshold that reach it, each computed exactly."""
+    """Compute the similarity of pairs near the threshold exactly; return the pairs that reach it."""
     if metric == "cosine":
         products = np.einsum("ij,ij->i", vectors[left], vectors[right])
         similarity = products / (lengths[left] * lengths[right])
@@ -98,7 +98,7 @@ def _similar_sums(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterato
     sums = np.array([features["weight"].sum() for features in sets])
     order, ends = np.argsort(sums, kind="stable"), np.full(len(sets), len(sets))
     if not encoder.metric.signed:
-        # The similarity is at most the ratio of the sums, the smaller one above; 1e-9 is for rounding.
+        # The similarity is at most the smaller sum divided by the larger sum; 1e-9 allows for rounding.
         reachable = sums[order] / encoder.profile.recipe.match.threshold * (1 + 1e-9)
         ends = np.searchsorted(sums[order], reachable, side="right")
 
@@ -116,7 +116,7 @@ def _similar_sums(encoder: Encoder, sets: Sequence[npt.NDArray[Any]]) -> Iterato
 
 
 def _joined(parts: Iterator[TruePairs]) -> TruePairs:
-    # np.concatenate needs an array, also if there are no parts.
+    # np.concatenate needs at least one array.
     nothing = TruePairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     pairs = [nothing, *parts]
     left = np.concatenate([part.left for part in pairs])

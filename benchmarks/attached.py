@@ -1,10 +1,11 @@
-"""Attached tables: reading their texts beside texts of documents, and collections of a field beside one collection.
+"""Attached tables: the cost of reading their texts, and of many collections by a field.
 
     python -m benchmarks attached-texts [--documents 5000]
     python -m benchmarks attached-collections [--rows 60000] [--values 300]
 
-Texts: the same rows are ingested and attached, and each question is asked of both collections in turns. Collections:
-the same rows are attached as one collection and, by a field, as many, in turns, each in a database of its own.
+attached-texts ingests some rows and also attaches them as a table, and asks each question of both collections in turns.
+attached-collections attaches the same rows as one collection and as a collection for each value of a field, in turns
+and in separate databases.
 """
 
 import contextlib
@@ -61,9 +62,9 @@ def texts(
     documents: Documents = 5_000,
     rounds: Rounds = 5,
     seed: Seed = 1,
-    only: Annotated[list[str] | None, Option(help="Ask this question only; repeatable.")] = None,
+    only: Annotated[list[str] | None, Option(help="Ask only this question (repeatable).")] = None,
 ) -> str:
-    """Ask each question that reads texts of an ingested collection and of an attached one, in turns."""
+    """Ask each question that reads texts of an ingested and of an attached collection, in turns."""
     rows = list(_rows(documents, seed, 1))
 
     with own_server(_MAJOR) as cluster, TemporaryDirectory() as folder:

@@ -1,11 +1,11 @@
-"""Cost of many collections: the same questions, with growing numbers of small collections.
+"""The cost of many collections: the same queries and commands, with growing numbers of small collections.
 
     python -m benchmarks collections [--collections 1 --collections 10000] [--own 50] [--major 15]
 
-A dedicated server has collections of four documents each, copied in SQL from an indexed one, and --own of them with
-tables of their own. "server" is the execution
-and planning time of all statements, by pg_stat_statements. "clients" are sessions that read the documents of all
-collections and write one, all in open transactions, with the default of max_locks_per_transaction.
+A dedicated server has collections of four documents each, which are copied in SQL from an indexed collection. In
+addition, `--own N` creates N collections with separate tables. "server" is the execution and planning time of all
+statements, measured by pg_stat_statements. "clients" are sessions that each read the documents of all collections and
+write a document. All of their transactions are open at the same time, and max_locks_per_transaction has its default.
 """
 
 import os
@@ -49,7 +49,7 @@ _COMMANDS = (
 _OF_COLLECTION = {"stats", "reindex status"}
 _CLIENTS = 64
 _OWN = "own-00001"
-# The session whose memory is measured reads at most so many collections.
+# The maximum number of collections that the session reads whose memory is measured.
 _MAX_COLLECTIONS_READ = 1_000
 _ROUNDS = 5
 _FIRST_DOCUMENT: LiteralString = """
@@ -76,14 +76,14 @@ Session = psycopg.Connection[tuple[object, ...]]
 
 
 def read(session: Session, query: LiteralString, *parameters: object) -> int:
-    """Return the number that a query finds."""
+    """Return the number that a query returns."""
     row = session.execute(query, parameters).fetchone()
     assert row is not None
     return round(float(str(row[0])))
 
 
 def fill_own(url: str, collections: int) -> None:
-    """Create collections whose signatures and bands are in tables of their own."""
+    """Create collections whose signatures and bands are in separate tables."""
     for number in range(1, collections + 1):
         with Index.connect(url, collection=f"own-{number:05}") as index:
             index.add(DOCUMENTS)
@@ -93,7 +93,7 @@ def fill_own(url: str, collections: int) -> None:
 
 
 def plan(session: Session, query: sql.Composed) -> Iterator[float]:
-    """Yield milliseconds of planning and of execution, medians of several runs in a session that knows the tables."""
+    """Yield the milliseconds of planning and of execution: medians of several runs, after a run that fills caches."""
     runs = []
     for _ in range(_ROUNDS + 1):
         lines = session.execute(sql.SQL("EXPLAIN (ANALYZE, SUMMARY) ") + query).fetchall()
@@ -102,7 +102,7 @@ def plan(session: Session, query: sql.Composed) -> Iterator[float]:
 
 
 def measure_views(url: str, collection: str) -> dict[str, object]:
-    """Measure planning, execution and locks of queries for one collection."""
+    """Measure the planning, execution and locks of queries on one collection."""
     figures: dict[str, object] = {}
     for name, query in _VIEWS.items():
         with psycopg.connect(url) as session:
@@ -117,7 +117,7 @@ def measure_views(url: str, collection: str) -> dict[str, object]:
 
 
 def measure_memory(url: str, collections: int) -> float:
-    """Return the megabytes of a session that has read every view for each of up to 1,000 collections."""
+    """Return the megabytes of a session that has read three views for each of up to 1,000 collections."""
     with psycopg.connect(url, autocommit=True) as session:
         for number in range(1, min(collections, _MAX_COLLECTIONS_READ) + 1):
             for view in ("pairs", "documents", "duplicates"):
@@ -127,7 +127,7 @@ def measure_memory(url: str, collections: int) -> float:
 
 
 def measure_first_document(url: str, collection: str) -> tuple[float, int]:
-    """Return the server's milliseconds and the statements of the first document of a new collection."""
+    """Add the first document of a new collection; return the server's milliseconds and the number of statements."""
     with psycopg.connect(url, autocommit=True) as session, Index.connect(url, collection=collection) as index:
         session.execute("SELECT pg_stat_statements_reset()")
         index.add(DOCUMENTS[:1])
@@ -142,7 +142,7 @@ def measure_first_document(url: str, collection: str) -> tuple[float, int]:
 
 
 def measure_lookup(url: str) -> float:
-    """Return the milliseconds of the look-up of a text, a median."""
+    """Return the median milliseconds of looking up a text."""
     with Index.connect(url, collection=TEMPLATE) as index:
         text = DOCUMENTS[0].body or ""
         index.similar_to_text(text)
@@ -152,7 +152,7 @@ def measure_lookup(url: str) -> float:
 
 @contextmanager
 def running_worker(url: str) -> Iterator[None]:
-    """Run a worker process that has a session."""
+    """Run a worker process during the block; wait until it has opened its session."""
     environment = {**os.environ, "NEARSIM_DATABASE_URL": url}
     with psycopg.connect(url, autocommit=True) as session:
         newest_lease = read(session, "SELECT coalesce(max(lease_id), 0) FROM nearsim_index.lease")
@@ -166,7 +166,7 @@ def running_worker(url: str) -> Iterator[None]:
 
 
 def _await(session: Session, query: LiteralString, *parameters: object) -> float:
-    """Return the seconds until a query finds a number other than 0."""
+    """Wait until a query returns a number other than 0; return the seconds."""
     began = time.monotonic()
     while not read(session, query, *parameters):
         if time.monotonic() - began > _PATIENCE_SECONDS:
@@ -176,7 +176,7 @@ def _await(session: Session, query: LiteralString, *parameters: object) -> float
 
 
 def measure_worker(url: str, collection: str) -> float:
-    """Return the seconds from an insert in SQL to its pair, the first that a worker sees after it has begun."""
+    """Return the seconds from an insert in SQL, the first that a new worker sees, until the document has a pair."""
     external_id = "inserted"
     with running_worker(url), psycopg.connect(url, autocommit=True) as session:
         session.execute(_INSERT, (external_id, collection))
@@ -184,7 +184,7 @@ def measure_worker(url: str, collection: str) -> float:
 
 
 def count_failures(url: str) -> int:
-    """Return how many of 64 sessions fail that read all documents and write one, in transactions open at once."""
+    """Return how many of 64 sessions fail. Each reads all documents and writes one, in transactions open together."""
     failed = 0
     with ExitStack() as opened:
         sessions = [opened.enter_context(psycopg.connect(url)) for _ in range(_CLIENTS)]
@@ -200,7 +200,7 @@ def count_failures(url: str) -> int:
 
 
 def measure_commands(url: str, server: psutil.Process) -> dict[str, object]:
-    """Measure commands: seconds on the clock, and of the processors of client and server."""
+    """Measure commands: seconds on the clock, and processor seconds of client and server."""
     figures: dict[str, object] = {}
     for command in _COMMANDS:
         words = [*_NEARSIM, *command.split(), *(["--collection", TEMPLATE] * (command in _OF_COLLECTION))]
@@ -211,7 +211,7 @@ def measure_commands(url: str, server: psutil.Process) -> dict[str, object]:
 
 
 def measure(url: str, server: psutil.Process, collections: int, own: int) -> dict[str, object]:
-    """Measure a database that has so many collections."""
+    """Measure a database that has the given number of collections."""
     figures: dict[str, object] = {}
     for collection in (TEMPLATE, *([_OWN] * bool(own))):
         figures |= measure_views(url, collection)
@@ -238,10 +238,10 @@ def measure(url: str, server: psutil.Process, collections: int, own: int) -> dic
 
 def main(
     collections: Annotated[list[int], Option(help="Number of collections.")] = [1, 100, 1_000, 10_000],
-    own: Annotated[int, Option(help="Number of collections with tables of their own beside them.")] = 0,
+    own: Annotated[int, Option(help="Number of additional collections with separate tables.")] = 0,
     major: Major = 18,
 ) -> str:
-    """Measure a server while its collections grow in number."""
+    """Measure a server as the number of its collections grows."""
     columns = {}
     with own_server(major, _SETTINGS) as cluster:
         url, running = cluster.dsn(), cluster.status()

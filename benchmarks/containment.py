@@ -1,15 +1,15 @@
-"""Partial copies: what is found beside brute force and LSH Ensemble, and what an index of them costs.
+"""Partial copies: which pairs nearsim and LSH Ensemble find, compared with brute force, and the cost of such an index.
 
     .venv/bin/uv pip install --python .venv/bin/python datasketch xxhash
     python -m benchmarks containment --corpus F.jsonl.gz [--documents 3000] [--seed 1]
     python -m benchmarks containment-index [--documents 100000] [--rounds 3] [--calls 1000]
 
-`containment` makes a set of stories and a partial copy of each (see `partial_copies`), finds all pairs by brute force
-over runs of words, and runs `nearsim dedupe` and datasketch's LSH Ensemble on it, each as a process of its own.
+`containment` makes a set of stories with a partial copy of each (see `partial_copies`), and finds all pairs by brute
+force over runs of words. It runs `nearsim dedupe` and datasketch's LSH Ensemble on the set, each in its own process.
 
-`containment-index` ingests the synthetic corpus under the default recipe and under winnow, in turns, and looks up
-paragraphs of 50 words of its documents, for what contains them. Seconds of the clock, and processor seconds of client
-and server, which are also valid on a busy machine.
+`containment-index` ingests the synthetic corpus with the default recipe and with winnow, in turns. Then it takes
+paragraphs of 50 words from documents, and looks up the documents that contain them. It prints seconds on the clock, and
+processor seconds of client and server, which are valid on a busy machine too.
 """
 
 import json
@@ -48,7 +48,7 @@ _THRESHOLDS = (0.5, 0.7)
 
 
 def read_pairs(path: Path) -> Pairs:
-    """Return the names of pairs of a file, each in alphabetical order."""
+    """Return the pairs of names in a file; the names of a pair are in alphabetical order."""
     lines = map(json.loads, path.read_text("utf-8").splitlines())
     return {(min(pair["left"], pair["right"]), max(pair["left"], pair["right"])) for pair in lines}
 
@@ -58,7 +58,7 @@ def main(
     documents: Annotated[int, Option(help="Number of stories; as many copies are made.")] = 3_000,
     seed: Seed = 1,
 ) -> str:
-    """Compare pairs with brute force."""
+    """Compare the pairs that tools find with the pairs of brute force."""
     texts = dict(make_copies(read_stories(corpus, documents), seed))
     shares, with_runs = containments(texts), pairs_with_runs(texts, RUN)
     lines = ["| pairs | tool | true | recall | precision | CPU, s | memory, MB |", "|---" * 7 + "|"]
@@ -94,7 +94,7 @@ def main(
         what, truth = f"{RUN} equal words in a row", reaching(shares, WINNOW.match.threshold)
         reported = read_pairs(pairs_file)
         lines.append(line(f"{what}, or containment from 0.5", "nearsim", truth | with_runs, reported, cost))
-        # Pairs by containment alone are right too, so they are not counted as wrong.
+        # Pairs by containment alone are right too, so do not count them as wrong.
         lines.append(line(what, "nearsim", with_runs, reported - (truth - with_runs), cost))
     return "\n".join(lines)
 
@@ -117,7 +117,7 @@ def index(
     calls: Annotated[int, Option(help="Number of paragraphs to look up.")] = 1_000,
     major: Major = 18,
 ) -> dict[str, object]:
-    """Ingest under both recipes in turns, and look up paragraphs."""
+    """Ingest with both recipes in turns, and look up paragraphs."""
     costs: dict[str, list[Cost]] = {"default": [], "winnow": []}
     with tempfile.TemporaryDirectory() as name, own_server(major) as cluster:
         file, recipe = Path(name) / "corpus.jsonl.gz", Path(name) / "winnow.toml"
@@ -145,7 +145,7 @@ def index(
 
 
 def paragraphs(file: Path, count: int) -> list[str]:
-    """Return 50 words in a row of some documents of a file that have as many."""
+    """Return a run of 50 words from each of `count` random documents of a file that are long enough."""
     rng = random.Random(1)
     texts = [
         words
@@ -160,7 +160,7 @@ def paragraphs(file: Path, count: int) -> list[str]:
 
 
 def look_up(url: str, opened: Index, asked: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return the times of looking up what contains each text, after one round that is not counted."""
+    """Return the times of looking up the documents that contain each text; a first round is not counted."""
 
     def call(at: int) -> object:
         return opened.similar_to_text(asked[at], limit=20, direction="contained_in")

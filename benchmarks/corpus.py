@@ -2,11 +2,11 @@
 
 python -m benchmarks corpus --documents 100000 --seed 1 --output corpus.jsonl.gz --clusters clusters.csv.gz
 
-Of the documents 25 % are edited copies in clusters with Zipf sizes (2 to 1,000), 2 % are identical (in
-groups of at most 2,000), 1 % carry one long block of boilerplate, 0.5 % are empty or tiny. A line of the
-output has id, title and text. A line of the clusters file, for every document that is not a plain single, has
-id, cluster (or nothing), kind (original, near, exact, block, tiny) and the edits. "The same bytes" holds
-within one version of NumPy and zlib.
+25 % of the documents are edited copies in clusters with Zipf sizes (2 to 1,000), 2 % are identical (in groups of at
+most 2,000), 1 % have a long block of boilerplate in common, and 0.5 % are empty or tiny. A line of the output has id,
+title and text. The clusters file has a line for every document that is not a plain single: its id, cluster (or
+nothing), kind (original, near, exact, block or tiny) and edits. The bytes are the same only with the same versions of
+NumPy and zlib.
 """
 
 import gzip
@@ -33,20 +33,20 @@ KINDS = {SINGLE: "single", ORIGINAL: "original", NEAR: "near", EXACT: "exact"}
 
 
 def generator(seed: np.random.SeedSequence) -> np.random.Generator:
-    """Return the random generator of all scripts in this package."""
+    """Return a random generator of the kind that all scripts of this package use."""
     return np.random.Generator(np.random.PCG64(seed))
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:
-    """A document and its plan: `cluster` from 0, or -1; `kind` and `edits` as in the clusters file."""
+    """A document, and what was planned for it."""
 
     external_id: str
     title: str
     text: str
-    cluster: int
-    kind: str
-    edits: str = ""
+    cluster: int  # from 0, or -1 for no cluster
+    kind: str  # as in the clusters file
+    edits: str = ""  # as in the clusters file
 
 
 class Corpus:
@@ -66,7 +66,7 @@ class Corpus:
         self._blocks = self.language.sample(editor_rng, lengths, topics)
 
     def documents(self) -> Iterator[CorpusDocument]:
-        """All documents in the order of the plan, the same in every call."""
+        """Yield all documents in the order of the plan, the same documents in every call."""
         rng = generator(self._story_seed)
         originals = self._write_stories(self.plan.clusters, rng)
         for start in range(0, len(self.plan.role), CHUNK):
@@ -81,7 +81,7 @@ class Corpus:
                     yield self._document(place, original, rng)
 
     def _write_stories(self, count: int, rng: np.random.Generator) -> list[Story]:
-        """`count` stories, their lengths lognormal."""
+        """Return `count` stories with lognormal lengths."""
         # The mean of a lognormal is exp(centre + sigma² / 2).
         centre = np.log(self._mean_words) - LENGTH_SIGMA**2 / 2
         lengths = rng.lognormal(centre, LENGTH_SIGMA, count).clip(8, 5_000).astype(np.int64)
@@ -91,7 +91,7 @@ class Corpus:
         return [Story(headline, body) for headline, body in zip(headlines, bodies, strict=True)]
 
     def _document(self, place: int, original: Story, rng: np.random.Generator) -> CorpusDocument:
-        """The document planned for one place of the file, made from the story it shows or copies."""
+        """Return the document that is planned for a place of the file, made from the story that it shows or copies."""
         role, block = int(self.plan.role[place]), int(self.plan.block[place])
         kind, edits = KINDS[role], ""
         title, text = self._editor.render(original)
@@ -102,11 +102,11 @@ class Corpus:
         return CorpusDocument(self._name(place), title, text, int(self.plan.cluster[place]), kind, edits)
 
     def _name(self, place: int) -> str:
-        """The external id of the document at one place of the file."""
+        """Return the external id of the document at a place of the file."""
         return f"d{int(self.plan.name[place]):07}"
 
     def _tiny_text(self, rng: np.random.Generator) -> str:
-        """Nothing, white space, or one to three words."""
+        """Return an empty text, white space, or one to three words."""
         chance = rng.random()
         if chance < 0.5:
             return "" if chance < 0.4 else "  \n "
@@ -118,7 +118,7 @@ def open_gzip_text(path: Path) -> Iterator[io.TextIOWrapper]:
     """Open a gzip-compressed UTF-8 file for writing, without name or time in its header."""
     with (
         path.open("wb") as raw,
-        # Without name and time, equal contents give equal files.
+        # A name or time in the header would make files with equal contents differ.
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as packed,
         io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
     ):
@@ -126,13 +126,13 @@ def open_gzip_text(path: Path) -> Iterator[io.TextIOWrapper]:
 
 
 def json_line(document: CorpusDocument) -> str:
-    """Return the line of the output file."""
+    """Return the line of a document in the output file."""
     record = {"id": document.external_id, "title": document.title, "text": document.text}
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def cluster_line(document: CorpusDocument) -> str:
-    """Return the line of the clusters file."""
+    """Return the line of a document in the clusters file."""
     cluster = document.cluster if document.cluster >= 0 else ""
     return f"{document.external_id},{cluster},{document.kind},{document.edits}\n"
 

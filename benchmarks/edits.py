@@ -1,4 +1,4 @@
-"""Typical edits of republished stories, as random edits of tokens and of the rendered text."""
+"""Simulate the typical edits of republished stories by random edits of tokens and of the rendered text."""
 
 from dataclasses import dataclass, replace
 
@@ -12,12 +12,12 @@ OUTLET_KINDS = ("Post", "Herald", "Times", "Wire", "Gazette", "Journal")
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A story before rendering: headline and body tokens, and the boilerplate around the body."""
+    """A story before rendering."""
 
     headline: Tokens
     body: Tokens
-    head: str = ""
-    tail: str = ""
+    head: str = ""  # boilerplate before the body
+    tail: str = ""  # boilerplate after the body
 
 
 class Editor:
@@ -40,7 +40,7 @@ class Editor:
         """Return title and text of one republication, and the names of its edits joined by '+'."""
         chance, names = rng.random(), []
 
-        # The kinds of republications, by their shares.
+        # Choose a kind of republication by its share.
         if chance < 0.20:
             names.append("typography")
         elif chance < 0.45:
@@ -55,7 +55,7 @@ class Editor:
             names += ["substitute", "numbers"]
             names += ["truncate"] if rng.random() < 0.5 else []
             names += ["boilerplate"] if rng.random() < 0.5 else []
-        # It may come on top of the other edits.
+        # Typography may be changed in addition to the other edits.
         if names != ["typography"] and rng.random() < 0.15:
             names.append("typography")
 
@@ -83,8 +83,7 @@ class Editor:
             case "numbers":
                 return replace(story, body=self._change_numbers(story.body, rng))
 
-            # Typography.
-            case _:
+            case _:  # typography
                 return story
 
     def _add_boilerplate(self, story: Story, rng: np.random.Generator) -> Story:
@@ -117,16 +116,16 @@ class Editor:
         return self._put(body, chosen, self._language.draw_numbers(rng, len(chosen)))
 
     def _put(self, body: Tokens, places: Ints, words: Tokens) -> Tokens:
-        """Return a copy of `body` with plain `words` at `places`, each in the variant it replaces."""
+        """Return a copy of `body` with `words` at `places`. Each word gets the variant of the word that it replaces."""
         size = self._language.vocabulary_size
         body = body.copy()
-        # A token is a variant times the vocabulary's size, plus a word; the variant stays.
+        # A token is its variant times the size of the vocabulary, plus its word. Keep the variant.
         body[places] = body[places] // size * size + words
         return body
 
 
 def change_typography(title: str, text: str, rng: np.random.Generator) -> tuple[str, str]:
-    """Change capitals, lower case, dashes and ellipses, or the layout of the same words."""
+    """Change the case of letters, the punctuation, or the line ends and spaces of a text."""
     match int(rng.integers(4)):
         case 0:
             return title.upper(), text.upper()

@@ -1,4 +1,4 @@
-"""The input: the synthetic corpus with families of templates in it, and plain-SQL writers that insert it."""
+"""The input of measurements: the synthetic corpus with families of templates, and processes that insert it in SQL."""
 
 import multiprocessing
 import time
@@ -21,7 +21,7 @@ _INSERT = "INSERT INTO nearsim.document (collection_id, external_id, title, body
 
 
 def make_templates(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Template]:
-    """Return `count` templates, skipping those whose members could be too different."""
+    """Return `count` templates; templates whose members could be too different are skipped."""
     templates: list[Template] = []
     while len(templates) < count:
         try:
@@ -39,7 +39,7 @@ def mixed_documents(documents: int, seed: int, hot_share: float) -> Iterator[Doc
     same mix.
     """
     rng = generator(np.random.SeedSequence([seed, documents]))
-    # Shuffled, so that members of templates are everywhere in the corpus.
+    # Shuffle, so that the members of templates are spread over the corpus.
     is_hot = rng.permutation(np.arange(documents) < round(documents * hot_share))
     corpus = Corpus(documents - int(is_hot.sum()), seed)
     templates = make_templates(corpus, max(1, int(is_hot.sum()) // FAMILY), rng)
@@ -57,7 +57,7 @@ def _plain(document: CorpusDocument) -> Document:
 
 
 def insert_all(url: str, collection_id: int, documents: Sequence[Document], max_waiting: int) -> None:
-    """Insert documents, a few per commit, pausing while more than `max_waiting` wait to be searched."""
+    """Insert documents, with a few per commit; pause while more than `max_waiting` documents wait to be searched."""
     with psycopg.connect(url, autocommit=True) as connection:
         rest, commits = iter(documents), 0
         while batch := list(islice(rest, _PER_COMMIT)):
@@ -75,7 +75,7 @@ def insert_all(url: str, collection_id: int, documents: Sequence[Document], max_
 def running_writers(
     url: str, collection_id: int, documents: Sequence[Document], writers: int, max_waiting: int
 ) -> Iterator[None]:
-    """Run processes that share the documents during the block, and wait for them at its end.
+    """Run processes that each insert a part of the documents during the block, and wait for them at its end.
 
     Raises RuntimeError if a process failed.
     """
@@ -94,6 +94,6 @@ def running_writers(
     finally:
         for process in processes:
             process.kill()
-    # Reached only if the block raised no error.
+    # This is reached only if the block raised no error.
     if any(process.exitcode for process in processes):
         raise RuntimeError("a writer failed")

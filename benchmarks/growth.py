@@ -1,21 +1,22 @@
-"""Growth of the cost of an index with its documents, and the cost of skewed corpora.
+"""How the cost of an index grows with its documents, and what skewed corpora cost.
 
     python -m benchmarks growth [--documents 10000 --documents 100000 ...] [--lookups 1000] [--corpora FOLDER]
     python -m benchmarks skew [--documents 100000] [--rounds 3]
 
-`growth` writes a synthetic corpus of each size, a document at a time, and ingests it with `nearsim ingest` on a
-server of its own, which is removed before the next size. A document takes about 5.2 KB in the temporary folder
-(TMPDIR), and up to 2.2 KB while it is indexed, besides up to 4 GB of WAL, the sorts, and the corpus, 0.7 KB a document,
-which `--corpora` keeps in a folder for later runs.
-Prints Markdown: seconds on the clock, processor seconds of client and server and WAL by stage (sampled four times a
-second), the client's memory, the time a document as a ratio to 100,000 documents or else to the first size, bytes on
-disk by table, and look-ups of texts that are not in the index: the first time after a restart of the server, its files
-still in the cache of the operating system, and again.
+`growth` writes a synthetic corpus of each size and ingests it with `nearsim ingest` on a new server, which is removed
+before the next size. In the temporary folder (TMPDIR), a document takes about 5.2 KB, and up to 2.2 KB more while it is
+indexed. In addition there are up to 4 GB of WAL, the files of sorts, and the corpus with 0.7 KB per document, which
+`--corpora` keeps in a folder for later runs.
 
-`skew` ingests corpora of one size in turns: one of plain documents; one with 92 % of its documents in one bucket, by a
-footer; one with 92 % of its documents from a single template, each two of them a pair; one where 5 % carry the same
-block of boilerplate; one with 2,000 exact copies.
-Ratios are to the plain corpus of the same round.
+It prints Markdown: seconds on the clock; processor seconds of client and server, and WAL, by stage (sampled four times
+a second); the client's memory; the time per document as a ratio to that of 100,000 documents, or of the first size;
+bytes on disk by table; and the latency of look-ups of texts that are not in the index. Texts are looked up once after a
+restart of the server, whose files are still in the cache of the operating system, and then again.
+
+`skew` ingests corpora of one size in turns: plain documents; documents of which 92 % are in one bucket because of a
+footer; documents of which 92 % come from a single template, so that any two of these are a pair; documents of which 5 %
+have the same block of boilerplate; and documents with 2,000 exact copies. Ratios are to the plain corpus of the same
+round.
 """
 
 import gzip
@@ -74,7 +75,7 @@ WHERE relkind = 'r' AND relnamespace::regnamespace::text IN ('nearsim', 'nearsim
 
 @dataclass(slots=True)
 class Use:
-    """What a stage used: seconds on the clock, processor seconds of client and server, bytes of WAL."""
+    """The cost of a stage: seconds on the clock, processor seconds of client and server, and bytes of WAL."""
 
     figures: list[float] = field(default_factory=lambda: [0.0] * 4)
 
@@ -98,7 +99,7 @@ class Ingested:
 
 @contextmanager
 def watched_stages(url: str, server: psutil.Process) -> Iterator[dict[str, Use]]:
-    """Sample the stage of the newest generation until the block ends, and sum up what each stage uses."""
+    """Sample the stage of the newest generation until the block ends, and add up the cost of each stage."""
     stages: dict[str, Use] = {}
     stopped = threading.Event()
 
@@ -113,7 +114,7 @@ def watched_stages(url: str, server: psutil.Process) -> Iterator[dict[str, Use]]
             _, before = sample(connection)
             while not stopped.wait(_SAMPLE_SECONDS):
                 stage, now = sample(connection)
-                # The client's processes have left the sum once they ended.
+                # When a process of the client ends, the sum decreases.
                 passed = [max(0.0, new - old) for new, old in zip(now, before, strict=True)]
                 stages.setdefault(stage, Use()).add(passed)
                 before = now
@@ -130,9 +131,9 @@ def watched_stages(url: str, server: psutil.Process) -> Iterator[dict[str, Use]]
 def ingest(
     cluster: PostgresCluster, file: Path, collection: str, recipe: Path = RECIPE
 ) -> tuple[Cost, dict[str, Use], int]:
-    """Create a profile and ingest a file with the commands.
+    """Create a profile and ingest a file, with the commands of nearsim.
 
-    Returns the cost of the ingest, also by stage, and the number of full-page images.
+    Returns the cost of the ingest, the cost by stage, and the number of full-page images.
     """
     postmaster = cluster.status()
     assert postmaster is not None
@@ -159,7 +160,7 @@ def _value(cursor: "psycopg.Cursor[tuple[object, ...]]") -> float:
 
 
 def measure_size(major: int, documents: int, lookups: int, folder: Path) -> Ingested:
-    """Ingest a corpus of one size on a server of its own, and look up texts that are not in it."""
+    """Ingest a corpus of one size on a new server, and look up texts that are not in the corpus."""
     file, texts = corpus_files(documents, lookups, folder)
     with own_server(major) as cluster:
         cost, stages, pages = ingest(cluster, file, "growth")
@@ -176,13 +177,13 @@ def measure_size(major: int, documents: int, lookups: int, folder: Path) -> Inge
 
 
 def corpus_files(documents: int, lookups: int, folder: Path) -> tuple[Path, Path]:
-    """Return the files of a corpus and of the documents to look up, written unless the folder has them."""
+    """Return the files of a corpus and of the documents to look up; write them unless the folder has them."""
     name = f"{documents}-{lookups}-seed{_SEED}.jsonl.gz"
     files = folder / f"corpus-{name}", folder / f"lookups-{name}"
     if not all(file.exists() for file in files):
         corpus = Corpus(documents + lookups, _SEED).documents()
         for file, amount in zip(files, (documents, lookups), strict=True):
-            # A run that is stopped leaves no file that looks complete.
+            # Rename a file when it is complete, so that an interrupted run leaves no file that looks complete.
             unfinished = file.with_suffix(".unfinished")
             write_corpus(islice(corpus, amount), unfinished, None)
             unfinished.replace(file)
@@ -197,17 +198,17 @@ def read_documents(file: Path) -> list[Document]:
 
 
 def bytes_by_table(sizes: Sequence[tuple[str, int]]) -> dict[str, int]:
-    """Return bytes by table, largest first, the partitions of all generations together."""
+    """Return bytes by table, the largest first; the partitions of all generations count for their table."""
     by_table: dict[str, int] = {}
     for name, size in sizes:
-        # Partitions have the name of their table and numbers.
+        # The name of a partition is the name of its table, followed by numbers.
         parent = re.sub(r"(_\d+)+$", "", name)
         by_table[parent] = by_table.get(parent, 0) + size
     return dict(sorted(by_table.items(), key=lambda entry: entry[1], reverse=True))
 
 
 def look_up(url: str, documents: Sequence[Document]) -> dict[str, list[float]]:
-    """Return the milliseconds of looking up each document's text, and of doing so again."""
+    """Return the milliseconds of looking up the text of each document, and of looking it up again."""
     times: dict[str, list[float]] = {"first": [], "again": []}
     with Index.connect(url, collection="growth") as index:
         index.check(Document("warm-up", None, "loads the kernels and opens the session"))
@@ -231,7 +232,7 @@ def size_tables(ingests: Sequence[Ingested]) -> str:
     for ingested in ingests:
         a_document = ingested.cost.wall / ingested.documents
         wal = sum(use.figures[3] for use in ingested.stages.values()) / ingested.documents / 1e3
-        # In KB; a page has 8,192 bytes, and its image at most that many.
+        # In KB: a page has 8,192 bytes, and the image of a page has at most that many.
         pages = ingested.full_pages * 8.192 / ingested.documents
         figures = [f"{ingested.documents:,}", f"{ingested.cost.wall:.1f}", f"{a_document * 1e6:.0f}"]
         figures += [f"{a_document * base.documents / base.cost.wall:.2f}", f"{ingested.cost.client:.1f}"]
@@ -258,7 +259,7 @@ def size_tables(ingests: Sequence[Ingested]) -> str:
 
 
 def disk_lines(ingests: Sequence[Ingested]) -> list[str]:
-    """Return the bytes a document by table, of tables with at least ten in one of the sizes."""
+    """Return the bytes per document by table, for the tables with at least ten bytes per document at the last size."""
     names = [name for name in ingests[-1].bytes_by_table if ingests[-1].bytes_by_table[name] >= 10]
     lines = [f"| documents | {' | '.join(names)} | all |", "|---" * (len(names) + 2) + "|"]
     for ingested in ingests:
@@ -270,7 +271,7 @@ def disk_lines(ingests: Sequence[Ingested]) -> list[str]:
 
 
 def lookup_lines(ingests: Sequence[Ingested]) -> list[str]:
-    """Return the milliseconds of look-ups, the first time and again."""
+    """Return a table of the milliseconds of look-ups: the first time, and when repeated."""
     lines = ["| documents | first p50, ms | p99 | again p50 | p99 |", "|---" * 5 + "|"]
     for ingested in ingests:
         cells = [
@@ -281,7 +282,7 @@ def lookup_lines(ingests: Sequence[Ingested]) -> list[str]:
 
 
 def skewed(documents: int) -> dict[str, Iterator[CorpusDocument]]:
-    """Return corpora of one size by name, the plain one first."""
+    """Return corpora of one size by name; the plain corpus comes first."""
     plain = Shares(exact=0, block=0)
     family = documents * 92 // 100
     rng = generator(np.random.SeedSequence([1, family]))
@@ -297,7 +298,7 @@ def skewed(documents: int) -> dict[str, Iterator[CorpusDocument]]:
 
 
 def in_one_bucket(corpus: Corpus) -> Iterator[CorpusDocument]:
-    """The documents of a corpus, 92 % of them in one bucket of band 0."""
+    """Yield the documents of a corpus, of which 92 % are put into one bucket of band 0."""
     encoder = Encoder(resolve(load(RECIPE)))
     for document in with_hot_bucket(corpus_documents(corpus), corpus.language, encoder, HOT_SHARE):
         yield CorpusDocument(document.external_id, document.title or "", document.body or "", -1, "plain")
@@ -334,7 +335,9 @@ def measure_skew(major: int, documents: int, rounds: int, folder: Path) -> str:
 
 
 def sizes(
-    documents: Annotated[list[int], Option(metavar="N", help="Sizes.")] = [10_000, BASE, 1_000_000],
+    documents: Annotated[
+        list[int], Option(metavar="N", help="Number of documents of a corpus (repeatable).")
+    ] = [10_000, BASE, 1_000_000],
     lookups: Annotated[int, Option(help="Number of texts to look up.")] = 1_000,
     corpora: Annotated[Path | None, Option(metavar="FOLDER", help="Keep the corpora for later runs.")] = None,
     major: Major = 18,

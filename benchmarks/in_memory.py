@@ -1,4 +1,4 @@
-"""The features of a corpus, in memory."""
+"""Compute the features of a corpus in memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _TEXTS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class FeatureSets:
-    """The features of a corpus of n documents, stored for heads only: the first documents with their features."""
+    """The features of a corpus, stored once for documents with equal features; the first of these is their head."""
 
-    head_of: Ints  # int64 of n: the row of the head of each document, -1 without features
-    heads: Ints  # the rows that are heads, ascending
+    head_of: Ints  # int64, the row of the head of each document, -1 for a document without features
+    heads: Ints  # the rows of the heads, ascending
     sets: list[Ids]  # the features of each head
 
     def members(self) -> dict[int, list[int]]:
-        """The rows of each head's documents, itself included."""
+        """Return for each head the rows of the documents with its features, including the head."""
         by_head: dict[int, list[int]] = {head: [] for head in self.heads.tolist()}
         for row, head in enumerate(self.head_of.tolist()):
             if head >= 0:
@@ -33,7 +33,7 @@ class FeatureSets:
 
 
 def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSets:
-    """Compute the features of all documents; documents with equal digests are twins of the first."""
+    """Compute the features of all documents; documents with equal digests have the first of them as head."""
     head_of = np.full(len(documents), -1, np.int64)
     by_digest: dict[bytes, int] = {}
     heads, sets = [], []
@@ -51,7 +51,7 @@ def read_features(encoder: Encoder, documents: Sequence[Document]) -> FeatureSet
             head_of[row] = head = by_digest.setdefault(encoder.digest(ids), row)
             if head == row:
                 heads.append(row)
-                # A copy, as a view would keep the features of the whole batch in memory.
+                # Copy, because a view would keep the features of the whole batch in memory.
                 sets.append(ids.copy())
     return FeatureSets(head_of, np.array(heads, np.int64), sets)
 

@@ -1,15 +1,15 @@
-"""What people call the same, and what nearsim does: precision and recall on labelled pairs, with intervals.
+"""Precision and recall of nearsim on pairs that people labelled, with confidence intervals.
 
     python -m benchmarks labels CORPUS LABELS.csv [--preset default] [--threshold 0.7]
     python -m benchmarks labels FOLDER            # of a copy of webis-de/ecir20-effect-of-near-duplicates-...
     python -m benchmarks labels FOLDER --halves 200
 
-CORPUS is any file that nearsim reads, LABELS.csv has the columns of `nearsim tune --labels`. FOLDER is
-s3-document-pair-sample of that repository (Froebe et al., ECIR 2020): a folder a pair with two texts and a label, 0 for
-pairs that are not the same. Each pair is de-duplicated by itself, so bands count as well. Intervals are those of Wilson
-at 95 %, of the labelled pairs alone: what their authors drew from is another question. With --halves a random half of
-each part is judged as at the review desk, from a similarity of 0.5 on, and the threshold that it suggests is scored on
-the other half.
+CORPUS is any file that nearsim reads, and LABELS.csv has the columns of `nearsim tune --labels`. FOLDER is
+s3-document-pair-sample of that repository (Froebe et al., ECIR 2020): each pair is a folder with two texts and a label,
+which is 0 for pairs that are not the same. Each pair is de-duplicated by itself, so it also has to become a candidate
+by its bands. The intervals are 95 % Wilson intervals. They are valid for the labelled pairs, not for the
+documents from which the authors drew them. With --halves, a random half of each part is judged like the sample of the
+review desk, from a similarity of 0.5 on, and the suggested threshold is scored on the other half.
 """
 
 import random
@@ -28,7 +28,7 @@ from nearsim_db.similarity import presets
 from nearsim_db.similarity.recipe import Recipe, override
 
 _THRESHOLDS = (0.5, 0.6, 0.7, 0.8)
-# Pairs from this similarity on are stored and judged, as by match.review.
+# With --halves, only pairs with at least this similarity are judged, as if match.review were set to it.
 _MIN_STORED_SIMILARITY = 0.5
 
 
@@ -38,12 +38,12 @@ class Labelled:
 
     left: Document
     right: Document
-    same: bool  # whether people call them the same
-    part: str  # of the labels
+    same: bool  # whether people say that the two are the same
+    part: str  # the part of the labels that the pair belongs to
 
 
 def read_folder(folder: Path) -> Iterator[Labelled]:
-    """Yield the labelled pairs of a folder; pairs without a label are left out."""
+    """Yield the labelled pairs of a folder; skip pairs without a label."""
     for label in sorted(folder.glob("*/*/label")):
         texts = sorted(label.parent.glob("full-text-*"))
         value = label.read_text(encoding="utf-8").strip()
@@ -56,7 +56,7 @@ def read_folder(folder: Path) -> Iterator[Labelled]:
 
 
 def read_pairs(corpus: Path, labels: Path) -> Iterator[Labelled]:
-    """Yield the labelled pairs of documents of a file; those of unknown documents are left out."""
+    """Yield the labelled pairs of documents of a file; skip pairs of documents that the file does not have."""
     documents = {document.external_id: document for document in read_documents(corpus)}
     for left, right, same in read_labels(labels).pairs:
         if left in documents and right in documents:
@@ -64,14 +64,18 @@ def read_pairs(corpus: Path, labels: Path) -> Iterator[Labelled]:
 
 
 def called_same(pairs: list[Labelled], recipe: Recipe) -> list[bool]:
-    """Return which pairs a recipe takes for near-duplicates."""
+    """Return for each pair whether a recipe finds that the two are near-duplicates."""
     return [bool(dedupe([pair.left, pair.right], recipe=recipe).removed) for pair in pairs]
 
 
 def halved(pairs: list[Labelled], preset: str, turns: int) -> str:
-    """Return a row: the mean F1 of thresholds suggested by halves of the pairs, and of today's, on the other halves."""
+    """Return a row of the table for --halves.
+
+    It has the mean threshold that random halves of the pairs suggest, its mean F1 on the other halves, and the mean F1
+    of the present threshold there.
+    """
     recipe = presets.load(preset)
-    # Under this threshold `removed` has the similarity of every pair that is judged.
+    # With this threshold, `removed` has the similarity of every pair that is judged.
     wide = override(recipe, [f"match.threshold={_MIN_STORED_SIMILARITY}", "match.review=0"])
     removed_of_pairs = [dedupe([pair.left, pair.right], recipe=wide).removed for pair in pairs]
     rows = [
@@ -96,7 +100,7 @@ def halved(pairs: list[Labelled], preset: str, turns: int) -> str:
 def _f1(rows: list[tuple[float, bool]], threshold: float) -> float:
     called = [same for similarity, same in rows if similarity >= threshold]
     all_of_both = len(called) + sum(same for _, same in rows)
-    # Without called and labelled pairs nothing was wrong.
+    # If neither the recipe nor the labels have a duplicate, nothing was wrong.
     return 2 * sum(called) / all_of_both if all_of_both else 1.0
 
 
@@ -122,9 +126,9 @@ def main(
     labels: Annotated[Path | None, Argument(help="CSV of labelled pairs.")] = None,
     preset: Annotated[list[str] | None, Option(help="Presets to score, by default default.")] = None,
     threshold: Annotated[list[float] | None, Option(help="Thresholds, by default 0.5 to 0.8.")] = None,
-    halves: Annotated[int, Option(help="Judge so many random halves, and score the others.")] = 0,
+    halves: Annotated[int, Option(help="Judge N random halves, and score the other halves.")] = 0,
 ) -> str:
-    """Score presets on labelled pairs, all and by part."""
+    """Score presets on labelled pairs, on all pairs and by part."""
     pairs = list(read_folder(corpus) if labels is None else read_pairs(corpus, labels))
     parts = sorted({pair.part for pair in pairs})
     if halves:

@@ -1,8 +1,8 @@
 """An invented language whose documents overlap like unrelated newswire stories.
 
-A text is a sequence of draws from one inventory: single words (Zipf), numbers, stock phrases that every
-document may use, and the phrases of the document's own topic. Phrases, not words, make unrelated documents
-share word 3-shingles; topics make a few unrelated pairs share many of them.
+A text is a random sequence of single words (with Zipf frequencies), numbers, stock phrases that every document may use,
+and phrases of the document's topic. Because of phrases, unrelated documents share word 3-shingles, and because of
+topics, a few unrelated pairs share many of them.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ PLAIN, CAPITAL, COMMA, STOP, PARAGRAPH = range(5)
 
 @dataclass(frozen=True, slots=True)
 class LanguageShape:
-    """Sizes and shares of the language, chosen so that background.py gives the figures of newswire."""
+    """Sizes and shares of the language, chosen so that unrelated documents overlap as much as newswire stories."""
 
     words: int = 60_000
     numbers: int = 5_000
@@ -42,16 +42,16 @@ class LanguageShape:
 
 
 def zipf_cumulative(count: int, exponent: float, shift: float = 0.0) -> Floats:
-    """Cumulative float64[count] of the Zipf-Mandelbrot law: p(rank) ~ (rank + shift) ** -exponent, from 1."""
+    """Return the cumulative Zipf-Mandelbrot probabilities, float64[count]: p(rank) ~ (rank + shift) ** -exponent."""
     weights = (np.arange(1, count + 1) + shift) ** -exponent
     cumulative = np.cumsum(weights)
     return np.asarray(cumulative / cumulative[-1], dtype=np.float64)
 
 
 def draw_ranks(rng: np.random.Generator, cumulative: Floats, count: int) -> Ints:
-    """`count` ranks from 0, int64, distributed by cumulative probabilities."""
+    """Draw `count` ranks from 0, int64, with cumulative probabilities."""
     ranks = np.searchsorted(cumulative, rng.random(count), side="right")
-    # The last cumulative probability may be rounded to less than a random number.
+    # By rounding, the last cumulative probability may be less than a random number.
     return np.minimum(ranks, len(cumulative) - 1)
 
 
@@ -80,7 +80,7 @@ class Language:
         self._build_inventory(rng)
 
     def _build_inventory(self, rng: np.random.Generator) -> None:
-        """Lay out words, numbers, stock phrases and topic phrases, in this order, in one token array."""
+        """Store words, numbers, stock phrases and topic phrases, in this order, in one array of tokens."""
         phrases = self.shape.stock_phrases + self.shape.topics * self.shape.phrases_per_topic
         lengths = np.concatenate(
             [np.ones(self.vocabulary_size, dtype=np.int64), rng.integers(2, 9, phrases, dtype=np.int64)]
@@ -89,46 +89,46 @@ class Language:
         self._inventory = np.concatenate([np.arange(self.vocabulary_size), drawn]).astype(np.int32)
         self._lengths = lengths
         self._starts = np.cumsum(lengths) - lengths
-        # Some topics are formulaic: they account for the unrelated pairs that overlap most.
+        # In some topics most text is phrases: these give the unrelated pairs with the largest overlap.
         shares = rng.exponential(self.shape.mean_topic_share, self.shape.topics)
         self._topic_shares = np.minimum(shares, self.shape.largest_topic_share)
 
     def draw_words(self, rng: np.random.Generator, count: int) -> Tokens:
-        """`count` plain single words by their frequency, int32."""
+        """Draw `count` plain single words by their frequency, int32."""
         return draw_ranks(rng, self._word_law, count).astype(np.int32)
 
     def draw_numbers(self, rng: np.random.Generator, count: int) -> Tokens:
-        """`count` plain numbers, int32."""
+        """Draw `count` plain numbers, int32."""
         return rng.integers(self.shape.words, self.vocabulary_size, count).astype(np.int32)
 
     def is_number(self, tokens: Tokens) -> npt.NDArray[np.bool_]:
-        """Which tokens are numbers, in any variant."""
+        """Return for each token whether it is a number, in any variant."""
         return (tokens % self.vocabulary_size) >= self.shape.words
 
     def is_paragraph_end(self, tokens: Tokens) -> npt.NDArray[np.bool_]:
-        """Which tokens end a paragraph."""
+        """Return for each token whether it ends a paragraph."""
         return tokens >= PARAGRAPH * self.vocabulary_size
 
     def draw_topics(self, rng: np.random.Generator, count: int) -> Ints:
-        """A topic, from 0, for each of `count` documents; few topics are common, most are rare."""
+        """Draw a topic, from 0, for each of `count` documents; a few topics are common, and most are rare."""
         return draw_ranks(rng, zipf_cumulative(self.shape.topics, 0.7, 3.0), count)
 
     def sample(self, rng: np.random.Generator, target_words: Ints, topics: Ints) -> list[Tokens]:
-        """One text per entry, as int32 tokens; its length scatters around `target_words`.
+        """Return a text as int32 tokens for each of `topics`; its length varies around `target_words`.
 
-        Every text starts with a capital, ends a paragraph, and has at least one word.
+        Every text begins with a capital letter, ends with the end of a paragraph, and has at least one word.
         """
         if not len(topics):
             return []
 
         phrase_shares = self.shape.stock_share + self._topic_shares[topics]
-        # A phrase has 5 words in the mean, all else is one word.
+        # A phrase has 5 words on average, and every other entry is one word.
         items = np.maximum(1, np.rint(target_words / (1.0 + 4.0 * phrase_shares)).astype(np.int64))
         entries = self._draw_entries(rng, np.repeat(topics, items))
 
         lengths = self._lengths[entries]
         ends = np.cumsum(lengths)
-        # The place of each token in its phrase.
+        # The position of each token in its phrase.
         within = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
         tokens = self._inventory[np.repeat(self._starts[entries], lengths) + within]
 
@@ -138,7 +138,7 @@ class Language:
         return np.split(tokens, text_ends[:-1] + 1)
 
     def _draw_entries(self, rng: np.random.Generator, topics: Ints) -> Ints:
-        """One inventory entry for each item, given the topic of the document it stands in."""
+        """Draw an entry of the inventory for each item; `topics` are the topics of the items' documents."""
         shape, first_phrase = self.shape, self.vocabulary_size
         chance = rng.random(len(topics))
         topic_from = shape.number_share + shape.stock_share
@@ -158,20 +158,20 @@ class Language:
         return entries
 
     def _punctuate(self, rng: np.random.Generator, tokens: Tokens, last_words: Ints, text_ends: Ints) -> None:
-        """Turn some tokens at ends of phrases into their variants, in place."""
+        """Replace some tokens at the ends of phrases by their variants with punctuation, in place."""
         size, shape = self.vocabulary_size, self.shape
         chance = rng.random(len(last_words))
         sentence = chance < shape.sentence_share
         comma = ~sentence & (chance < shape.sentence_share + shape.comma_share)
         paragraph = chance < shape.sentence_share * shape.paragraph_share
         variants = np.zeros(len(tokens), dtype=np.int32)
-        # Later ones replace earlier ones: a paragraph ends a sentence too.
+        # Later variants replace earlier ones: the end of a paragraph is also the end of a sentence.
         variants[last_words[comma]] = COMMA
         variants[last_words[sentence]] = STOP
         variants[last_words[paragraph]] = PARAGRAPH
         variants[text_ends] = PARAGRAPH
 
-        # A plain word after the end of a sentence, and the first word of all, gets a capital.
+        # Capitalise a plain word after the end of a sentence, and the first word of the text.
         starts = np.flatnonzero(variants >= STOP)[:-1] + 1
         opening = np.concatenate([np.zeros(1, dtype=np.int64), starts])
         opening = opening[variants[opening] == PLAIN]
@@ -179,9 +179,9 @@ class Language:
         tokens += variants * size
 
     def render(self, tokens: Tokens) -> str:
-        """The text of the tokens, one paragraph a line, without a newline at the end."""
+        """Return the text of tokens, with a line for each paragraph and without a line end at the end."""
         return " ".join(map(self.spellings.__getitem__, tokens.tolist())).replace("\n ", "\n").rstrip("\n")
 
     def render_plain(self, tokens: Tokens) -> str:
-        """The words alone, without capitals or punctuation, as a headline has them."""
+        """Return the words of tokens, without capitals and punctuation, as for a headline."""
         return self.render(tokens % self.vocabulary_size)

@@ -1,4 +1,4 @@
-"""The invented words and the numbers of the synthetic language."""
+"""The invented words, and the numbers, of the synthetic language."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ CODAS = [""] * 6 + [*"nrstldm", "ck", "nd", "st", "rt", "ng"]
 
 
 def invent_words(rng: np.random.Generator, count: int) -> list[str]:
-    """`count` distinct pronounceable words in lower case, the frequent ones (first) short."""
+    """Return `count` distinct pronounceable words in lower case; the frequent words come first and are short."""
     words: dict[str, None] = {}
     while len(words) < count:
         batch = 20_000
@@ -24,7 +24,7 @@ def invent_words(rng: np.random.Generator, count: int) -> list[str]:
 
 
 def invent_numbers(rng: np.random.Generator, count: int) -> list[str]:
-    """`count` numbers as newspapers print them: counts, decimals, thousands, years; some repeat."""
+    """Return `count` numbers as newspapers print them: counts, decimals, thousands and years; some are repeated."""
     kinds = rng.integers(0, 4, count).tolist()
     values = rng.integers(2, 1_000_000, count).tolist()
     forms = {

@@ -1,4 +1,4 @@
-"""A system to measure: a collection in a server of its own, and worker processes for it."""
+"""A system to measure: a collection on a dedicated server, and worker processes."""
 
 import os
 import signal
@@ -32,16 +32,16 @@ SELECT (SELECT count(*) FROM nearsim.change)
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Work that waits: changes and documents to sign and search, documents to link into clusters, work set aside."""
+    """Numbers of documents in the work queue."""
 
-    searching: int
-    linking: int
+    searching: int  # captured changes, and documents to sign or search
+    linking: int  # documents to link into clusters
     set_aside: int
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A server with a collection that has one live generation of one profile."""
+    """A server with a collection that has a single profile, with a live generation."""
 
     cluster: PostgresCluster
     generation_id: int
@@ -49,15 +49,15 @@ class System:
 
     @property
     def url(self) -> str:
-        """The address of the database."""
+        """The URL of the database."""
         return self.cluster.dsn()
 
     def connect(self) -> Connection:
-        """A connection in autocommit, as any application would open it."""
+        """Open a connection in autocommit mode, as an application would."""
         return psycopg.connect(self.url, autocommit=True)
 
     def postmaster(self) -> psutil.Process:
-        """The server's first process. Raises RuntimeError when the server does not run."""
+        """Return the main process of the server. Raises RuntimeError if the server does not run."""
         status = self.cluster.status()
         if status is None:
             raise RuntimeError("the server does not run")
@@ -79,7 +79,7 @@ class Workers:
         self.processes = [system.start_worker() for _ in range(count)]
 
     def stop(self, timeout_seconds: float = 60) -> list[int]:
-        """Send SIGTERM to all; return their exit codes, -9 for one that had to be killed."""
+        """Send SIGTERM to all workers; return their exit codes, -9 for a worker that had to be killed."""
         for process in self.processes:
             process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + timeout_seconds
@@ -93,7 +93,7 @@ class Workers:
 
 @contextmanager
 def running_workers(system: System, count: int) -> Iterator[Workers]:
-    """Run workers for the length of the block."""
+    """Run workers during the block."""
     workers = Workers(system, count)
     try:
         yield workers
@@ -103,7 +103,7 @@ def running_workers(system: System, count: int) -> Iterator[Workers]:
 
 @contextmanager
 def living_system(major: int, recipe: Recipe, documents: Iterable[Document] = ()) -> Iterator[System]:
-    """Start a server with a collection of these documents, indexed by a build whose generation is live."""
+    """Start a server with a collection of the documents, and build its index."""
     with own_server(major) as cluster:
         with Index.connect(cluster.dsn(), collection=COLLECTION) as index:
             index.create_profile(PROFILE, recipe)
@@ -112,7 +112,7 @@ def living_system(major: int, recipe: Recipe, documents: Iterable[Document] = ()
 
 
 def open_system(cluster: PostgresCluster) -> System:
-    """Return the system in a server that already has the collection."""
+    """Return the system of a server that already has the collection."""
     with psycopg.connect(cluster.dsn()) as connection:
         row = connection.execute(
             "SELECT generation_id, collection_id FROM nearsim.generation JOIN nearsim.profile USING (profile_id) "

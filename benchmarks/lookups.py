@@ -1,15 +1,15 @@
-"""Latency of lookups: a text from Python, a stored document from SQL, after a restart and warm; cost of isolation.
+"""The latency of lookups, from Python and from SQL, after a restart and warm; and the cost of isolation.
 
     python -m benchmarks lookups [--documents 1000000] [--corpus F.jsonl.gz] [--calls 1000] [--limit 20]
     python -m benchmarks lookups --documents 1000000 --keep FOLDER
 
-Indexes the synthetic corpus, or a file, on a dedicated server; with --keep its data remains in a folder, and an index
-that is there is used again. Documents of the corpus are looked up in random order. "first touch" is measured directly
-after a restart of the server, whose files are in the system's cache: each lookup reads pages that are not in the
-server's memory, and the first ones plan their statements. "warm" repeats the same lookups. Milliseconds of the wall
-clock, and of processor time of client and server, also valid on a busy machine. `isolation` compares
-processor times of a tenant with those of a role that bypasses row-level security, in turns on two connections;
-statements are not prepared, so that planning counts.
+Indexes the synthetic corpus, or a file, on a dedicated server. With --keep the data remains in a folder, and a later
+run uses the index in that folder again. Documents of the corpus are looked up in random order. "first touch" is
+measured directly after a restart of the server, whose files are in the system's cache: each lookup reads pages that are
+not in the server's memory, and the first lookups plan their statements. "warm" repeats the same lookups. Figures are
+milliseconds on the clock, and of the processor time of client and server, which are valid on a busy machine too.
+`isolation` compares the processor time of a tenant with that of a role that bypasses row-level security, in turns on
+two connections. Its statements are not prepared, so that planning counts.
 """
 
 import random
@@ -47,7 +47,7 @@ Arguments = Mapping[str, object]
 
 
 def is_indexed(url: str) -> bool:
-    """Whether the documents are indexed already."""
+    """Whether the server already has an index of the documents."""
     with psycopg.connect(url) as session:
         row = session.execute(
             "SELECT EXISTS (SELECT FROM nearsim.generation JOIN nearsim.profile USING (profile_id) "
@@ -89,15 +89,15 @@ def _strings(text: tuple[object, ...]) -> tuple[str | None, str | None]:
 
 
 def restart(server: PostgresCluster) -> None:
-    """Empty the server's memory; the system keeps its files."""
+    """Restart the server, which empties its memory; its files stay in the cache of the system."""
     server.stop()
     server.start()
 
 
 def time_each(url: str, call: Callable[[int], object], count: int) -> dict[str, dict[str, float]]:
-    """Return percentiles of milliseconds of some calls, on the clock and of the processors.
+    """Return percentiles of the milliseconds of `count` calls, on the clock and of the processors.
 
-    The calls use sessions that exist already, and nothing else uses the server.
+    The calls must use existing sessions, and nothing else may use the server.
     """
     with psycopg.connect(url) as session:
         servers = [
@@ -124,7 +124,7 @@ Figures = dict[str, dict[str, dict[str, float]]]
 def measure_texts(
     server: PostgresCluster, texts: Sequence[tuple[int, str | None, str | None]], limit: int | None
 ) -> Figures:
-    """Look texts up from Python after a restart, and again. Compiled code is loaded before."""
+    """Look up texts from Python after a restart, and again. Compiled code is loaded before the measurement."""
     with Index.connect(server.dsn(), collection=COLLECTION) as index:
         index.similar_to_text("a text that nothing is like", limit=limit)
     restart(server)
@@ -140,7 +140,7 @@ def measure_texts(
 
 
 def measure_documents(server: PostgresCluster, doc_ids: Sequence[int], limit: int | None) -> Figures:
-    """Look stored documents up from SQL after a restart, and again."""
+    """Look up stored documents from SQL after a restart, and again."""
     restart(server)
     with psycopg.connect(server.dsn(), autocommit=True) as session:
 
@@ -154,7 +154,7 @@ def measure_documents(server: PostgresCluster, doc_ids: Sequence[int], limit: in
 
 @contextmanager
 def isolated(url: str) -> Iterator[dict[str, Session]]:
-    """Turn isolation on; connect as a tenant that may read the collection, and as a role that bypasses isolation."""
+    """Turn isolation on; yield the sessions of a tenant who may read the collection and of a role that bypasses it."""
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute("CREATE ROLE lookups_tenant; CREATE ROLE lookups_bypass BYPASSRLS")
         admin.execute("GRANT nearsim_reader TO lookups_tenant, lookups_bypass")
@@ -167,7 +167,7 @@ def isolated(url: str) -> Iterator[dict[str, Session]]:
 
     sessions = {role: psycopg.connect(url, autocommit=True) for role in _ROLES}
     for role, session in sessions.items():
-        # The role cannot be a parameter; bytes satisfy psycopg's types.
+        # A role cannot be a parameter; bytes, unlike a string, satisfy the type of psycopg's `execute`.
         session.execute(f"SET SESSION AUTHORIZATION {role}".encode())
     try:
         yield sessions
@@ -181,8 +181,8 @@ def isolated(url: str) -> Iterator[dict[str, Session]]:
 
 
 def processor_seconds(process: int) -> float:
-    """Return the processor time that a server process has used."""
-    # Nanoseconds on a processor, finer than the ticks of /proc/PID/stat.
+    """Return the processor seconds that a server process has used."""
+    # schedstat has nanoseconds, which are finer than the ticks of /proc/PID/stat.
     status = Path(f"/proc/{process}/schedstat").read_text(encoding="ascii")
     return int(status.split()[0]) / 1e9
 
@@ -216,7 +216,7 @@ def _run(session: Session, call: LiteralString, arguments: Sequence[Arguments]) 
 
 
 def read_pairs(url: str, count: int) -> list[tuple[int, int]]:
-    """Return some pairs, by doc_id."""
+    """Return the doc_ids of some pairs."""
     with psycopg.connect(url) as session:
         rows = session.execute(
             "SELECT left_id, right_id FROM nearsim.similar_pair ORDER BY hashint8(left_id), right_id LIMIT %s",
@@ -228,12 +228,14 @@ def read_pairs(url: str, count: int) -> list[tuple[int, int]]:
 def main(
     documents: Documents = 100_000,
     corpus: CorpusFile = None,
-    keep: Annotated[Path | None, Option(metavar="FOLDER", help="Data that is used again.")] = None,
+    keep: Annotated[
+        Path | None, Option(metavar="FOLDER", help="Folder that keeps the index for later runs.")
+    ] = None,
     calls: Annotated[int, Option(help="Number of calls of each kind.")] = 1_000,
     limit: Limit = 20,
     major: Major = 18,
 ) -> dict[str, object]:
-    """Index, and look up documents of the index."""
+    """Build an index, and look up documents of it."""
     with own_server(major, kept=keep) as server:
         if not is_indexed(server.dsn()):
             fill(server.dsn(), documents, corpus)

@@ -1,4 +1,4 @@
-"""Helpers of all measurements: the machine, runs that take turns, and their spread."""
+"""What all measurements use: facts about the machine, runs that take turns, and the spread of figures."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ PACKAGES = ("numpy", "numba", "psycopg", "datasketch", "xxhash")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The spread of repeated measurements, in their unit."""
+    """The spread of repeated measurements, in the unit of the measurements."""
 
     median: float
     low: float
@@ -25,19 +25,19 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return the median and the extremes of some measurements. Raises StatisticsError without any."""
+    """Return the median and the extremes of measurements. Raises StatisticsError if there are none."""
     return Spread(statistics.median(values), min(values), max(values))
 
 
 def ratio(slower: Sequence[float], faster: Sequence[float]) -> Spread:
-    """Return how many times longer the first took than the second, round by round of one interleaved run."""
+    """Return how many times longer the first runs took than the second, compared round by round."""
     return spread([slow / fast for slow, fast in zip(slower, faster, strict=True)])
 
 
 def take_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of each run, one value per round.
+    """Return the seconds of each run, with a value for each round.
 
-    Runs take turns, in the order A B C, A B C, so that noise affects all alike.
+    Runs take turns in the order A B C, A B C, so that noise affects all of them equally.
     """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
@@ -77,7 +77,7 @@ def _memory() -> str:
 
 
 def _field(file: Path, name: str) -> str | None:
-    """Return the first value of a name in one of Linux's tables of facts."""
+    """Return the first value of a name in a file such as /proc/cpuinfo."""
     if not file.exists():
         return None
     for line in file.read_text().splitlines():

@@ -1,12 +1,12 @@
-"""The nearest of short records: nearsim's join of rare features, and the exact join by a product of sparse matrices.
+"""The nearest records of short records: nearsim's join by rare features, and an exact join by sparse matrices.
 
     python -m benchmarks nearest [--documents 100000] [-k 5] [--share 20]
 
-Records are titles of three to nine words of the synthetic language, three in ten of them copies of others without a
-word, as runs of 3 characters with the weights ln(1 + n / df). The exact join multiplies the sparse matrix of all
-records with its transpose in blocks, as brute-force neighbours of scikit-learn do, for one record of `share`; if
-sparse_dot_topn is installed, that does it too, by one thread. All run in one process, one after the other; found is the
-share of the exact join's similarities that nearsim's reach.
+Records are titles of three to nine words of the synthetic language; 30 % of them are copies of other titles without one
+of the words. Their features are runs of 3 characters with the weights ln(1 + n / df). The exact join multiplies the
+sparse matrix of all records with its transpose in blocks, as the brute-force neighbours of scikit-learn do, for every
+N-th record (`--share N`). If sparse_dot_topn is installed, it does the same with one thread. All joins run in one
+process, one after the other. The figure "found" is the share of the exact join's similarities that nearsim reaches.
 """
 
 import resource
@@ -37,7 +37,7 @@ _SIMILAR = 0.5
 
 
 def make_titles(count: int, seed: int) -> list[str]:
-    """Return titles, three in ten of them a copy of another one without a word."""
+    """Return titles; 30 % of them are copies of other titles without one of the words."""
     rng = generator(np.random.SeedSequence(seed))
     language = Language(rng)
     originals = round(count * (1 - _EDITED))
@@ -51,12 +51,12 @@ def make_titles(count: int, seed: int) -> list[str]:
 
 
 def ragged(features: Features) -> Ragged:
-    """Return the ids of features."""
+    """Return the ids of the features of all records."""
     return Ragged(features.ids, features.offsets)
 
 
 def weighted(features: Features) -> sparse.csr_matrix:
-    """Return the vectors of records, of length 1, as the rows of a matrix."""
+    """Return the weighted vectors of records, scaled to length 1, as the rows of a matrix."""
     _, columns, frequency = np.unique(features.ids, return_inverse=True, return_counts=True)
     count = len(features.offsets) - 1
     weights = np.log1p(count / frequency)[columns]
@@ -66,38 +66,38 @@ def weighted(features: Features) -> sparse.csr_matrix:
 
 
 def exact_join(features: Features, queries: NDArray[np.int64], count: int) -> NDArray[np.float64]:
-    """Return the similarities of the nearest of some records, highest first: (queries, most)."""
+    """Return the similarities of the `count` nearest records of some records, the highest first: (queries, count)."""
     matrix = weighted(features)
     transposed, blocks = matrix.T.tocsr(), []
     for at in range(0, len(queries), _BLOCK):
         rows = queries[at : at + _BLOCK]
         near = (matrix[rows] @ transposed).toarray()
-        # No record is its own match.
+        # A record is not its own match.
         near[np.arange(len(rows)), rows] = 0
         blocks.append(-np.sort(-np.partition(near, near.shape[1] - count, axis=1)[:, -count:], axis=1))
     return np.concatenate(blocks)
 
 
 def top_n_join(features: Features, queries: NDArray[np.int64], count: int) -> float | None:
-    """Return the processor time of sparse_dot_topn for the nearest of some records, None if it is not installed."""
+    """Return the processor seconds of sparse_dot_topn for the nearest of some records; None if it is not installed."""
     try:
         sp_matmul_topn = import_module("sparse_dot_topn").sp_matmul_topn
     except ImportError:
         return None
     used = time.process_time()
     matrix = weighted(features)
-    # One more, as each record is its own best match here.
+    # Ask for one more, because here each record is its own best match.
     sp_matmul_topn(matrix[queries], matrix.T.tocsr(), top_n=count + 1, sort=True, n_threads=1)
     return time.process_time() - used
 
 
 def main(
     documents: Annotated[int, Option(help="Number of records.")] = 100_000,
-    k: Annotated[int, Option("-k", help="Nearest of each.")] = 5,
-    share: Annotated[int, Option(help="The exact join takes one record of so many.")] = 20,
+    k: Annotated[int, Option("-k", help="Number of nearest records of each record.")] = 5,
+    share: Annotated[int, Option(help="Use every N-th record for the exact join.")] = 20,
     seed: Seed = 1,
 ) -> Mapping[str, object]:
-    """Compare the time of both joins for each record, and what nearsim's finds."""
+    """Compare the time of both joins per record, and count how many matches nearsim's join finds."""
     titles = make_titles(documents, seed)
 
     started, used = time.perf_counter(), time.process_time()
@@ -114,7 +114,7 @@ def main(
     spent_by_exact = time.perf_counter() - started, time.process_time() - used
     top_n = top_n_join(features, queries, k)
 
-    # The matches of a query follow each other, the best first.
+    # The matches of a query are adjacent, and the best comes first.
     rank = np.arange(len(pairs.query)) - np.searchsorted(pairs.query, pairs.query)
     similarity = np.zeros((documents, k))
     similarity[pairs.query, rank] = pairs.similarity

@@ -1,4 +1,4 @@
-"""Dedicated servers of any installed major for a script, which may empty their tables and kill them."""
+"""Dedicated PostgreSQL servers of any installed major version, for scripts that may damage or kill their server."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ _DEBIAN = Path("/usr/lib/postgresql")
 
 
 def binaries_by_major() -> dict[int, Binaries]:
-    """Return the programs of the embedded PostgreSQL and of Debian's, by major version."""
+    """Return the programs of the embedded PostgreSQL, and of the installed Debian packages, by major version."""
     debian = [Binaries(program.parent) for program in _DEBIAN.glob("*/bin/postgres")]
     return {binaries.major: binaries for binaries in (*debian, embedded_binaries(server_account()))}
 
@@ -27,11 +27,11 @@ def binaries_by_major() -> dict[int, Binaries]:
 def own_server(
     major: int, settings: Mapping[str, str] | None = None, kept: Path | None = None
 ) -> Iterator[PostgresCluster]:
-    """Start a server with the embedded server's settings and the schema; remove it and its data after the block.
+    """Start a server with the settings of the embedded server and the schema; remove its data after the block.
 
-    They are also removed if this process is terminated. The folder is in the temporary folder; as root it is
-    made accessible, because the server runs as another user. With `kept`, this folder is used instead, which is
-    created unless it exists, and the data remains in it.
+    The data is removed even if SIGTERM ends this process. It is in a temporary folder, which is made readable for other
+    users if this process runs as root, because the server then runs as another user. With `kept`, the data is in this
+    folder, which is created if necessary, and remains there.
     """
     # SIGTERM would end the process without the `finally` below.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))

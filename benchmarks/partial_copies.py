@@ -1,9 +1,10 @@
-"""A set of partial copies made from a file of stories, with all pairs that are copies in part: containment and runs.
+"""Make a set of partial copies from a file of stories, and find all its pairs by containment and by runs of words.
 
     python -m benchmarks partial-copies --corpus F.jsonl.gz --output made.jsonl
 
-Of each five stories one is embedded between parts of others, one cut short, one stitched together with parts of two
-others, one shuffled in blocks of 25 to 60 words, and one reworded: every twentieth word is another one.
+The copies are of five kinds, in turns: a story embedded between parts of other stories; a part of a story; parts of a
+story and of two others, stitched together; a story shuffled in blocks of 25 to 60 words; and a story in which about one
+of twenty words is replaced.
 """
 
 import json
@@ -21,7 +22,7 @@ from benchmarks.options import Seed
 from benchmarks.truth import read_documents
 
 MIN_WORDS = 60
-# Words of a shingle, and of the shortest run that winnowing never misses.
+# The number of words in a shingle, and in the shortest run that winnowing never misses.
 K, RUN = 5, 20
 _REWORDED = 0.05
 
@@ -36,7 +37,7 @@ def read_stories(corpus: Path, count: int) -> list[list[str]]:
 
 
 def make_copies(stories: Sequence[Sequence[str]], seed: int) -> Iterator[tuple[str, list[str]]]:
-    """Yield the stories, and a copy of each in part, with their names."""
+    """Yield each story and a partial copy of it, with their names."""
     rng = random.Random(seed)
     for number, story in enumerate(stories):
         yield f"story-{number}", list(story)
@@ -78,7 +79,10 @@ def _part(words: Sequence[str], share: float, rng: random.Random) -> list[str]:
 
 
 def containments(texts: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], float]:
-    """Return the share of the smaller set of runs of K words that the other has, for all pairs that share one."""
+    """Return the containment of all pairs that share a run of K words.
+
+    It is the number of runs in both texts as a share of the runs of the text that has fewer.
+    """
     sets = {name: runs(words, K) for name, words in texts.items()}
     return {
         (left, right): both / min(len(sets[left]), len(sets[right]))
@@ -87,17 +91,17 @@ def containments(texts: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], fl
 
 
 def pairs_with_runs(texts: Mapping[str, Sequence[str]], length: int) -> Pairs:
-    """Return all pairs that share a run of so many words."""
+    """Return all pairs that share a run of `length` words."""
     return set(_sharing({name: runs(words, length) for name, words in texts.items()}))
 
 
 def runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
-    """Return the distinct runs of a text that is long enough for one."""
+    """Return the distinct runs of `length` words in a text; none if the text is shorter."""
     return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
 
 
 def _sharing(sets: Mapping[str, Iterable[Hashable]]) -> Iterator[tuple[str, str]]:
-    """Yield each pair, in alphabetical order, once for each member that both have."""
+    """Yield each pair of names, in alphabetical order, once for each member that both sets have."""
     holders: dict[Hashable, list[str]] = defaultdict(list)
     for name in sorted(sets):
         for member in sets[name]:
@@ -115,8 +119,8 @@ def write_texts(texts: Mapping[str, Sequence[str]], output: Path) -> None:
 
 
 def main(
-    corpus: Annotated[Path, Option(metavar="FILE", help="Stories.")],
-    output: Annotated[Path, Option(metavar="FILE", help="Where to write JSON lines.")],
+    corpus: Annotated[Path, Option(metavar="FILE", help="File of stories.")],
+    output: Annotated[Path, Option(metavar="FILE", help="Output file of JSON lines.")],
     documents: Annotated[int, Option(help="Number of stories; as many copies are made.")] = 3_000,
     seed: Seed = 1,
 ) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What a command costs: wall clock, processor time of the client and of the server, and the client's memory."""
+"""Measure the cost of a command: time on the clock, processor time of client and server, and the client's memory."""
 
 import os
 import resource
@@ -14,7 +14,7 @@ import psutil
 
 _SAMPLE_SECONDS = 0.05
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# The end of the output of a failed command that its error shows.
+# How many characters from the end of a failed command's output the error shows.
 _MAX_SHOWN_CHARACTERS = 2_000
 
 
@@ -23,10 +23,10 @@ class Cost:
     """The cost of a command."""
 
     wall: float  # seconds on the clock
-    client: float  # processor seconds, children included
-    server: float  # processor seconds of all its processes
-    # The highest resident memory of the client's processes together. Pages of files, which they share, are counted for
-    # the process that has most of them.
+    client: float  # processor seconds of the command and its children
+    server: float  # processor seconds of all processes of the server
+    # The highest resident memory of all processes of the client together. Pages of files, which processes may share,
+    # are only counted for the process that has most of them.
     megabytes: float
 
 
@@ -53,16 +53,16 @@ def run_measured(
 
 
 def _finished_children() -> float:
-    """Return the processor seconds of all finished children of this process, theirs included."""
+    """Return the processor seconds of all finished children of this process, including their finished children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 @contextmanager
 def _sampled_memory(process: int) -> Iterator[list[int]]:
-    """Sample a process and its children until the block ends; the list holds the highest sum in bytes.
+    """Sample the memory of a process and its children until the block ends; the list has the highest sum in bytes.
 
-    getrusage's figure would be inherited from this process.
+    getrusage cannot be used, because a child inherits the maximum of this process.
     """
     highest, stopped = [0], threading.Event()
 
@@ -80,14 +80,14 @@ def _sampled_memory(process: int) -> Iterator[list[int]]:
 
 
 def _resident_bytes(process: int) -> int:
-    """Return the resident memory of a process and its descendants."""
+    """Return the resident memory of a process and its descendants in bytes."""
     pages = list(_resident_pages(process))
     private = sum(resident - shared for resident, shared in pages)
     return (private + max((shared for _, shared in pages), default=0)) * _PAGE_BYTES
 
 
 def _resident_pages(process: int) -> Iterator[tuple[int, int]]:
-    """Yield the resident pages, and those of them that may be shared, of a process and of each descendant."""
+    """Yield the numbers of resident pages and of shared pages of a process and of each descendant."""
     folder = Path(f"/proc/{process}")
     try:
         _, resident, shared, *_ = map(int, _words(folder / "statm"))
@@ -105,7 +105,7 @@ def _words(path: Path) -> list[str]:
 
 
 def processor_seconds(process: psutil.Process) -> float:
-    """Return user and system time of a process, its running and its finished children."""
+    """Return the user and system time of a process, of its running descendants, and of its finished children."""
     total, running = 0.0, [process]
     with suppress(psutil.NoSuchProcess):
         running += process.children(recursive=True)

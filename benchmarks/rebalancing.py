@@ -1,12 +1,13 @@
-"""A node is added to a Citus cluster, and shards move to it, while the index answers and is written to.
+"""Add a node to a Citus cluster and move shards to it, while the index is queried and written to.
 
     NEARSIM_CITUS_PG=BIN python -m benchmarks rebalancing [--documents 100000]
 
-Indexes the synthetic corpus on a coordinator with two nodes, without a bucket limit, on servers of its own from the
-programs in the folder NEARSIM_CITUS_PG. Further documents are added ten at a time, each followed by ten lookups of
-texts, in turns: before, and from `citus_rebalance_start()` until the third node has its shards. Prints seconds, rows
-and bytes of the nodes, milliseconds of both before and meanwhile, and whether all pairs with their figures, clusters
-and survivors are those of one server that was given the same documents at once.
+Indexes the synthetic corpus, without a bucket limit, on a coordinator with two nodes. The servers are started from the
+programs in the folder NEARSIM_CITUS_PG. Further documents are added ten at a time, followed by ten lookups of texts
+each time: first before the move, and then from `citus_rebalance_start()` until the third node has its shards. Prints
+the seconds of the move, rows and bytes of the nodes, and milliseconds of writes and lookups before and during the move.
+Also prints whether the pairs with their figures, the clusters and the survivors equal those of one server that indexed
+the same documents at once.
 """
 
 import random
@@ -31,7 +32,7 @@ from tests.servers.homes import server_home
 _AT_ONCE = 10
 _TURNS_BEFORE = 50
 _MOVING = "SELECT EXISTS (SELECT FROM pg_dist_background_job WHERE state IN ('scheduled', 'running'))"
-# Citus tries a failed task again, so its job does not fail at once.
+# Look for retries: Citus tries a failed task again, so its job does not fail at once.
 _FAILED = "SELECT message FROM pg_dist_background_task WHERE retry_count > 0"
 
 Session = psycopg.Connection[tuple[object, ...]]
@@ -39,7 +40,7 @@ Session = psycopg.Connection[tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Milliseconds of adding some documents, and of single lookups."""
+    """Milliseconds of adding a batch of documents, and of each lookup."""
 
     writes: list[float] = field(default_factory=list)
     lookups: list[float] = field(default_factory=list)
@@ -47,7 +48,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Traffic:
-    """Adds documents in order and looks up random ones that are indexed."""
+    """Adds documents in their order, and looks up random indexed documents."""
 
     index: Index
     documents: Sequence[Document]
@@ -55,7 +56,7 @@ class Traffic:
     rng: random.Random
 
     def turn(self, figures: Figures) -> None:
-        """Add some documents, and look up as many. Raises ValueError if none are left."""
+        """Add a batch of documents, and look up as many. Raises ValueError if all documents are added."""
         batch = self.documents[self.added : self.added + _AT_ONCE]
         if not batch:
             raise ValueError("all documents are added before the shards have moved; choose more --documents")
@@ -71,7 +72,7 @@ class Traffic:
 
 
 def move(session: Session, node: Path, traffic: Traffic) -> tuple[float, Figures]:
-    """Add a node and move shards to it under traffic; return the seconds. Raises ValueError if a move fails."""
+    """Add a node and move shards to it under traffic; return the seconds and figures. Raises ValueError on failure."""
     meanwhile, started = Figures(), time.perf_counter()
     add_node(session, node)
     session.execute("ALTER ROLE nearsim_admin LOGIN")
@@ -91,7 +92,7 @@ def _is_moving(session: Session) -> bool:
 
 
 def table(before: Figures, meanwhile: Figures) -> Iterator[str]:
-    """Yield the lines of a table of both."""
+    """Yield the lines of a table of the figures before and during the move."""
     yield "| | p50, ms | p99, ms | | p50, ms | p99, ms |"
     yield "|---|---|---|---|---|---|"
     for name in ("writes", "lookups"):
@@ -109,7 +110,7 @@ def measure(servers: CitusServer, documents: Sequence[Document], first: int) -> 
             for _ in range(_TURNS_BEFORE):
                 traffic.turn(before)
             seconds, meanwhile = move(session, servers.nodes[2].socket_directory, traffic)
-            # A moved shard has no statistics.
+            # Moved shards have no statistics, so collect them.
             session.execute("ANALYZE nearsim.band")
             with index.database.engine.connect() as connection:
                 stored = placement.measure_nodes(connection)
@@ -128,7 +129,7 @@ def measure(servers: CitusServer, documents: Sequence[Document], first: int) -> 
 
 
 def create(index: Index, recipe: Recipe, documents: Sequence[Document]) -> None:
-    """Index documents by a recipe."""
+    """Index documents with a recipe."""
     index.create_profile("default", recipe)
     index.add(documents)
 
@@ -139,7 +140,7 @@ def main(documents: Documents = 100_000) -> None:
     made = [Document(document.external_id, document.title, document.text) for document in generated]
     with server_home() as folder:
         servers = CitusServer(folder, 3)
-        # Roles are created on the nodes too if the first database with the schema is distributed.
+        # If the first database with the schema is distributed, the roles are created on the nodes too.
         with servers.database():
             pass
         measure(servers, made, documents)

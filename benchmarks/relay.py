@@ -1,4 +1,4 @@
-"""Relays between a PostgreSQL server and its clients, which count what the server sends."""
+"""Relays between a PostgreSQL server and its clients, which count the messages and bytes that the server sends."""
 
 import asyncio
 import threading
@@ -10,13 +10,13 @@ from pathlib import Path
 from nearsim_db.store.embedded.account import socket_path
 
 _CHUNK = 1 << 18
-# A message begins with its type, one byte, and its length, four bytes, which includes itself.
+# A message begins with its type (one byte) and its length (four bytes), which includes the four bytes.
 _HEADER_BYTES = 5
 
 
 @dataclass
 class Traffic:
-    """What a server sent to its clients: messages of the protocol, and their bytes."""
+    """Counts of the protocol's messages that a server sent to its clients, and of their bytes."""
 
     messages: int = 0
     bytes: int = 0
@@ -24,7 +24,7 @@ class Traffic:
 
 @contextmanager
 def relay(server: Path, folder: Path) -> Iterator[Traffic]:
-    """Accept connections in a folder and pass them on to the server with its socket in another one; count the traffic.
+    """Accept connections at a socket in `folder`, pass them on to the socket in `server`, and count the traffic.
 
     Connections must not be encrypted.
     """
@@ -76,18 +76,18 @@ async def _pass_on(
 
 
 class _Counter:
-    """Counts the messages of one connection, whose bytes come in chunks."""
+    """Counts the messages of one connection, whose bytes arrive in chunks."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
         self._rest = b""
-        # Bytes of the current message that are still to come.
+        # The number of bytes of the current message that have not arrived yet.
         self._missing = 0
 
     def count(self, chunk: bytes) -> None:
         self._traffic.bytes += len(chunk)
         data = self._rest + chunk
-        # Skip the rest of a message that began in an earlier chunk.
+        # Skip the remaining bytes of a message that began in an earlier chunk.
         at = self._missing
         while at + _HEADER_BYTES <= len(data):
             self._traffic.messages += 1

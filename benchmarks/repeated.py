@@ -1,4 +1,4 @@
-"""Corpora with as many pairs a document at any size: the documents of one, again and again in other letters."""
+"""Corpora of any size with the same number of pairs per document: a block of documents, repeated in other letters."""
 
 import string
 from collections.abc import Iterator, Sequence
@@ -10,10 +10,10 @@ from benchmarks.corpus import CorpusDocument, generator
 
 
 def repeated(block: Sequence[CorpusDocument], documents: int, seed: int = 1) -> Iterator[CorpusDocument]:
-    """Yield so many documents, which repeat a block; each repetition has a random permutation of its letters.
+    """Yield `documents` documents that repeat a block; each repetition has its own random permutation of the letters.
 
-    Similarities within a repetition are those of the block; its words are not in any other repetition but by chance.
-    The same arguments give the same documents, and a smaller corpus is the beginning of a larger one.
+    The similarities within a repetition equal those of the block, and only by chance do two repetitions have a word in
+    common. The same arguments give the same documents, and a smaller corpus is the beginning of a larger corpus.
     """
     rng = generator(np.random.SeedSequence(seed))
     for start in range(0, documents, len(block)):
@@ -26,6 +26,6 @@ def repeated(block: Sequence[CorpusDocument], documents: int, seed: int = 1) -> 
 
 
 def _permuted(rng: np.random.Generator) -> dict[int, int]:
-    """A permutation of the letters, for upper case the same as for lower case."""
+    """Return a permutation of the letters, the same for upper and lower case."""
     to = "".join(rng.permutation(list(string.ascii_lowercase)))
     return str.maketrans(string.ascii_letters, to + to.upper())

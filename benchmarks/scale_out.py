@@ -1,17 +1,18 @@
-"""Indexes on one server and on Citus clusters, which must be equal, and how the work divides among the servers.
+"""Compare indexes on one server and on Citus clusters, which must be equal, and measure the work of each server.
 
     NEARSIM_CITUS_PG=BIN python -m benchmarks scale-out --corpus F.jsonl.gz [--nodes 0 --nodes 2] [--limits 64]
     NEARSIM_CITUS_PG=BIN python -m benchmarks scale-out --documents 100000 --nodes 2 --limits 64 [--block 10000]
 
-Ingests corpora with `nearsim ingest` for each bucket limit (0: none) on each number of nodes (0: one server without
-Citus), on servers of its own from the programs in the folder NEARSIM_CITUS_PG. Prints whether all pairs with their
-figures, clusters and survivors are those of the first number of nodes; and for each server: processor seconds and
-write-ahead log of the ingest, band rows with their bytes, messages and bytes that reached the coordinator, and
-processor seconds of the statement that finds all links, alone, and of adding documents ten at a time to the live index,
-with the median milliseconds. Full-page images and flushing are off. Messages are
-counted with --traffic by relays, which are not in the figures, but delay the servers, which then wait more often.
-With --block, generated corpora repeat the documents of a corpus of that size in other letters: a document then has as
-many pairs at any size.
+Ingests corpora with `nearsim ingest` for each bucket limit (0: no limit) on each number of nodes (0: one server without
+Citus). The servers are started from the programs in the folder NEARSIM_CITUS_PG, with full-page images and flushing
+turned off. Prints whether the pairs with their figures, the clusters and the survivors equal those of the first number
+of nodes. For each server it prints processor seconds and write-ahead log of the ingest, band rows with their bytes, the
+messages and bytes that reached the coordinator, the processor seconds of the statement that finds all links, and the
+processor time of adding documents to the live index ten at a time, with the median milliseconds of a batch.
+
+With --traffic, relays count the messages. The figures do not include the relays, but the relays delay the servers. With
+--block, generated corpora repeat the documents of a corpus of that size in other letters, so that a document has the
+same number of pairs in a corpus of any size.
 """
 
 import sys
@@ -46,7 +47,7 @@ _ADDED = 300
 _AT_ONCE = 10
 # Bucket hashes are stored as bigint.
 _EVERY_BUCKET = (-(2**63), 2**63 - 1)
-# Documents are numbered by their order, so that their doc_ids may differ.
+# Documents are identified by their order, because their doc_ids may differ between databases.
 _DIGEST = """
 WITH position AS (
     SELECT doc_id, row_number() OVER (ORDER BY doc_id) AS place FROM nearsim.signature
@@ -63,7 +64,7 @@ _WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What servers did, the coordinator first."""
+    """The work of servers; the coordinator comes first."""
 
     processor: Sequence[float]  # seconds
     wal: Sequence[int]  # bytes
@@ -88,12 +89,12 @@ class Outcome:
     ingest: Work
     links: Work  # of the statement that finds all links
     added: Work  # of adding documents to the live index
-    milliseconds: float  # median of a batch that is added
-    stored: Sequence[tuple[int, int]]  # band rows and their bytes by node
+    milliseconds: float  # median time of adding a batch
+    stored: Sequence[tuple[int, int]]  # band rows, and their bytes, by node
 
 
 class Bench:
-    """A coordinator and nodes, which are behind relays if their traffic is counted."""
+    """A coordinator and nodes. If their traffic is counted, the nodes are behind relays."""
 
     def __init__(self, folder: Path, nodes: int, stack: ExitStack, *, counts_traffic: bool) -> None:
         self._servers = CitusServer(folder, nodes)
@@ -104,18 +105,18 @@ class Bench:
                 stack.enter_context(relay(node.socket_directory, host))
                 for node, host in zip(self._servers.nodes, self._hosts, strict=True)
             ]
-        # Roles are created on the nodes too if the first database with the schema is distributed.
+        # If the first database with the schema is distributed, the roles are created on the nodes too.
         with self.database(nodes):
             pass
 
     def database(self, nodes: int) -> AbstractContextManager[str]:
-        """The URL of a database on so many nodes; 0: without Citus."""
+        """Return a context with the URL of a database on this number of nodes, 0 for one without Citus."""
         if not nodes:
             return self._servers.plain_database()
         return self._servers.database(nodes=nodes, hosts=self._hosts)
 
     def work(self, nodes: int) -> Work:
-        """Return what the servers have done so far."""
+        """Return the work of the servers so far."""
         servers = [self._servers.coordinator, *self._servers.nodes[:nodes]]
         return Work(
             [_processor_seconds(server) for server in servers],
@@ -138,7 +139,7 @@ def _written(cluster: PostgresCluster) -> int:
 
 
 def measure(bench: Bench, nodes: int, file: Path, recipe: Path, bucket_limit: int) -> Outcome:
-    """Ingest a corpus into a database of its own."""
+    """Ingest a corpus into a new database, and measure the index."""
     with bench.database(nodes) as url:
         command, named = [sys.executable, "-m", "nearsim_db"], ["--collection", "measured", "--quiet"]
         settings = ["--recipe", str(recipe), "--set", f"match.bucket_limit={bucket_limit}"]
@@ -171,10 +172,10 @@ def measure(bench: Bench, nodes: int, file: Path, recipe: Path, bucket_limit: in
 
 
 def add_some(index: Index) -> float:
-    """Add documents to the live index, some at a time; return the median milliseconds of a batch."""
+    """Add documents to the live index in batches; return the median milliseconds of a batch."""
     documents = [
         Document(f"added {document.external_id}", document.title, document.text)
-        # Another seed than the generated corpora have, so that these are no copies.
+        # The seed differs from that of the generated corpora, so that these documents are no copies.
         for document in Corpus(_ADDED, seed=2).documents()
     ]
     milliseconds = []
@@ -186,7 +187,7 @@ def add_some(index: Index) -> float:
 
 
 def count_links(connection: Connection, leaves: Leaves, bucket_limit: int) -> int:
-    """Find the links of all buckets as a build does, and return their number."""
+    """Find the links of all buckets with the statement of a build; return their number."""
     with closing(
         GenerationTables(connection, leaves).bands.stream_links(bucket_limit, _EVERY_BUCKET)
     ) as links:
@@ -194,14 +195,14 @@ def count_links(connection: Connection, leaves: Leaves, bucket_limit: int) -> in
 
 
 def describe(name: str, bucket_limit: int, nodes: int, outcome: Outcome, base: Outcome) -> str:
-    """Return the figures of an index in a line, and whether its answers are those of the first number of nodes."""
+    """Return a line with the figures of an index, and whether its answers equal those of the first number of nodes."""
     figures = ", ".join(f"{amount:,} {key}" for key, amount in outcome.figures.items())
     same = "equal" if outcome.digest == base.digest else "DIFFERENT"
     return f"{name}, bucket_limit {bucket_limit or 'none'}, {nodes} nodes: {figures}: {same}"
 
 
 def table(nodes: int, outcome: Outcome) -> str:
-    """Return the work of each server, a line each; for nodes also what they store and sent to the coordinator."""
+    """Return a table with a line for each server: its work and, for nodes, what they store and sent."""
     lines = [
         "| | ingest, s | WAL, MB | band rows | MB | messages | MB | links, s | messages | MB |",
         "|---" * 10 + "|",
@@ -237,7 +238,7 @@ def read_digest(url: str) -> str:
 
 
 def corpora(files: Sequence[Path], sizes: Sequence[int], block: int | None, folder: Path) -> Iterator[Path]:
-    """Yield the files of the corpora."""
+    """Yield the files of the corpora; generated corpora are written to the folder."""
     yield from files
     for size in sizes:
         file = folder / f"generated-{size}.jsonl.gz"
@@ -247,9 +248,11 @@ def corpora(files: Sequence[Path], sizes: Sequence[int], block: int | None, fold
 
 
 def main(
-    corpus: Annotated[list[Path], Option(metavar="FILE", help="Corpora to take.")] = [],
-    documents: Annotated[list[int], Option(metavar="N", help="Sizes of generated corpora.")] = [],
-    block: Annotated[int | None, Option(help="Repeat so many documents in generated corpora.")] = None,
+    corpus: Annotated[list[Path], Option(metavar="FILE", help="File of a corpus (repeatable).")] = [],
+    documents: Annotated[
+        list[int], Option(metavar="N", help="Size of a generated corpus (repeatable).")
+    ] = [],
+    block: Annotated[int | None, Option(help="Repeat a block of N documents in generated corpora.")] = None,
     nodes: Annotated[list[int], Option(metavar="N", help="Numbers of nodes.")] = [0, 2, 4],
     limits: Annotated[list[int], Option(metavar="N", help="Bucket limits.")] = [8, 64, 0],
     traffic: Annotated[bool, Option("--traffic", help="Count messages of the nodes.")] = False,

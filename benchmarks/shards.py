@@ -1,11 +1,12 @@
-"""One server and Citus clusters of two nodes with few and many shards: look-ups, and adding few and many documents.
+"""Compare one server with Citus clusters of two nodes and different numbers of shards: look-ups and adding documents.
 
     NEARSIM_CITUS_PG=BIN python -m benchmarks shards [--corpus F.jsonl.gz] [--shards 0 --shards 4 --shards 128]
 
-Databases with so many shards (0: one server without Citus), on servers of its own from the programs in the folder
-NEARSIM_CITUS_PG, ingest the same documents, in turns: `first` at once; then `few`, ten at a time, each turn followed by
-look-ups of texts that are not in the index; then the rest at once. Prints milliseconds, and processor milliseconds of
-all servers, with their ratios to the first number of shards, and whether all pairs with their figures, clusters and
+A database with each number of shards (0: one server without Citus) ingests the same documents, in turns with the other
+databases. The servers are started from the programs in the folder NEARSIM_CITUS_PG. First, `--first` documents are
+added at once. Then `--few` documents are added ten at a time, and each time texts that are not in the index are looked
+up. Then the remaining documents are added at once. Prints milliseconds, and processor milliseconds of all servers, with
+their ratios to the first number of shards. Also prints whether the pairs with their figures, the clusters and the
 survivors are equal.
 """
 
@@ -44,17 +45,17 @@ _MATCHES = 20
 
 @dataclass(slots=True)
 class Subject:
-    """A database under measurement, with milliseconds by kind of call."""
+    """A measured database, with milliseconds by kind of call."""
 
     url: str
     index: Index
     servers: Sequence[PostgresCluster]
-    # Of each call on the clock, and of each turn the mean of the processors.
+    # Time on the clock of each call, and mean processor time of the calls of each turn.
     clock: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     processor: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def run(self, name: str, calls: Sequence[Callable[[], object]]) -> None:
-        """Make calls one after another."""
+        """Run calls one after the other, and record their times."""
         before = self._used()
         for call in calls:
             started = time.perf_counter()
@@ -69,7 +70,7 @@ class Subject:
 
 @contextmanager
 def subject(servers: CitusServer, shards: int, recipe: Path) -> Iterator[Subject]:
-    """A database with so many shards and an empty index."""
+    """Create a database with this number of shards and an empty index."""
     with ExitStack() as stack:
         if shards:
             url = stack.enter_context(servers.empty_database())
@@ -86,12 +87,12 @@ def subject(servers: CitusServer, shards: int, recipe: Path) -> Iterator[Subject
 
 
 def measure(subjects: Sequence[Subject], documents: Sequence[Document], first: int, few: int) -> None:
-    """Give all databases the documents, in turns."""
+    """Add the documents to all databases, in turns, and look up texts."""
     last = documents[first + few :]
     for tested in subjects:
         tested.run("first documents", [partial(tested.index.add, documents[:first])])
         with psycopg.connect(tested.url, autocommit=True) as connection:
-            # As autovacuum does elsewhere.
+            # In normal operation, autovacuum does this.
             connection.execute("VACUUM (ANALYZE) nearsim.band")
 
     for turn, at in enumerate(range(first, first + few, _AT_ONCE)):
@@ -128,9 +129,9 @@ def _line(name: str, values: Sequence[float], base: float) -> str:
 def main(
     corpus: CorpusFile = None,
     shards: Annotated[list[int], Option(metavar="N", help="Numbers of shards.")] = [0, 4, 32, 128],
-    first: Annotated[int, Option(help="Documents ingested before all others.")] = 7_000,
-    few: Annotated[int, Option(help="Documents added ten at a time.")] = 200,
-    last: Annotated[int, Option(help="Documents added at once, if they are generated.")] = 3_800,
+    first: Annotated[int, Option(help="Number of documents to add first, at once.")] = 7_000,
+    few: Annotated[int, Option(help="Number of documents to add then, ten at a time.")] = 200,
+    last: Annotated[int, Option(help="Number of generated documents to add last, at once.")] = 3_800,
     recipe: RecipeFile = RECIPE,
 ) -> str:
     """Ingest documents into databases with each number of shards."""
@@ -142,7 +143,7 @@ def main(
 
     with server_home() as folder, ExitStack() as stack:
         servers = CitusServer(folder, 2)
-        # Roles are created on the nodes too if the first database with the schema is distributed.
+        # If the first database with the schema is distributed, the roles are created on the nodes too.
         with servers.database():
             pass
         subjects = [stack.enter_context(subject(servers, number, recipe)) for number in shards]

@@ -1,9 +1,10 @@
-"""The speed of the live index: look-ups, latency from commit to pair, and throughput of workers beside SQL writers.
+"""The speed of a live index: look-ups, latency from a commit to the pair, and throughput of workers.
 
     python -m benchmarks speed [--documents 200000] [--new 20000] [--workers 2] [--writers 1] [--only latency]
 
-The index has the synthetic corpus, 2 % of whose documents are in families of templates with buckets over the limit,
-and more of the same are added. The server has the shipped durability settings.
+The index has the synthetic corpus, in which 2 % of the documents are in families from templates, whose buckets exceed
+the limit. Documents of the same kind are added while the index is measured. The server has the default durability
+settings.
 """
 
 import time
@@ -33,11 +34,11 @@ from nearsim_db.records import Document
 from nearsim_db.similarity.recipe import load, override
 
 _POLL_SECONDS = 0.002
-# Counting what waits is work for the server too.
+# Poll less often here, because counting the waiting work is work for the server too.
 _DRAIN_POLL_SECONDS = 0.1
 _GIVE_UP_SECONDS = 600.0
 _WARM_UP = 200
-# Documents in no cluster: a member of a large bucket may rightly not be paired with its own copy.
+# Take documents in no cluster: under the bucket limit, a document of a large bucket may not be paired with its copy.
 _SINGLES = """
 SELECT doc_id, title, body FROM nearsim.document JOIN nearsim.signature USING (doc_id)
 WHERE generation_id = %s AND feature_count > 100 AND NOT EXISTS (
@@ -54,7 +55,7 @@ SELECT EXISTS (SELECT FROM nearsim.similar_pair WHERE generation_id = %s AND lef
 
 
 class Part(StrEnum):
-    """What is measured, in this order."""
+    """The parts of the measurement, in their order."""
 
     LOOKUP = "lookup"
     LATENCY = "latency"
@@ -65,14 +66,14 @@ def main(
     documents: Annotated[int, Option(help="Number of indexed documents.")] = 200_000,
     new: Annotated[int, Option(help="Number of documents to insert.")] = 20_000,
     lookups: Annotated[int, Option(help="Number of look-ups.")] = 2_000,
-    copies: Annotated[int, Option(help="Number of near-copies whose pairs are waited for.")] = 100,
+    copies: Annotated[int, Option(help="Number of near-copies for the latency from commit to pair.")] = 100,
     workers: Annotated[int, Option(help="Number of worker processes.")] = 2,
     writers: Annotated[int, Option(help="Number of writing processes.")] = 2,
     hot_share: Annotated[float, Option(help="Share of documents in families of a template.")] = 0.02,
-    most_waiting: Annotated[
-        int, Option(help="Writers wait while so many documents are to be searched.")
+    max_waiting: Annotated[
+        int, Option("--most-waiting", help="Writers pause while more than N documents wait to be searched.")
     ] = 5_000,
-    only: Annotated[list[Part], Option(help="Measure this part only.")] = [],
+    only: Annotated[list[Part], Option(help="Measure only this part (repeatable).")] = [],
     recipe: RecipeFile = RECIPE,
     changes: Changes = ["match.bucket_limit=64"],
     seed: Seed = 1,
@@ -86,7 +87,7 @@ def main(
         measures = {
             Part.LOOKUP: lambda: measure_lookup(system, looked_up),
             Part.LATENCY: lambda: measure_latency(system, copies),
-            Part.THROUGHPUT: lambda: measure_throughput(system, inserted, workers, writers, most_waiting),
+            Part.THROUGHPUT: lambda: measure_throughput(system, inserted, workers, writers, max_waiting),
         }
         for part in only or Part:
             results[part] = measures[part]()
@@ -94,7 +95,7 @@ def main(
 
 
 def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
-    """Return the median, the usual upper quantiles and the maximum, in milliseconds."""
+    """Return the median, the 95th and 99th percentile and the maximum, in milliseconds."""
     quantiles = np.quantile(np.array(milliseconds), [0.5, 0.95, 0.99, 1.0]).tolist()
     return {
         name: round(value, 3) for name, value in zip(("p50", "p95", "p99", "max"), quantiles, strict=True)
@@ -104,9 +105,9 @@ def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
 def measure_throughput(
     system: System, documents: Sequence[Document], workers: int, writers: int, max_waiting: int
 ) -> dict[str, object]:
-    """Return documents per second from the first commit until all are searched, while writers keep workers busy.
+    """Return documents per second from the first commit until all documents are searched, while writers insert them.
 
-    The first tenth of the documents only warms the workers up.
+    The first tenth of the documents is only a warm-up for the workers.
     """
     first, documents = documents[: len(documents) // 10], documents[len(documents) // 10 :]
     with system.connect() as connection, running_workers(system, workers) as running:
@@ -161,9 +162,9 @@ def measure_latency(system: System, copies: int, seed: int = 1) -> dict[str, obj
 
 
 def measure_lookup(system: System, documents: Sequence[Document]) -> dict[str, object]:
-    """Return milliseconds to check documents against the index in process, with verification, after a warm-up.
+    """Return the milliseconds of checking documents against the index in this process, after a warm-up.
 
-    Also by the number of matches found: listing hundreds of identical texts takes longer than finding them.
+    The figures are also divided by the number of matches, because it takes long to list hundreds of identical texts.
     """
     by_matches: dict[str, list[float]] = {"none": [], "1 to 64": [], "more": []}
     with Index.connect(system.url, collection=COLLECTION) as index:
@@ -189,7 +190,7 @@ def measure_lookup(system: System, documents: Sequence[Document]) -> dict[str, o
 
 
 def _warm_up(system: System, connection: Connection) -> None:
-    """Let the worker ingest some documents, so that its kernels are loaded and its statements prepared."""
+    """Let the worker index a document, so that its compiled code is loaded and its statements are prepared."""
     ((head, title, body),) = _singles(connection, system, 1)
     name = f"warm-{time.time_ns()}"
     row = connection.execute(_INSERT, (system.collection_id, name, title, f"{body} {name}")).fetchone()
@@ -213,7 +214,7 @@ def _wait_for_pair(connection: Connection, system: System, left_id: int, right_i
 
 
 def _wait_until_drained(connection: Connection, started: float) -> tuple[float, float]:
-    """Return seconds since `started` until all was searched, and until all was linked too."""
+    """Wait until all work is done; return the seconds from `started` until all is searched, and until all is linked."""
     searched = None
     while (now := time.perf_counter() - started) < _GIVE_UP_SECONDS:
         backlog = read_backlog(connection)

@@ -1,10 +1,9 @@
-"""Start-up: processor and wall-clock seconds of commands that ask a question, next to importing psycopg alone.
+"""The start-up time of commands: processor seconds and seconds on the clock, compared with importing psycopg.
 
     python -m benchmarks startup [--rounds 5]
 
-An embedded server of its own has one index, of the example stories. Commands run in turn, one of each in every round;
-medians are printed with their ratio to `import psycopg`. The last line is `dedupe` of the stories, which needs no
-server.
+A new embedded server has an index of the example stories. Every command runs once in each round, and the medians are
+printed with their ratio to `import psycopg`. The last line is `dedupe` of the stories, which needs no server.
 """
 
 import statistics
@@ -32,7 +31,7 @@ COMMANDS = {
 
 
 def measure_questions(environment: Mapping[str, str], rounds: int) -> dict[str, list[Cost]]:
-    """Run every command once a round."""
+    """Run every command once in each round."""
     costs: dict[str, list[Cost]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):
         for name, command in COMMANDS.items():
@@ -41,7 +40,7 @@ def measure_questions(environment: Mapping[str, str], rounds: int) -> dict[str, 
 
 
 def measure_dedupe(home: Path, environment: Mapping[str, str], rounds: int) -> dict[str, list[Cost]]:
-    """De-duplicate the stories, without a server."""
+    """Run `dedupe` on the stories, which needs no server."""
     dedupe = [*NEARSIM, "dedupe", str(STORIES), "--output", str(home / "unique.jsonl"), "--quiet"]
     return {"dedupe": [run_measured(dedupe, environment)[0] for _ in range(rounds)]}
 
@@ -50,9 +49,9 @@ def main(rounds: Rounds = 5) -> str:
     """Run the commands in turns."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         home = Path(folder)
-        # The server may run as another user, and temporary folders are private.
+        # The server may run as another user, who cannot read temporary folders by default.
         home.chmod(0o755)
-        # Empty: the embedded server, also if the caller has set a URL.
+        # An empty URL selects the embedded server, even if the caller has set a URL.
         environment = {"NEARSIM_HOME": folder, "NEARSIM_DATABASE_URL": ""}
         run_measured([*NEARSIM, "ingest", str(STORIES), "--quiet"], environment)
         try:

@@ -1,8 +1,9 @@
-"""A family of texts from one template, all with a similarity of 0.8 or more, among synthetic documents.
+"""A family of texts from one template among synthetic documents; its members have a similarity of 0.8 or more.
 
     python -m benchmarks templates --family 2000 --others 20000 --seed 1 --output templates.jsonl.gz
 
-The ids of the family start with t, those of the other documents (from `corpus`, with copies) with d.
+The ids of the family begin with t. The ids of the other documents, which are from `corpus` and include copies, begin
+with d.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -23,10 +24,10 @@ MIN_SIMILARITY = 0.8
 
 
 def least_similarity(words: Sequence[str], slots: Collection[int], size: int = 3) -> float:
-    """Return the lowest Jaccard similarity, over word shingles, of two fillings of the slots, in [0, 1].
+    """Return a lower bound of the Jaccard similarity, over word shingles, of two texts that fill the slots differently.
 
-    Let c be the distinct shingles clear of all slots, and s the windows that touch one. Both fillings have the
-    c and at most s other shingles each, so their intersection is at least c and their union at most c + 2s.
+    Let c be the number of distinct shingles without a slot, and s the number of windows with a slot. Both texts have
+    the c shingles, and at most s others each. So their intersection is at least c, and their union at most c + 2s.
     """
     clear, touched = set(), 0
     for start in range(len(words) - size + 1):
@@ -38,9 +39,9 @@ def least_similarity(words: Sequence[str], slots: Collection[int], size: int = 3
 
 
 class Template:
-    """A fixed headline and body with evenly spread slots, which each member fills with its own numbers.
+    """A fixed headline and body with evenly spread slots, which each member of the family fills with other numbers.
 
-    Raises ValueError if two members could have a similarity below MIN_SIMILARITY.
+    Raises ValueError if the similarity of two members could be below MIN_SIMILARITY.
     """
 
     def __init__(self, language: Language, rng: np.random.Generator) -> None:
@@ -50,14 +51,14 @@ class Template:
         self._body = language.sample(rng, np.array([BODY_WORDS]), topic)[0]
         self._slots = np.linspace(10, len(self._body) - 10, BODY_SLOTS).astype(np.int64)
         title, text = self.fill(0, rng)
-        # The title's number is a slot too: it is the word after its TITLE_WORDS words.
+        # The number in the title, which follows its TITLE_WORDS words, is a slot too.
         slots = [TITLE_WORDS, *(TITLE_WORDS + 1 + self._slots).tolist()]
         self.least_similarity = least_similarity([*title.split(), *text.split()], slots)
         if self.least_similarity < MIN_SIMILARITY:
             raise ValueError(f"the template guarantees only {self.least_similarity:.3f}; use another seed")
 
     def fill(self, number: int, rng: np.random.Generator) -> tuple[str, str]:
-        """Title and text of one member; the title ends with its number, which makes it distinct."""
+        """Return the title and text of a member. The title ends with its number, so no two members are equal."""
         size = self._language.vocabulary_size
         body = self._body.copy()
         body[self._slots] = body[self._slots] // size * size + self._language.draw_numbers(rng, BODY_SLOTS)
@@ -65,7 +66,7 @@ class Template:
 
 
 def with_family(corpus: Corpus, family: int, rng: np.random.Generator) -> Iterator[CorpusDocument]:
-    """Return the documents of the corpus with `family` members of one template scattered among them."""
+    """Yield the documents of the corpus, with `family` members of one template scattered among them."""
     template = Template(corpus.language, rng)
     others = corpus.documents()
     is_member = np.arange(family + len(corpus.plan.role)) < family
@@ -83,7 +84,7 @@ def main(
     others: Annotated[int, Option(help="Number of other documents.")] = 20_000,
     seed: Seed = 1,
 ) -> str:
-    """Write a family of texts of one template among documents of the synthetic corpus."""
+    """Write a family of texts from one template among documents of the synthetic corpus."""
     rng = generator(np.random.SeedSequence([seed, family]))
     write_corpus(with_family(Corpus(others, seed), family, rng), output, None)
     return f"{family} members among {others} other documents"

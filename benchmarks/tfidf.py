@@ -14,17 +14,17 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def words_of(document: Document) -> list[str]:
-    """The lowercased words of title and body."""
+    """Return the words of title and body in lower case."""
     return _WORD.findall("\n".join(filter(None, (document.title, document.body))).lower())
 
 
 def vectors(
     documents: Sequence[Document], dimensions: int, *, normalised: bool = True
 ) -> npt.NDArray[np.float32]:
-    """Return a row per document: for each of the most frequent words, the count times ln(n / documents with it).
+    """Return a row for each document, with a column for each of the most frequent words.
 
-    Equally frequent words are in alphabetical order. With `normalised` each row has length 1, except rows of
-    zeros.
+    A value is the word's count in the document times ln(n / number of documents with the word). Equally frequent words
+    are in alphabetical order. With `normalised`, each row has length 1, except for rows of zeros.
     """
     counts = [Counter(words_of(document)) for document in documents]
     totals: Counter[str] = Counter()
@@ -48,6 +48,6 @@ def vectors(
 def with_vectors(
     documents: Sequence[Document], dimensions: int, *, normalised: bool = True
 ) -> list[Document]:
-    """The documents, each with its vector."""
+    """Return the documents with their vectors."""
     rows = vectors(documents, dimensions, normalised=normalised)
     return [replace(document, vector=row.tolist()) for document, row in zip(documents, rows, strict=True)]

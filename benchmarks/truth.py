@@ -1,4 +1,4 @@
-"""Files of documents, and intervals of proportions."""
+"""Read files of documents, and compute confidence intervals of proportions."""
 
 import math
 from pathlib import Path
@@ -14,12 +14,12 @@ Flags = npt.NDArray[np.bool_]
 
 
 def read_documents(path: Path) -> list[Document]:
-    """Read the documents of a file in any format nearsim reads, skipping records that cannot be read."""
+    """Return the documents of a file in any format that nearsim reads; skip records that cannot be read."""
     return [record.document for record in Source([path]) if isinstance(record, ReadDocument)]
 
 
 def wilson_interval(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
-    """The interval of a proportion (Wilson 1927), at 95 % by default; (0, 1) without trials."""
+    """Return the confidence interval of a proportion (Wilson 1927), by default for 95 %; (0, 1) without trials."""
     if not trials:
         return 0.0, 1.0
     share, squared = successes / trials, z * z

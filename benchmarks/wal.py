@@ -1,4 +1,4 @@
-"""What the write-ahead log of a run consists of, by relation and kind of record, with full-page images apart."""
+"""Break down the write-ahead log of a run by relation and kind of record, and count full-page images separately."""
 
 from benchmarks.living_system import Connection
 
@@ -6,7 +6,7 @@ _POSITION = "SELECT CAST(pg_current_wal_insert_lsn() AS text)"
 _TOTAL = """
 SELECT CAST(sum(record_size) AS bigint), CAST(sum(fpi_size) AS bigint) FROM pg_get_wal_stats(%s, %s, false)
 """
-# Each record is counted for the first of the blocks that it changes. Available since PostgreSQL 16.
+# Counts each record for the first block that it changes. Requires PostgreSQL 16.
 _BY_RELATION = """
 SELECT coalesce(regexp_replace(pg_class.relname, '_[0-9]+', ''), 'dropped') || ' ' || record_type,
     CAST(sum(record_length - images) AS bigint)
@@ -21,25 +21,25 @@ WHERE block_id = 0
 GROUP BY 1 ORDER BY 2 DESC LIMIT %s
 """
 _SHOWN = 30
-# PostgreSQL 16, as `server_version` counts.
+# PostgreSQL 16, in the notation of `server_version`.
 _DETAILED_SINCE = 16_00_00
 
 
 def make_readable(connection: Connection) -> str:
-    """Install the functions that read the log; return the position at which it continues."""
+    """Install the functions that read the log; return its present position."""
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
     return read_position(connection)
 
 
 def read_position(connection: Connection) -> str:
-    """Return the position at which the next record is written."""
+    """Return the position in the log at which the next record will be written."""
     row = connection.execute(_POSITION).fetchone()
     assert row is not None
     return str(row[0])
 
 
 def describe(connection: Connection, start: str, documents: int) -> dict[str, object]:
-    """Return the bytes of log a document since a position: records, full-page images, and records by relation."""
+    """Return the bytes per document since a position: of records, of full-page images, and of records by relation."""
     end = read_position(connection)
     total = connection.execute(_TOTAL, (start, end)).fetchone()
     assert total is not None

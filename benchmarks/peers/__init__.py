@@ -1,1 +1,1 @@
-"""nearsim next to the tools that people use instead, on the same machine in the same run."""
+"""Compare nearsim with the tools that people use instead, on the same machine and in the same run."""

@@ -1,21 +1,21 @@
-"""nearsim next to rensa, datasketch (in memory and on Redis), text-dedup, dedup-pg and pg_trgm, in one run.
+"""Compare nearsim with rensa, datasketch (in memory and on Redis), text-dedup, dedup-pg and pg_trgm in one run.
 
     .venv/bin/uv pip install --python .venv/bin/python -e '.[peers]'
     python -m benchmarks peers [--documents 100000] [--rounds 3] [--peers rensa --peers datasketch]
     python -m benchmarks peers --corpus F.jsonl.gz
     python -m benchmarks peer-lookups [--documents 100000] [--lookups 500]
 
-`peers`: from a file of JSON lines to the file of survivors, each tool as a process of its own, in turns (A B C, A B
-C); word 3-shingles at 0.7. The servers are up. Prints Markdown: seconds on the clock, processor seconds of client and
-server, the client's memory, and of an additional run, before the clock, recall and precision of the pairs against
-brute force, and of the joins that make the clusters of single documents. nearsim has verified every
-pair; the others report candidates.
+`peers`: each tool reads a file of JSON lines and writes a file of the survivors, with word 3-shingles and the threshold
+0.7. Every tool is a separate process, and the tools take turns (A B C, A B C). Servers are started before. Prints
+Markdown: seconds on the clock, processor seconds of client and server, and the client's memory. Before the measured
+rounds, an additional run of each tool gives the recall and precision of its pairs against brute force, and those of the
+joins that make clusters from single documents. nearsim verifies every pair; the other tools report candidates.
 
-`peer-lookups`: the file is indexed, and texts that are not in it (of the same corpus, or the file's last ones) are
-looked up one by one.
+`peer-lookups`: each tool indexes the file, and texts that are not in the file are looked up one by one. The texts are
+further documents of the same corpus, or the last documents of the file.
 
-Slow tools take the first documents only (--at-most NAME=N); their seconds are for these. text-dedup depends on
-packages that conflict with others, so it has an environment of its own: uv venv F; uv pip install --python
+Slow tools only get the first documents (--at-most NAME=N), and their seconds are for these documents. text-dedup needs
+packages that conflict with those of other tools, so it has a separate environment: uv venv F; uv pip install --python
 F/bin/python text-dedup; then --text-dedup F/bin/python. datasketch-redis needs redis-server (Debian: redis-server).
 """
 
@@ -59,14 +59,14 @@ _CLUSTERS_ONLY = ("dedup-pg",)
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Inputs in a folder: files of the first documents, made when needed, and the texts to look up."""
+    """The input files in a folder: files of the first documents, written when needed, and of texts to look up."""
 
     folder: Path
     documents: Sequence[tuple[str, str]]
     asked: Sequence[tuple[str, str]]
 
     def first(self, count: int | None) -> Path:
-        """Return a file of the first documents, or of all."""
+        """Return a file of the first documents, or of all documents."""
         size = min(count or len(self.documents), len(self.documents))
         path = self.folder / f"first-{size}.jsonl.gz"
         if not path.exists():
@@ -74,7 +74,7 @@ class Files:
         return path
 
     def lookups(self) -> Path:
-        """Return the file of texts to look up."""
+        """Return the file of the texts to look up."""
         path = self.folder / "lookups.jsonl.gz"
         if not path.exists():
             write_lines(self.asked, path)
@@ -88,7 +88,7 @@ def write_lines(documents: Iterable[tuple[str, str]], path: Path) -> None:
 
 
 def read_texts(corpus: Path | None, documents: int) -> list[tuple[str, str]]:
-    """Return ids and texts, titles included, of the file or of a generated corpus."""
+    """Return the ids and texts, including titles, of the file or of a generated corpus."""
     if corpus:
         read = read_documents(corpus)
         return [
@@ -100,7 +100,7 @@ def read_texts(corpus: Path | None, documents: int) -> list[tuple[str, str]]:
 
 
 def judge(tool: Contestant, files: Files, truth: Truth) -> Score:
-    """Run a tool once with its pairs or clusters as output, and score them."""
+    """Run a tool once, so that it writes its pairs or clusters, and score these."""
     pairs, output = files.folder / f"pairs-{tool.name}.npy", files.folder / f"judged-{tool.name}"
     run_measured(tool.command(files.first(tool.at_most), output, "--pairs", str(pairs)), environment(files))
     if isinstance(tool, TextDedup):
@@ -110,12 +110,12 @@ def judge(tool: Contestant, files: Files, truth: Truth) -> Score:
 
 
 def environment(files: Files) -> dict[str, str]:
-    """Return the variables of all tools; nearsim's server is set by `own`."""
+    """Return the environment variables of all tools; `own` is the URL of nearsim's server."""
     return {**_ENVIRONMENT, "HF_HOME": str(files.folder / "huggingface")}
 
 
 def compare(chosen: Sequence[Contestant], files: Files, rounds: int, *, judged: bool) -> str:
-    """Judge all once, then let them take turns; return the table."""
+    """Score every tool once, then measure the tools in turns; return the table."""
     scores: dict[str, Score] = {}
     for tool in chosen if judged else ():
         print(f"judging {tool.name}", file=sys.stderr)
@@ -135,7 +135,7 @@ def compare(chosen: Sequence[Contestant], files: Files, rounds: int, *, judged: 
 def table(
     chosen: Sequence[Contestant], costs: dict[str, list[Cost]], scores: dict[str, Score], documents: int
 ) -> str:
-    """Return the figures as Markdown; ratios to nearsim are of the same round, for the same documents."""
+    """Return the figures as Markdown. Ratios to nearsim compare the same rounds and the same documents."""
     lines = [
         "| tool | documents | seconds | nearsim takes, times | client CPU, s | server CPU, s | client memory, MB "
         "| recall of pairs | precision | recall of joins | precision of joins |",
@@ -146,7 +146,7 @@ def table(
     for tool in chosen:
         walls = [cost.wall for cost in costs[tool.name]]
         size = min(tool.at_most or documents, documents)
-        # A tool with a limit got fewer documents, so its time is no measure for nearsim's.
+        # A tool with a limit gets fewer documents, so its time cannot be compared with nearsim's.
         whole = size == documents and tool.name != NEARSIM and nearsim_walls
         shares = f"{ratio(nearsim_walls, walls)}" if whole else ""
         middle = [
@@ -160,7 +160,7 @@ def table(
 
 
 def columns(score: Score | None) -> list[str]:
-    """Return a score with four decimals, a dash for what does not apply."""
+    """Return a score as cells with four decimals, and a dash for figures that a tool does not have."""
     if score is None:
         return ["-"] * 4
     values = (score.recall, score.precision, score.joins_found, score.joins_right)
@@ -168,7 +168,7 @@ def columns(score: Score | None) -> list[str]:
 
 
 def look_up(chosen: Sequence[Contestant], files: Files) -> str:
-    """Index with each tool and return the milliseconds of its look-ups as Markdown."""
+    """Index the file with each tool, and return the milliseconds of look-ups as Markdown."""
     lines = ["| tool | documents | p50, ms | p99, ms | longest, ms |", "|---|---|---|---|---|"]
     for tool in chosen:
         output = files.folder / f"lookups-{tool.name}"
@@ -199,7 +199,7 @@ def dedupe(
     no_judge: Annotated[bool, Option("--no-judge", help="No recall and precision.")] = False,
     major: Major = 18,
 ) -> str:
-    """De-duplicate a file with each tool, in turns."""
+    """De-duplicate a file with each tool; the tools take turns."""
     texts = read_texts(corpus, documents)
     with running(texts, [], at_most, text_dedup, peers, major) as (chosen, files):
         return compare(chosen, files, rounds, judged=not no_judge)
@@ -214,8 +214,8 @@ def lookups(
     text_dedup: TextDedupPython = None,
     major: Major = 18,
 ) -> str:
-    """Index a file with each tool, and look texts up one by one."""
-    # The last texts are looked up, and not indexed.
+    """Index a file with each tool, and look up texts one by one."""
+    # The last texts of the file are looked up, so they are not indexed.
     texts = read_texts(corpus, documents + lookups)
     with running(texts[:-lookups], texts[-lookups:], at_most, text_dedup, peers, major) as (chosen, files):
         return look_up(chosen, files)
@@ -230,7 +230,7 @@ def running(
     peers: Sequence[str],
     major: int,
 ) -> Iterator[tuple[list[Contestant], Files]]:
-    """Start the servers of the chosen tools, and yield those that can run, with their files."""
+    """Start the servers of the chosen tools, and yield the tools that can run, with their files."""
     limits = {name: int(count) for name, count in (limit.split("=") for limit in at_most)}
     names = [NEARSIM, *peers] if peers else []
     with tempfile.TemporaryDirectory() as folder, contestants(major, limits, text_dedup, names) as tools:

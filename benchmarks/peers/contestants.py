@@ -1,4 +1,4 @@
-"""The tools that are compared: what starts each, on how many documents at most, and why one is left out."""
+"""The compared tools: the command that starts each, its maximum number of documents, and why it may be left out."""
 
 import importlib.util
 import shutil
@@ -24,9 +24,9 @@ _DATABASE = "peers"
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A tool. `script` is a module of this package; its server, if any, is reached at `address`.
+    """A tool. `script` is a module of this package, and `address` is the address of the tool's server, if it has one.
 
-    Slow tools take only the first `at_most` documents. `missing` is the reason why a tool cannot run here.
+    A slow tool only gets the first `at_most` documents. `missing` is the reason why a tool cannot run here.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Contestant:
     missing: str | None = None
 
     def command(self, input_file: Path, output: Path, *options: str) -> list[str]:
-        """Return the command that reads one file and writes another."""
+        """Return the command that reads the input file and writes the output file."""
         command = [
             sys.executable,
             "-m",
@@ -53,10 +53,10 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class NearsimCommand(Contestant):
-    """The command `nearsim dedupe`; look-ups are timed in a script."""
+    """The command `nearsim dedupe`; a script measures look-ups."""
 
     def command(self, input_file: Path, output: Path, *options: str) -> list[str]:
-        """Return the command; its pairs are JSON lines."""
+        """Return the command, which writes its pairs as JSON lines."""
         if "--lookups" in options:
             return Contestant.command(self, input_file, output, *options)
         command = [sys.executable, "-m", "nearsim_db", "dedupe", str(input_file), "--output", str(output)]
@@ -65,12 +65,12 @@ class NearsimCommand(Contestant):
 
 @dataclass(frozen=True, slots=True)
 class TextDedup(Contestant):
-    """The command line of text-dedup, in an environment of its own: `python` is its interpreter."""
+    """The command line of text-dedup, which has a separate environment with the interpreter `python`."""
 
     python: Path = field(default=Path("python"), kw_only=True)
 
     def command(self, input_file: Path, output: Path, *options: str) -> list[str]:
-        """Return the command; with --pairs it also stores its clusters beside the output."""
+        """Return the command; if pairs are wanted, it also stores its clusters beside the output."""
         command = [str(self.python), "-m", "text_dedup.minhash", "--path", "json", "--split", "train"]
         command += ["--data_files", str(input_file), "--column", "text", "--output", str(output)]
         command += ["--cache_dir", str(output.with_name("text-dedup-cache")), "--hash_func", "xxh3"]
@@ -82,7 +82,7 @@ class TextDedup(Contestant):
 def contestants(
     major: int, at_most: Mapping[str, int], text_dedup: Path | None, names: Sequence[str]
 ) -> Iterator[list[Contestant]]:
-    """Start the servers and yield the tools of these names (default: all), those that cannot run too."""
+    """Start the servers; yield the tools of these names, by default all, including tools that cannot run."""
     with own_server(major) as cluster, _redis() as (redis, socket):
         postmaster = cluster.status()
         assert postmaster is not None
@@ -117,7 +117,7 @@ def contestants(
 
 
 def _limited(tool: Contestant, at_most: Mapping[str, int]) -> Contestant:
-    """Return a tool with the given limit, marked as missing if a package of it is."""
+    """Return a tool with the given limit; it is marked as missing if one of its packages is not installed."""
     absent = [name for name in tool.packages if importlib.util.find_spec(name) is None]
     missing = tool.missing or (f"no package {', '.join(absent)}" if absent else None)
     return replace(tool, at_most=at_most.get(tool.name, tool.at_most), missing=missing)
@@ -125,7 +125,7 @@ def _limited(tool: Contestant, at_most: Mapping[str, int]) -> Contestant:
 
 @contextmanager
 def _redis() -> Iterator[tuple[psutil.Process | None, str | None]]:
-    """Start a Redis server without persistence behind a socket, if one is installed."""
+    """Start a Redis server without persistence that listens on a socket, if Redis is installed."""
     program = shutil.which("redis-server")
     if program is None:
         yield None, None

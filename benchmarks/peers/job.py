@@ -1,5 +1,7 @@
-"""The job that every tool does in a process of its own: read a file, find near-duplicates, join them, write the
-survivors; or index the file, and look up one text after the other.
+"""The job that every tool does in a separate process.
+
+It reads a file, finds near-duplicates, joins them into clusters, and writes the survivors. Or it indexes the file, and
+looks up one text after the other.
 """
 
 import argparse
@@ -20,9 +22,10 @@ BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Files of one run: JSON lines of id and text, gzip-compressed; the survivors' lines; optionally rows of pairs.
+    """The files of a run: the input, which is compressed JSON lines of id and text; the output; and optionally pairs.
 
-    With `lookups`, a file like the input, its texts are looked up instead. `server` is the address of a server.
+    The output has the lines of the survivors, and the pairs are pairs of rows. With `lookups`, a file like the input,
+    the texts of that file are looked up instead. `server` is the address of a server.
     """
 
     input: Path
@@ -32,25 +35,25 @@ class Job:
     server: str | None
 
     def read(self) -> tuple[list[bytes], list[str]]:
-        """Return the lines of the input, and their texts."""
+        """Return the lines of the input, and the texts in them."""
         with gzip.open(self.input) as stream:
             lines = stream.readlines()
         return lines, [orjson.loads(line)["text"] for line in lines]
 
     def finish(self, lines: Sequence[bytes], pairs: Iterable[tuple[int, int]]) -> None:
-        """Join pairs of rows to clusters, and write the first line of each cluster."""
+        """Join pairs of rows into clusters, and write the first line of each cluster."""
         if self.pairs is not None:
             pairs = list(pairs)
             np.save(self.pairs, np.array(pairs, np.int64).reshape(-1, 2))
         self.write(lines, join(len(lines), pairs))
 
     def write(self, lines: Sequence[bytes], first_rows: Sequence[int]) -> None:
-        """Write the lines that are the first of their cluster."""
+        """Write the lines that are the first lines of their clusters."""
         with self.output.open("wb") as stream:
             stream.writelines(line for row, line in enumerate(lines) if first_rows[row] == row)
 
     def time_lookups(self, look_up: Callable[[str], object]) -> None:
-        """Print the milliseconds of looking up each text, as JSON; a tenth of them warms up first."""
+        """Print the milliseconds of looking up each text as JSON, after a warm-up with a tenth of the texts."""
         assert self.lookups is not None
         with gzip.open(self.lookups) as stream:
             texts = [orjson.loads(line)["text"] for line in stream]
@@ -82,7 +85,7 @@ def join(rows: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
     def find(row: int) -> int:
         while parents[row] != row:
-            # Halves the path for later calls.
+            # Halve the path to the root for later calls.
             parents[row] = row = parents[parents[row]]
         return row
 
@@ -97,6 +100,6 @@ def join(rows: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def batches(texts: Sequence[str]) -> Iterator[range]:
-    """Yield the rows of one batch after the other."""
+    """Yield the rows of each batch, in order."""
     for begin in range(0, len(texts), BATCH):
         yield range(begin, min(begin + BATCH, len(texts)))

@@ -1,4 +1,7 @@
-"""How much of the exact pairs a tool found, as pairs and as the joins that make clusters of single documents."""
+"""Score the pairs or clusters of a tool against the exact pairs.
+
+Pairs are scored as pairs, and as the joins that make clusters from single documents.
+"""
 
 import json
 import subprocess
@@ -31,7 +34,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Shares of pairs, and of the joins that make clusters; None for tools that report clusters only."""
+    """Recall and precision of pairs and of joins; those of pairs are None for tools that only report clusters."""
 
     recall: float | None
     precision: float | None
@@ -41,7 +44,7 @@ class Score:
 
 @cache
 def find_truth(path: Path) -> Truth:
-    """Return all pairs of a file whose exact Jaccard similarity reaches the threshold, identical texts included."""
+    """Return all pairs of a file whose exact Jaccard similarity reaches the threshold, including identical texts."""
     documents = read_documents(path)
     recipe = override(load(RECIPE), [f"match.threshold={THRESHOLD}"])
     features = read_features(Encoder(resolve(recipe)), documents)
@@ -49,7 +52,7 @@ def find_truth(path: Path) -> Truth:
     members = features.members()
     heads = features.heads.tolist()
 
-    # Pairs of heads stand for all pairs of their twins, and twins of one head are pairs, too.
+    # A pair of heads stands for all pairs of their twins, and the twins of a head are pairs, too.
     pairs = [
         (min(left_row, right_row), max(left_row, right_row))
         for left, right in zip(exact.left.tolist(), exact.right.tolist(), strict=True)
@@ -69,14 +72,14 @@ def find_truth(path: Path) -> Truth:
 
 
 def to_codes(pairs: Ints, documents: int) -> Ints:
-    """Return distinct pairs of rows as one number each, ascending."""
+    """Return the distinct pairs of rows as ascending numbers, one for each pair."""
     return (
         distinct(pairs.min(axis=1) * documents + pairs.max(axis=1)) if len(pairs) else np.zeros(0, np.int64)
     )
 
 
 def labels_of(pairs: Ints, documents: int) -> Ints:
-    """Return a label for each document, equal for documents that pairs connect."""
+    """Return a label for each document; documents that are connected by pairs have the same label."""
     labels = np.arange(documents)
     if len(pairs):
         members, roots = connected_components(pairs)
@@ -85,7 +88,7 @@ def labels_of(pairs: Ints, documents: int) -> Ints:
 
 
 def judge_pairs(pairs: Ints, truth: Truth) -> Score:
-    """Compare reported pairs of rows, int64 (m, 2), with the truth."""
+    """Score reported pairs of rows, int64 (m, 2), against the truth."""
     size = len(truth.rows)
     codes = to_codes(pairs, size)
     right = int(np.isin(codes, truth.codes, assume_unique=True).sum())
@@ -99,9 +102,9 @@ def judge_pairs(pairs: Ints, truth: Truth) -> Score:
 
 
 def judge_clusters(labels: Ints, truth: Truth) -> Score:
-    """Compare clusters, a label for each document, with the true ones.
+    """Score clusters, given as a label for each document, against the true clusters.
 
-    A cluster of n documents takes n - 1 joins; those within the intersections of both are found, and right.
+    A cluster of n documents takes n - 1 joins. Joins within a reported and a true cluster are right.
     """
     size = len(labels)
     joins = [
@@ -114,7 +117,7 @@ def judge_clusters(labels: Ints, truth: Truth) -> Score:
 
 
 def read_rows(path: Path) -> Ints:
-    """Return the pairs of rows that a script of this package saved."""
+    """Return the pairs of rows that a script of this package wrote."""
     return np.asarray(np.load(path), np.int64)
 
 
@@ -126,7 +129,7 @@ def read_named(path: Path, rows: Mapping[str, int]) -> Ints:
 
 
 def read_clusters(path: Path, python: Path, documents: int) -> Ints:
-    """Return the labels of text-dedup's clusters from its pickled union-find, read by its own interpreter."""
+    """Return the labels of text-dedup's clusters from its pickled union-find, which text-dedup's interpreter reads."""
     code = (
         "import json, pickle, sys; print(json.dumps([*pickle.load(open(sys.argv[1], 'rb')).parent.items()]))"
     )

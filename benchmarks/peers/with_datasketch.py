@@ -1,5 +1,7 @@
-"""The job with datasketch as its documentation recommends for speed: bulk hashing with xxhash, lean MinHashes, its own
-bands for the threshold; the index in memory, or with --server in Redis, written in a session and queried one by one.
+"""The job with datasketch, as its documentation recommends for speed.
+
+It uses bulk hashing with xxhash, lean MinHashes, and datasketch's choice of bands for the threshold. The index is in
+memory, or with --server in Redis, where it is written in an insertion session and queried one text at a time.
 """
 
 import uuid
@@ -13,21 +15,21 @@ from benchmarks.peers.shingles import word_shingles
 
 
 def sketch(texts: list[str]) -> list[Any]:
-    """Return the lean MinHashes of some texts."""
+    """Return the lean MinHashes of texts."""
     sets = [[shingle.encode() for shingle in word_shingles(text)] for text in texts]
     hashes = MinHash.generator(sets, num_perm=K, hashfunc=xxhash.xxh32_intdigest)
     return [LeanMinHash(hashed) for hashed in hashes]
 
 
 def storage(socket: str | None) -> dict[str, object]:
-    """Return the configuration of an index in memory, or of a new one behind Redis' socket."""
+    """Return the configuration of an index in memory, or of a new index in the Redis server at a socket."""
     if socket is None:
         return {"type": "dict"}
     return {"type": "redis", "basename": uuid.uuid4().bytes, "redis": {"unix_socket_path": socket}}
 
 
 def main() -> None:
-    """Index a file; write survivors, or look up texts."""
+    """Index a file; write the survivors, or look up texts."""
     job = read_job()
     lines, texts = job.read()
     index: Any = MinHashLSH(threshold=THRESHOLD, num_perm=K, storage_config=storage(job.server))

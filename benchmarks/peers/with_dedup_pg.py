@@ -1,4 +1,4 @@
-"""The job with dedup-pg, MinHash bands in PostgreSQL: each text is assigned to a cluster as it is inserted."""
+"""The job with dedup-pg, which stores MinHash bands in PostgreSQL and assigns each inserted text to a cluster."""
 
 import uuid
 
@@ -15,7 +15,7 @@ def _tokens(text: str) -> list[bytes]:
 
 
 def main() -> None:
-    """Index a file in a table; write survivors, or look up texts."""
+    """Index a file in a table; write the survivors, or look up texts."""
     job = read_job()
     lines, texts = job.read()
 

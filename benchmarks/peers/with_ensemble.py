@@ -1,8 +1,8 @@
-"""Pairs by datasketch's LSH Ensemble (Zhu and others 2016): of runs of 5 words, 128 values, 16 partitions by size.
+"""Pairs by datasketch's LSH Ensemble (Zhu and others 2016), with runs of 5 words, 128 values and 16 partitions by size.
 
     python -m benchmarks.peers.with_ensemble FILE.jsonl PAIRS.jsonl THRESHOLD
 
-Writes each pair of which the index lists one for the other; they are not verified.
+Writes each pair of texts of which the index returns one for the other. Pairs are not verified.
 """
 
 import json
@@ -19,7 +19,7 @@ _VALUES, _PARTS = 128, 16
 
 
 def main() -> None:
-    """Index all texts and look each up."""
+    """Index all texts, and look up each of them."""
     source, output, threshold = sys.argv[1:]
     records = [json.loads(line) for line in Path(source).read_text("utf-8").splitlines()]
     sets = [[" ".join(run).encode() for run in runs(sketch["text"].split(), K)] for sketch in records]

@@ -1,6 +1,6 @@
-"""Look-ups with nearsim: a file indexed in a collection of its own, and texts checked against it with verification.
+"""Look-ups with nearsim: index a file in a new collection, and look up texts in it, with verification.
 
-For the other job the command `nearsim dedupe` itself is run.
+For the other job, the benchmark runs the command `nearsim dedupe` itself.
 """
 
 import uuid
@@ -14,7 +14,7 @@ _MATCHES = 20
 
 
 def main() -> None:
-    """Index a file in PostgreSQL and look up texts, at most 20 matches each."""
+    """Index a file in PostgreSQL, and look up texts with at most 20 matches each."""
     job = read_job()
     name = f"lookups-{uuid.uuid4().hex[:8]}"
     with Index.connect(job.server, collection=name) as index:

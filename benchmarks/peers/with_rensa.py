@@ -1,4 +1,4 @@
-"""The job with rensa, a fast MinHash library: signed in batches, all queried at once, nothing verified."""
+"""The job with rensa, a fast MinHash library: texts are signed in batches and queried at once, without verification."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _SEED = 42
 
 
 def main() -> None:
-    """Index a file in memory; write survivors, or look up texts."""
+    """Index a file in memory; write the survivors, or look up texts."""
     job = read_job()
     lines, texts = job.read()
     index: Any = RMinHashLSH(threshold=THRESHOLD, num_perm=K, num_bands=BANDS)

@@ -1,6 +1,6 @@
-"""The job with PostgreSQL's extension pg_trgm: a GIN index on the texts, joined with itself by similarity.
+"""The job with PostgreSQL's extension pg_trgm: a table with a GIN index on the texts is joined with itself.
 
-Its similarity is of character trigrams of words, not of word 3-shingles.
+The similarity of pg_trgm compares the character trigrams of words, not word 3-shingles.
 """
 
 import psycopg
@@ -17,7 +17,7 @@ _LOOKUP = "SELECT doc_row FROM text_of WHERE body %% %s"
 
 
 def main() -> None:
-    """Index a file in a table; write survivors, or look up texts."""
+    """Index a file in a table; write the survivors, or look up texts."""
     job = read_job()
     lines, texts = job.read()
     with psycopg.connect(str(job.server), autocommit=True) as connection:
