@@ -61,12 +61,12 @@ class FeatureSpool:
                 return False
 
             no_features = [np.zeros(0, np.uint64)] * len(rows.doc_ids)
-            kept = features if self._has_features else no_features
+            added = features if self._has_features else no_features
             try:
                 self._file.add(
                     rows.sketches if self._has_sketches else rows.sketches[:0],
-                    np.concatenate(kept) if len(kept) else np.zeros(0, np.uint64),
-                    np.fromiter(map(len, kept), np.int64, len(kept)),
+                    np.concatenate(added) if len(added) else np.zeros(0, np.uint64),
+                    np.fromiter(map(len, added), np.int64, len(added)),
                 )
             except OSError:  # the disk is full; documents added before can still be read
                 self._is_open = self.takes_features = False

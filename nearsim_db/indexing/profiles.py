@@ -86,7 +86,7 @@ def refuse_unusable(
             case "source":
                 return not query_rows.lacks_sources(connection, collection_id, adds=adds)
             case _:
-                # Every document has a date, if only that of its addition.
+                # Every document has at least the date on which it was added.
                 return True
 
     refuse_unusable_keep(rules.policy, has_value, _KEEP_REMEDIES)

@@ -12,18 +12,19 @@ from nearsim_db.readers.input_file import InputFile
 _BEGIN = re.compile(r"\s*@\s*(?P<kind>\w+)\s*[{(]")
 _YEAR, _DATE = re.compile(r"[12][0-9]{3}"), re.compile(r"([12][0-9]{3})(?:-([0-9]{2}))?(?:-([0-9]{2}))?")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-# All other fields are columns under their own names.
+# All other fields become columns with the field's name.
 _NAMES = {"abstract": "text", "author": "authors", "journaltitle": "journal"}
-# Fields in which `~` and `%` are characters of their own.
+# In these fields, `~` and `%` are ordinary characters.
 _ADDRESSES = ("doi", "eprint", "file", "url")
 _ESCAPED, _COMMENT = re.compile(r"\\([#$%&_{}~])"), re.compile(r"(?<!\\)%")
 
 
 def read_bibtex(file: InputFile) -> Iterator[tuple[int, Row | str]]:
-    """Yield the entries, each with the line on which it begins; LaTeX commands become the characters they stand for.
+    """Yield the entries, each with the line on which it begins; LaTeX commands become the characters that they print.
 
-    The id is the key of an entry, without one file and line. Authors are joined by "; ". The date is `date`, else the
-    first day of `year` and `month`. Text between entries is a comment. Raises InputError without bibtexparser.
+    The key of an entry is its id; if it has no key, its file and line are. Authors are joined by "; ". The date is
+    `date`, or else the first day of `year` and `month`. Text between entries is ignored. Raises InputError if
+    bibtexparser is not installed.
     """
     try:
         from bibtexparser.entrypoint import parse_string
@@ -33,7 +34,7 @@ def read_bibtex(file: InputFile) -> Iterator[tuple[int, Row | str]]:
             f"reading {file.path} requires the package bibtexparser; pip install 'nearsim-db[references]'"
         ) from error
 
-    # What it logs about damaged entries are the reasons of rejects here.
+    # bibtexparser logs damaged entries, which are reported as rejects here.
     logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
     strings: list[Any] = []
     has_text = has_blocks = False
@@ -51,9 +52,10 @@ def read_bibtex(file: InputFile) -> Iterator[tuple[int, Row | str]]:
 
 
 def _blocks(file: InputFile) -> Iterator[tuple[int, str, str | None]]:
-    """Yield what begins with `@` on a line of its own, and the text before: its line, kind, and text, None if too long.
+    """Yield each block that begins with `@` at the beginning of a line, and the text before the first one.
 
-    An entry that is not closed ends where the next one begins, as in bibtexparser.
+    A block is its line, its kind (empty for the text before the first one), and its text, which is None if it is too
+    long. An entry that is not closed ends where the next one begins, as it does in bibtexparser.
     """
     begin, kind, size, lines = 1, "", 0, list[str]()
     for number, line in file.lines():
@@ -63,21 +65,24 @@ def _blocks(file: InputFile) -> Iterator[tuple[int, str, str | None]]:
             begin, kind, size, lines = number, start["kind"].lower(), 0, []
 
         size = file.limit + 1 if line is None else size + len(text)
-        # The rest of a block that is too long is not kept.
+        # Once a block is too long, its further lines are dropped.
         if size <= file.limit:
             lines.append(text)
     yield begin, kind, "\n".join(lines) if size <= file.limit else None
 
 
 def _rows_of(library: Any, file: InputFile, begin: int) -> Iterator[tuple[int, Row | str]]:
-    """Yield the entries that were parsed from a line on, several if one line has them, or why there is none."""
+    """Yield the entries of a block that begins at line `begin`, or the reasons why they cannot be read.
+
+    A block may have several entries, if they are on the same line.
+    """
     from bibtexparser.model import Entry
 
     if not library.failed_blocks and any("}" in comment.comment for comment in library.comments):
         yield begin, "no valid entry of BibTeX: its braces are not balanced"
         return
 
-    # An entry with a field twice can be read, and so can one whose key an earlier one has.
+    # bibtexparser reports an entry with a repeated field or key as failed, but such an entry can be read.
     for block in (*library.entries, *library.failed_blocks):
         entry, place = getattr(block, "ignore_error_block", None) or block, begin + block.start_line
         if isinstance(entry, Entry):
@@ -103,20 +108,20 @@ def _row(entry: Any, file: InputFile, begin: int) -> Row | str:
 
 
 def _shown(name: str, value: str) -> str:
-    """Return the text that a value of a field stands for, in one line."""
+    """Return the text that LaTeX would print for the value of a field, on one line."""
     if name in _ADDRESSES:
         return _ESCAPED.sub(r"\1", value).strip("{} ")
     if "\\" in value:
         from pylatexenc.latex2text import LatexNodes2Text
 
-        # A percent sign would begin a comment, which nobody writes in a reference.
+        # LaTeX would take a percent sign for the beginning of a comment, which is hardly ever meant in a reference.
         decoder = LatexNodes2Text(math_mode="verbatim")
         value = decoder.latex_to_text(_COMMENT.sub(r"\\%", value))
     return " ".join(value.translate({ord("{"): None, ord("}"): None}).split())
 
 
 def _date_of(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the date of an entry as `published_at`, nothing without a year."""
+    """Return the date of an entry as `published_at`; return nothing if it has no year."""
     if day := _DATE.match(values.get("date", "")):
         return {"published_at": "-".join(part or "01" for part in day.groups())}
 

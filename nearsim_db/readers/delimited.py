@@ -17,7 +17,7 @@ from nearsim_db.readers.document_maker import (
     ACCEPTED_ID_CHARACTERS,
     DocumentMaker,
     check_names,
-    instant_or_rest,
+    instant_or_attribute,
 )
 from nearsim_db.readers.input_file import MAX_RECORD_VALUES, InputFile
 from nearsim_db.readers.vectors import checked_vector
@@ -74,10 +74,10 @@ def _header(row: list[str] | str, file: InputFile, maker: DocumentMaker, delimit
     names = row if file.has_header else numbered_columns(row)
     check_names(names, file.name)
 
-    other = next((common for common in _COMMON_DELIMITERS if common != delimiter and common in row[0]), None)
-    if len(row) == 1 and other:
+    likely = next((common for common in _COMMON_DELIMITERS if common != delimiter and common in row[0]), None)
+    if len(row) == 1 and likely:
         shown = clean(row[0])[0][:_SHOWN_CHARACTERS]
-        name = "tab" if other == "\t" else f"'{other}'"
+        name = "tab" if likely == "\t" else f"'{likely}'"
         raise InputError(
             f"{file.name} has only one column, {shown}; if its columns are separated otherwise, name the character: "
             f"--delimiter {name}"
@@ -136,7 +136,7 @@ class RowMaker:
         self._body = place(bodies[0]) if bodies else _ABSENT
         self._source, self._url = place(fields.source), place(fields.url)
         self._published_at, self._vector = place(fields.published_at), place(fields.vector)
-        self._rest = [(name, place(name)) for name in header if name not in maker.named]
+        self._attributes = [(name, place(name)) for name in header if name not in maker.named]
         self._empty_id = f"'{fields.id}' is empty"
         self._wrong_length = cache(
             lambda columns: f"{columns:,} columns where the header has {len(header):,}"
@@ -158,7 +158,10 @@ class RowMaker:
 
         # This is the empty cell at the position _ABSENT.
         row.append("")
-        attributes: dict[str, object] = {name: row[at] for name, at in self._rest} if self._rest else {}
+        # Skip the comprehension if it would be empty: this runs for each row.
+        attributes: dict[str, object] = (
+            {name: row[at] for name, at in self._attributes} if self._attributes else {}
+        )
         vector = published_at = unreadable = None
         if row[self._vector] or row[self._published_at]:
             try:
@@ -166,7 +169,9 @@ class RowMaker:
             except InputError as error:
                 return Reject(self._file, line, str(error), external_id)
             if row[self._published_at]:
-                published_at, unreadable = instant_or_rest(row[self._published_at], self._fields, attributes)
+                published_at, unreadable = instant_or_attribute(
+                    row[self._published_at], self._fields, attributes
+                )
 
         document = Document(
             external_id,

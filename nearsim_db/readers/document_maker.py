@@ -163,11 +163,13 @@ class DocumentMaker:
         if title is None and body is None and vector is None:
             self._check_for_text(record)
 
-        rest = self._rest(record, body_name)
-        source, in_source = _string_or_rest(record, self._fields.source, rest)
-        url, in_url = _string_or_rest(record, self._fields.url, rest)
-        published_at, unreadable = instant_or_rest(record.get(self._fields.published_at), self._fields, rest)
-        attributes, in_attributes = clean_attributes(rest)
+        raw_attributes = self._attributes(record, body_name)
+        source, in_source = _string_or_attribute(record, self._fields.source, raw_attributes)
+        url, in_url = _string_or_attribute(record, self._fields.url, raw_attributes)
+        published_at, unreadable = instant_or_attribute(
+            record.get(self._fields.published_at), self._fields, raw_attributes
+        )
+        attributes, in_attributes = clean_attributes(raw_attributes)
         return ReadDocument(
             Document(external_id, title, body, source, url, published_at, attributes, vector),
             self._file,
@@ -176,16 +178,16 @@ class DocumentMaker:
             unreadable,
         )
 
-    def _rest(self, record: Mapping[str, object], body_name: str) -> dict[str, object]:
-        rest = (
+    def _attributes(self, record: Mapping[str, object], body_name: str) -> dict[str, object]:
+        attributes = (
             {}
             if record.keys() <= self.named
             else {name: value for name, value in record.items() if name not in self.named}
         )
         for name in self.body_names:
             if name != body_name and record.get(name) is not None:
-                rest[name] = record[name]
-        return rest
+                attributes[name] = record[name]
+        return attributes
 
     def _body_name(self, record: Mapping[str, object]) -> str:
         for name in self.body_names:
@@ -296,28 +298,28 @@ def number_as_text(value: object) -> object:
     return str(value) if type(value) is int else value
 
 
-def _string_or_rest(
-    record: Mapping[str, object], name: str, rest: dict[str, object]
+def _string_or_attribute(
+    record: Mapping[str, object], name: str, attributes: dict[str, object]
 ) -> tuple[str | None, int]:
     value = record.get(name)
     if isinstance(value, str):
         return clean(value)
     if value is not None:
-        rest[name] = value
+        attributes[name] = value
     return None, 0
 
 
-def instant_or_rest(
-    value: object, fields: Fields, rest: dict[str, object]
+def instant_or_attribute(
+    value: object, fields: Fields, attributes: dict[str, object]
 ) -> tuple[datetime | None, str | None]:
     """Return the date of a record, None if it is blank or invalid, and the reason if it is invalid.
 
-    An invalid date is added to `rest`, the attributes of the document.
+    An invalid date is added to `attributes`.
     """
     try:
         return parsed_instant(value, fields.date_formats), None
     except ValueError as error:
         name, option = fields.published_at, fields.arguments.dates
-        rest[name] = value if isinstance(value, str) else shown(value)
+        attributes[name] = value if isinstance(value, str) else shown(value)
         advice = f"; give its form with {option}, as in %d.%m.%Y %H:%M" if option else ""
         return None, f"'{name}' {shown(value)} is {error}{advice}"

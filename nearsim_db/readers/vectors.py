@@ -30,10 +30,10 @@ def checked_vector(value: object, name: str) -> "array[float] | None":
 
     if type(value) is list and 0 < len(value) <= _MAX_PLAIN_NUMBERS and _are_plain(value):
         with suppress(OverflowError):
-            few = array("f", value)
+            short_vector = array("f", value)
             # The sum of so few 32-bit floats is finite if all of them are.
-            if isfinite(sum(few)):
-                return few
+            if isfinite(sum(short_vector)):
+                return short_vector
 
     numbers = _numbers(value, name)
     if not len(numbers):

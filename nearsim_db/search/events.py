@@ -54,12 +54,14 @@ def choose(
     return EventFilter(collection_id, profile_ids[profile], kinds)
 
 
-def read(database: Database, wanted: EventFilter, after: int | None = None) -> Generator[Event, None, None]:
+def read(
+    database: Database, event_filter: EventFilter, after: int | None = None
+) -> Generator[Event, None, None]:
     """Stream the stored events. A consumer that has read all events up to number `after` gets only later events.
 
     Raises MissedEventsError if events after number `after` were removed.
     """
-    follower = Follower(database, wanted, after)
+    follower = Follower(database, event_filter, after)
     with translate_errors(), database.engine.connect() as connection:
         before = -1
         while follower.after != before:
@@ -79,7 +81,7 @@ class Follower:
     def __init__(
         self,
         database: Database,
-        wanted: EventFilter,
+        event_filter: EventFilter,
         after: int | None = None,
         *,
         new: bool = False,
@@ -87,7 +89,7 @@ class Follower:
     ) -> None:
         self.after: int = 0 if after is None else after
         self._database = database
-        self._wanted = wanted
+        self._event_filter = event_filter
         self._may_miss = after is None
         self._new = new
         self._stopping = stopping
@@ -109,7 +111,7 @@ class Follower:
         newest = events.read_newest(connection)
         if self._new:
             self.after, self._new = newest, False
-        rows = events.read_events(connection, self._wanted, self.after, newest, _EVENTS_PER_BATCH)
+        rows = events.read_events(connection, self._event_filter, self.after, newest, _EVENTS_PER_BATCH)
 
         removed = [event.event_id for event, is_pruned in rows if is_pruned]
         if removed and not self._may_miss:
@@ -144,11 +146,11 @@ class Following(Generator[Event, None, None]):
     """The events that a `Follower` yields, until any thread calls `stop`."""
 
     def __init__(
-        self, database: Database, wanted: EventFilter, after: int | None = None, *, new: bool = False
+        self, database: Database, event_filter: EventFilter, after: int | None = None, *, new: bool = False
     ) -> None:
         stopped = threading.Event()
         self.stop: Callable[[], None] = stopped.set
-        self._events = Follower(database, wanted, after, new=new, stopping=stopped.is_set).follow()
+        self._events = Follower(database, event_filter, after, new=new, stopping=stopped.is_set).follow()
 
     def send(self, value: None, /) -> Event:
         """Return the next event."""

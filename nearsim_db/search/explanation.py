@@ -273,7 +273,7 @@ def _side(document: dict[str, Any], recipe: Recipe, numbers: Any) -> ExplainedDo
 
 
 def _with_numbers(sides: Sequence[ExplainedDocument], recipe: Recipe) -> list[ExplainedDocument]:
-    """Return two documents with the numbers of the articles of their pages, which SQL cannot extract."""
+    """Return two documents with the numbers in the articles of their pages; SQL cannot extract articles."""
     fold = make_fold(msgspec.structs.replace(recipe.normalise, html=False))
     counts = [Counter(_NUMBER.findall(fold(side.text))) for side in sides]
     only = counts[0] - counts[1], counts[1] - counts[0]

@@ -66,8 +66,8 @@ class ExportColumns:
         """The columns that are read only on request, and that this export needs."""
         if self.names is None:
             return ["text", "attributes"]
-        wanted = {*self.names, "attributes"} if self.of_attributes else self.names
-        return [name for name in _ON_REQUEST if name in wanted]
+        requested = {*self.names, "attributes"} if self.of_attributes else self.names
+        return [name for name in _ON_REQUEST if name in requested]
 
     def record(self, row: ExportedRow) -> dict[str, object]:
         """Return the values of a document by column."""

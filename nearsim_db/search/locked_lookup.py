@@ -8,7 +8,7 @@ from nearsim_db.indexing.context import Context
 from nearsim_db.indexing.steps import labelled, sign_documents
 from nearsim_db.records import Document, GenerationId, Match
 from nearsim_db.search.live_generation import GenerationReplacedError, retry_if_replaced
-from nearsim_db.search.lookup import Lookups, Query, Verification, Wanted, encode, look_up, screen_heads
+from nearsim_db.search.lookup import Lookups, MatchFilter, Query, Verification, encode, look_up, screen_heads
 from nearsim_db.similarity.arrays import flat
 from nearsim_db.similarity.batches import PackedDigests, Signatures
 from nearsim_db.store.documents import documents
@@ -39,10 +39,10 @@ class LockedLookups(Lookups):
 
             match = context.encoder.profile.recipe.match
             min_similarity = 0.0 if match.passage_words is None else match.threshold
-            wanted = Wanted(min_similarity, replaced=document.external_id)
+            match_filter = MatchFilter(min_similarity, replaced=document.external_id)
             # This order matters: a document that a worker signs in between is found twice instead of being missed.
-            unsigned = _look_up_unsigned(connection, context, query, wanted)
-            signed = look_up(connection, index, query, wanted)
+            unsigned = _look_up_unsigned(connection, context, query, match_filter)
+            signed = look_up(connection, index, query, match_filter)
 
             matches = dict(zip(signed.doc_ids, signed, strict=True)) | dict(unsigned)
             ranked = sorted(matches.items(), key=lambda item: (-item[1].similarity, item[0]))
@@ -63,11 +63,11 @@ class LockedLookups(Lookups):
 
 
 def _look_up_unsigned(
-    connection: Connection, context: Context, query: Query, wanted: Wanted
+    connection: Connection, context: Context, query: Query, match_filter: MatchFilter
 ) -> list[tuple[int, Match]]:
     """Return matches, with their doc_ids, among documents that were checked and added but are not signed yet."""
     tables = context.tables(connection)
-    unsigned = tables.lookups.list_unsigned(context.collection_id, query.keys, wanted.replaced)
+    unsigned = tables.lookups.list_unsigned(context.collection_id, query.keys, match_filter.replaced)
     if not unsigned:
         return []
 
@@ -81,7 +81,7 @@ def _look_up_unsigned(
         rows = rows.take(rows.counts > 0)
         heads = Signatures(rows.doc_ids, rows.sketches, PackedDigests(rows.digests))
         signed, screened = screen_heads(context.encoder, query, heads)
-        matches += _UnsignedVerification(connection, context, query, wanted, signed, names).match_all(
+        matches += _UnsignedVerification(connection, context, query, match_filter, signed, names).match_all(
             screened
         )
     return matches

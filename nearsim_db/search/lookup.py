@@ -44,7 +44,7 @@ _BATCH_GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MatchFilter:
     """The conditions that matches of a query must meet."""
 
     # With a direction, this is the minimum fraction of the contained document; 0 then means the threshold.
@@ -84,7 +84,7 @@ class Lookups:
             index = self._index = self._open_index()
         return index
 
-    def find(self, document: Document, wanted: Wanted) -> Matches:
+    def find(self, document: Document, match_filter: MatchFilter) -> Matches:
         """Return the documents that a document would be paired with, twins included; see `look_up`.
 
         Raises InputError for a document that the profile cannot compare, for a similarity out of range, and for a
@@ -100,8 +100,10 @@ class Lookups:
             if query is None:
                 return Matches((), encoder.metric.name)
 
-            min_share = least_share(index.context.generation, wanted.direction, wanted.min_similarity)
-            chosen = replace(wanted, min_similarity=min_share)
+            min_share = least_share(
+                index.context.generation, match_filter.direction, match_filter.min_similarity
+            )
+            chosen = replace(match_filter, min_similarity=min_share)
             return _of_live(self._database.ask(lambda connection: look_up(connection, index, query, chosen)))
 
         with translate_errors():
@@ -131,7 +133,7 @@ def encode(encoder: Encoder, document: Document) -> Query | None:
     return Query(features, len(batch.ids), digest_uuid(digest), signature, keys, label, is_document)
 
 
-def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Wanted) -> Matches:
+def look_up(connection: Connection, index: LiveIndex, query: Query, match_filter: MatchFilter) -> Matches:
     """Return the documents that a query would be paired with, the most similar first.
 
     With a limit, these are the first matches in the order of their estimate, then the doc_id of their head, then their
@@ -153,14 +155,16 @@ def look_up(connection: Connection, index: LiveIndex, query: Query, wanted: Want
     # Drop heads whose sketches rule out a pair, and verify the others. With a limit, stop after one match more than the
     # limit, which shows that there are others.
     signed, screened = screen_heads(encoder, query, heads)
-    verification = Verification(connection, context, query, wanted, signed)
-    if wanted.limit is None:
+    verification = Verification(connection, context, query, match_filter, signed)
+    if match_filter.limit is None:
         matches = verification.match_all(screened)
     else:
-        matches = verification.match_first(screened, wanted.limit + 1)
+        matches = verification.match_first(screened, match_filter.limit + 1)
 
     # Rank.
-    ranked = sorted(matches[: wanted.limit], key=lambda item: (-item[1].decisive(wanted.direction), item[0]))
+    ranked = sorted(
+        matches[: match_filter.limit], key=lambda item: (-item[1].decisive(match_filter.direction), item[0])
+    )
     has_more, doc_ids = len(matches) > len(ranked), [doc_id for doc_id, _ in ranked]
     return Matches((match for _, match in ranked), encoder.metric.name, has_more=has_more, doc_ids=doc_ids)
 
@@ -184,7 +188,7 @@ class Verification:
     connection: Connection
     context: Context
     query: Query
-    wanted: Wanted
+    match_filter: MatchFilter
     signed: Signatures  # row 0 is the query, all other rows are heads
 
     def match_all(self, screened: Screened) -> list[tuple[int, Match]]:
@@ -264,7 +268,7 @@ class Verification:
                     left_in_right=intersection / query.size,
                     right_in_left=intersection / match_size,
                 )
-            if match.decisive(self.wanted.direction) >= self.wanted.min_similarity:
+            if match.decisive(self.match_filter.direction) >= self.match_filter.min_similarity:
                 matches[digest] = match
         return matches
 
@@ -277,7 +281,8 @@ class Verification:
         return [
             (twin.doc_id, replace(match, external_id=twin.external_id, title=twin.title))
             for twin in twins
-            if twin.external_id != self.wanted.replaced and (match := matches[twin.place - 1]) is not None
+            if twin.external_id != self.match_filter.replaced
+            and (match := matches[twin.place - 1]) is not None
         ]
 
     def _cached_features(self, rows: Ints) -> Features:

@@ -18,7 +18,7 @@ from nearsim_db.search.common_fingerprints import CommonFingerprints, read_commo
 from nearsim_db.search.events import Following, choose, read
 from nearsim_db.search.explanation import Explanation, explain, find_two
 from nearsim_db.search.live_generation import LiveIndex, open_live
-from nearsim_db.search.lookup import Lookups, Wanted
+from nearsim_db.search.lookup import Lookups, MatchFilter
 from nearsim_db.search.passages import SpreadPassage, compared_text, passages_of, spread_of
 from nearsim_db.similarity import backend
 from nearsim_db.similarity.backend import FIRST_PLAIN_CHARACTERS
@@ -105,9 +105,9 @@ class Queries(Answers):
         from nearsim_db.readers.memory import checked_query
 
         query = checked_query(document)
-        wanted = Wanted(min_similarity, checked_limit(limit), query.external_id, direction)
+        match_filter = MatchFilter(min_similarity, checked_limit(limit), query.external_id, direction)
         try:
-            return self._lookups.find(query, wanted)
+            return self._lookups.find(query, match_filter)
         except EmptyIndexError:
             return Matches((), self.metric())
 
@@ -300,8 +300,8 @@ def search_nearest(
     queries.warnings.extend(search.warnings)
 
 
-def passages_in(queries: Queries, document: Document, other: str) -> list[Passage]:
-    """Return the passages that a document shares with the stored document `other`; the first need not be stored.
+def passages_in(queries: Queries, document: Document, external_id: str) -> list[Passage]:
+    """Return the passages that a document, which need not be stored, shares with a stored document.
 
     The first document is on the left of each passage.
     """
@@ -309,7 +309,7 @@ def passages_in(queries: Queries, document: Document, other: str) -> list[Passag
 
     query = checked_query(document)
     left = {"title": query.title, "body": query.body}
-    return queries._passages(lambda connection, live: (left, find_document(connection, live, other)))
+    return queries._passages(lambda connection, live: (left, find_document(connection, live, external_id)))
 
 
 def incomparable_reason(queries: Queries, document: Document) -> str | None:

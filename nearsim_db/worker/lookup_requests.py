@@ -12,7 +12,7 @@ from nearsim_db.indexing.queue.dispatch import dispatch_changes
 from nearsim_db.records import CollectionId, Document
 from nearsim_db.search.live_generation import LiveIndex, open_live
 from nearsim_db.search.locked_lookup import LockedLookups
-from nearsim_db.search.lookup import Wanted, encode
+from nearsim_db.search.lookup import MatchFilter, encode
 from nearsim_db.similarity.cache import BoundedCache
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
@@ -155,9 +155,11 @@ class LookupRequestService:
         snapshot = None if moment is None else moment.snapshot
         try:
             document = Document(_NO_ID, request.title, request.body)
-            wanted = Wanted(request.min_similarity, request.max_matches, request.external_id or _NO_ID)
+            match_filter = MatchFilter(
+                request.min_similarity, request.max_matches, request.external_id or _NO_ID
+            )
             lookups = self._lookups_for(request)
-            matches = lookups.find(document, wanted)
+            matches = lookups.find(document, match_filter)
 
             if request.purpose is None:
                 generation_id, hashes = None, None

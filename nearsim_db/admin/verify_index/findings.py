@@ -67,9 +67,7 @@ class FoundFaults:
     changing: int = 0  # differences that queued work will resolve
     documents: set[int] = field(default_factory=set)  # documents to sign again
     missing_pairs: list[tuple[int, int]] = field(default_factory=list)
-    false_pairs: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # untrue pairs, or with a wrong similarity
+    false_pairs: list[tuple[int, int]] = field(default_factory=list)  # untrue, or with a wrong similarity
     _counts: Counter[Kind] = field(default_factory=Counter)
     _examples: dict[Kind, list[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(list))
     _tables: list[Fault] = field(default_factory=list)

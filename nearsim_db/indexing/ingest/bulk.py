@@ -243,18 +243,17 @@ def measure(records: Iterable[ReadDocument | Reject]) -> tuple[Iterable[ReadDocu
 
     The returned records are a list if one batch has room for all of them.
     """
-    remaining, head, size = iter(records), list[ReadDocument | Reject](), 0
+    remaining, first_records, size = iter(records), list[ReadDocument | Reject](), 0
     try:
         for record in remaining:
-            head.append(record)
+            first_records.append(record)
             size += _characters(record)
-            if len(head) > _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS:
-                return chain(head, remaining), None
-    except (
-        Exception
-    ) as error:  # any exception of a caller's generator; it is raised again when the records are read
-        return chain(head, _raising(error)), size
-    return head, size
+            if len(first_records) > _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS:
+                return chain(first_records, remaining), None
+    except Exception as error:
+        # A caller's generator may raise any exception. It is raised again when the records are read.
+        return chain(first_records, _raising(error)), size
+    return first_records, size
 
 
 def _raising(error: Exception) -> Iterator[ReadDocument | Reject]:
