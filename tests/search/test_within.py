@@ -240,7 +240,7 @@ def test_a_field_that_no_record_has_is_refused() -> None:
 
 
 def test_all_three_rules_are_refused() -> None:
-    with pytest.raises(RecipeError, match="give at most two of them"):
+    with pytest.raises(RecipeError, match="set at most two of them"):
         recipe(within="patient", within_days=1, across="source")
 
 

@@ -98,7 +98,7 @@ def test_languages_and_the_package_are_named_if_they_are_missing(monkeypatch: py
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["shingle.tokens=code"], "shingle.tokens is code and shingle.language None; tokens = code requires"),
+        (["shingle.tokens=code"], "shingle.tokens is code and shingle.language None; with tokens = code set"),
         (["shingle.language=java"], "shingle.tokens is unicode and shingle.language java"),
         (["shingle.tokens=code", "shingle.language=java", "normalise.html=true"], "are for prose"),
         (["shingle.tokens=code", "shingle.language=java", "shingle.stopwords=en"], "are for prose"),

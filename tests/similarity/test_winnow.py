@@ -242,7 +242,7 @@ def test_a_recipe_has_the_defaults_of_its_family() -> None:
         (["bands.recall=0.9"], "leave bands and match.amplification out"),
         (["match.amplification=or(4)"], "leave bands and match.amplification out"),
         (["sketch.k=64"], "sketch.k is 64, but winnow keeps as many values as a text requires"),
-        (["cluster.linkage=connected"], "ties documents that have nothing in common"),
+        (["cluster.linkage=connected"], "connects documents that have nothing in common"),
         (["sketch.family=minhash", "match.passage=20"], "match.passage belongs to the family winnow"),
         (
             ["sketch.family=minhash", "match.passage_words=20"],
