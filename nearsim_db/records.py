@@ -161,12 +161,12 @@ class Cluster:
 
     cluster: int
     """Number of the cluster."""
-    survivor: str
-    """External id of the document to keep."""
+    survivor: str | None
+    """External id of the document to keep. None if the recipe keeps no document of a cluster (`cluster.keep`)."""
     members: tuple[str, ...]
     """External ids of all documents, including the survivor."""
     title: str | None = None
-    """Title of the survivor."""
+    """Title of the survivor, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)

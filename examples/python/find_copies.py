@@ -35,6 +35,8 @@ def main(path: Path, collection: str = "demo", profile: str | None = None) -> No
         summary = index.add(read(path))
         print(f"read {summary.read}, rejected {summary.rejected}")
         for cluster in index.clusters():
+            if cluster.survivor is None:
+                continue  # the recipe keeps no document of a cluster
             similar = {match.external_id: match for match in index.similar(cluster.survivor)}
             for copy in cluster.members:
                 if copy != cluster.survivor:

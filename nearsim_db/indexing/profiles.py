@@ -74,9 +74,6 @@ def refuse_unusable(
             "cluster; set cluster.linkage to connected or average"
         )
 
-    if rules.policy.keeps_none:
-        raise RecipeError("cluster.keep is 'none', which only nearsim dedupe has; choose another policy")
-
     def has_value(rule: KeepRule) -> bool:
         match rule.kind:
             case "highest":

@@ -20,6 +20,7 @@ from nearsim_db.readers.writers.parquet import parquet_schema
 from nearsim_db.records import Keep, Progress, mark_names, silent
 from nearsim_db.search import live_generation
 from nearsim_db.search.live_generation import retry_if_replaced
+from nearsim_db.similarity.recipe import keep_policy
 from nearsim_db.store.database import Database
 from nearsim_db.store.documents import exports
 from nearsim_db.store.documents.exports import ExportedRow
@@ -189,8 +190,13 @@ def _open(
     tables = generation.tables(connection)
     total = tables.exports.count_documents(collection_id, duplicates=duplicates)
     warnings = _warnings(connection, generation)
+    keeps_none = keep_policy(generation.recipe["cluster"]["keep"]).keeps_none
     rows = tables.exports.stream_documents(
-        collection_id, columns.needed, duplicates=duplicates, with_marks=bool(columns.marks)
+        collection_id,
+        columns.needed,
+        duplicates=duplicates,
+        with_marks=bool(columns.marks),
+        keeps_none=keeps_none,
     )
     # Once the first row is read, the transaction keeps the tables from being dropped.
     return _Export(columns, rows, list(islice(rows, 1)), total, kinds, warnings)

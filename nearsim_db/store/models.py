@@ -686,9 +686,11 @@ class Clusters(OfGeneration, View):
         primary_key=True, comment="Number of the cluster: its smallest doc_id"
     )
     documents: Mapped[int] = mapped_column(comment="Number of documents in the cluster")
-    survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
-    survivor_external_id: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the document to keep"
+    survivor_id: Mapped[int | None] = mapped_column(
+        comment="doc_id of the document to keep; NULL if the recipe keeps none"
+    )
+    survivor_external_id: Mapped[str | None] = mapped_column(
+        Text(collation="C"), comment="external_id of the document to keep; NULL if the recipe keeps none"
     )
     survivor_title: Mapped[str | None] = mapped_column(
         comment="Title of the document to keep; NULL if it has none"
@@ -752,9 +754,11 @@ class DefaultClusters(OfGeneration, View):
         primary_key=True, comment="Number of the cluster: its smallest doc_id"
     )
     documents: Mapped[int] = mapped_column(comment="Number of documents in the cluster")
-    survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
-    survivor_external_id: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the document to keep"
+    survivor_id: Mapped[int | None] = mapped_column(
+        comment="doc_id of the document to keep; NULL if the recipe keeps none"
+    )
+    survivor_external_id: Mapped[str | None] = mapped_column(
+        Text(collation="C"), comment="external_id of the document to keep; NULL if the recipe keeps none"
     )
     survivor_title: Mapped[str | None] = mapped_column(
         comment="Title of the document to keep; NULL if it has none"
@@ -787,9 +791,11 @@ class DefaultDuplicates(OfGeneration, View):
     published_at: Mapped[datetime | None] = mapped_column(
         comment="When the duplicate was published; NULL if it has no date"
     )
-    survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
-    survivor_external_id: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the document to keep"
+    survivor_id: Mapped[int | None] = mapped_column(
+        comment="doc_id of the document to keep; NULL if the recipe keeps none"
+    )
+    survivor_external_id: Mapped[str | None] = mapped_column(
+        Text(collation="C"), comment="external_id of the document to keep; NULL if the recipe keeps none"
     )
     survivor_title: Mapped[str | None] = mapped_column(
         comment="Title of the document to keep; NULL if it has none"
@@ -800,8 +806,9 @@ class DefaultDuplicates(OfGeneration, View):
     survivor_published_at: Mapped[datetime | None] = mapped_column(
         comment="When the document to keep was published; NULL if it has no date"
     )
-    copy_of: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the document to keep, equal to survivor_external_id"
+    copy_of: Mapped[str | None] = mapped_column(
+        Text(collation="C"),
+        comment="external_id of the document to keep, equal to survivor_external_id; NULL if the recipe keeps none",
     )
 
 
@@ -868,9 +875,11 @@ class Duplicates(OfGeneration, View):
     published_at: Mapped[datetime | None] = mapped_column(
         comment="When the duplicate was published; NULL if it has no date"
     )
-    survivor_id: Mapped[int] = mapped_column(comment="doc_id of the document to keep")
-    survivor_external_id: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the document to keep"
+    survivor_id: Mapped[int | None] = mapped_column(
+        comment="doc_id of the document to keep; NULL if the recipe keeps none"
+    )
+    survivor_external_id: Mapped[str | None] = mapped_column(
+        Text(collation="C"), comment="external_id of the document to keep; NULL if the recipe keeps none"
     )
     survivor_title: Mapped[str | None] = mapped_column(
         comment="Title of the document to keep; NULL if it has none"
@@ -881,8 +890,9 @@ class Duplicates(OfGeneration, View):
     survivor_published_at: Mapped[datetime | None] = mapped_column(
         comment="When the document to keep was published; NULL if it has no date"
     )
-    copy_of: Mapped[str] = mapped_column(
-        Text(collation="C"), comment="external_id of the document to keep, equal to survivor_external_id"
+    copy_of: Mapped[str | None] = mapped_column(
+        Text(collation="C"),
+        comment="external_id of the document to keep, equal to survivor_external_id; NULL if the recipe keeps none",
     )
 
 

@@ -135,7 +135,7 @@ def with_rounded_estimate(make: Callable[..., Row]) -> Callable[..., Row]:
     return from_columns
 
 
-def _cluster(cluster: int, survivor: str, members: list[str], title: str | None) -> Cluster:
+def _cluster(cluster: int, survivor: str | None, members: list[str], title: str | None) -> Cluster:
     return Cluster(cluster, survivor, tuple(members), title)
 
 

@@ -84,7 +84,7 @@ def open_connection(either_tables: None, connection: Connection) -> Iterator[Con
     (
         "keep",
         [
-            *("earliest", "latest", "longest", "source:B,A", "highest:meta.score", "central"),
+            *("earliest", "latest", "longest", "source:B,A", "highest:meta.score", "central", "none"),
             *('["has:meta.score", "source:B,A", "latest"]', '["source:C", "earliest", "longest"]'),
         ],
     ),

@@ -1,12 +1,16 @@
 """Which documents a cluster contains, and which one survives."""
 
+import json
 from datetime import UTC, datetime
 from itertools import combinations
+from pathlib import Path
 
+import psycopg
 import pytest
 
 from nearsim_db import Document, Index
-from nearsim_db.similarity.recipe import Recipe, override
+from nearsim_db.records import Keep
+from nearsim_db.similarity.recipe import Recipe, override, parse
 
 TEXT = "the harbour master said that the old ferry would sail again before the end of the week"
 
@@ -65,6 +69,39 @@ def test_keep_policy(database_url: str, keep: str, survivor: str) -> None:
         (cluster,) = index.clusters()
         assert cluster.survivor == survivor
         assert set(cluster.members) == {"first", "second", "third", "undated"}
+
+
+def test_no_document_of_a_cluster_is_kept_on_request(database_url: str, tmp_path: Path) -> None:
+    everything = {"first", "second", "third", "undated"}
+    with Index.connect(database_url) as index, psycopg.connect(database_url, autocommit=True) as connection:
+
+        def kept() -> tuple[str | None, set[str], set[str]]:
+            (cluster,) = index.clusters()
+            return cluster.survivor, exported("survivors"), exported("duplicates")
+
+        def exported(keep: Keep) -> set[str]:
+            index.export(tmp_path / "out.jsonl", keep=keep, columns=["id"])
+            return {json.loads(line)["id"] for line in (tmp_path / "out.jsonl").read_text().splitlines()}
+
+        index.create_profile("default", parse('cluster.keep = "none"\nmatch.threshold = 0.5'))
+        index.add(COPIES[:2])
+        index.add(COPIES[2:])
+        assert kept() == (None, {"elsewhere"}, everything)
+        views = "SELECT external_id, survivor_id, copy_of FROM nearsim.duplicates ORDER BY 1"
+        assert connection.execute(views).fetchall() == [(name, None, None) for name in sorted(everything)]
+        combined = "SELECT DISTINCT is_survivor, survivor_id FROM nearsim.combined_clusters('default')"
+        assert connection.execute(combined).fetchall() == [(False, None)]
+        assert {member.is_survivor for member in index.cluster("first")} == {False}
+
+        # A person's choice comes before the policy.
+        index.keep("third", "it has the figures")
+        assert kept() == ("third", {"third", "elsewhere"}, everything - {"third"})
+        copies = connection.execute(
+            "SELECT external_id, copy_of FROM nearsim.duplicates ORDER BY 1"
+        ).fetchall()
+        assert copies == [(name, "third") for name in sorted(everything - {"third"})]
+        index.keep("third", "it has not", undo=True)
+        assert kept() == (None, {"elsewhere"}, everything)
 
 
 def test_survivor_changes_with_its_document(database_url: str) -> None:

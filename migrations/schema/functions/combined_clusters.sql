@@ -90,4 +90,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.combined_clusters(text, text[]) IS
-    'The clusters of several profiles together, by default of all live profiles: clusters of different profiles that share a document are merged. The document to keep is the one that a person chose last or, if nobody chose, the one that the keep policy of the first profile chooses (the policy central counts as earliest here). Documents that a veto separates under one profile may still be connected through others';
+    'The clusters of several profiles together, by default of all live profiles: clusters of different profiles that share a document are merged. The document to keep is the one that a person chose last or, if nobody chose, the one that the keep policy of the first profile chooses (the policy central counts as earliest here, and none keeps no document). Documents that a veto separates under one profile may still be connected through others';

@@ -10,7 +10,8 @@ CROSS JOIN LATERAL (
         cluster.members
     FROM (
         SELECT member.cluster_id, count(*) AS documents,
-            coalesce(max(document.doc_id) FILTER (WHERE member.is_survivor), min(document.doc_id)) AS survivor_id,
+            coalesce(max(document.doc_id) FILTER (WHERE member.is_survivor),
+                CASE WHEN live.recipe #>> '{cluster,keep}' <> 'none' THEN min(document.doc_id) END) AS survivor_id,
             min(document.published_at) AS first_published_at, max(document.published_at) AS last_published_at,
             count(DISTINCT document.source) AS sources,
             array_agg(document.external_id ORDER BY member.doc_id) AS members
@@ -20,7 +21,7 @@ CROSS JOIN LATERAL (
         GROUP BY member.cluster_id
         HAVING count(*) > 1
     ) AS cluster
-    JOIN nearsim.document AS survivor ON survivor.doc_id = cluster.survivor_id
+    LEFT JOIN nearsim.document AS survivor ON survivor.doc_id = cluster.survivor_id
     ORDER BY CAST(NULL AS integer)
 ) AS found;
 

@@ -32,7 +32,8 @@ LEFT JOIN LATERAL (
         SELECT first.doc_id FROM nearsim.cluster_member AS first
         CROSS JOIN LATERAL (SELECT FROM nearsim.document AS own
             WHERE own.doc_id = first.doc_id AND own.collection_id = live.collection_id OFFSET 0) AS there
-        WHERE kept.doc_id IS NULL AND first.generation_id = live.generation_id
+        WHERE kept.doc_id IS NULL AND live.recipe #>> '{cluster,keep}' <> 'none'
+            AND first.generation_id = live.generation_id
             AND first.cluster_id = member.cluster_id AND NOT first.is_survivor
         ORDER BY first.doc_id LIMIT 1
     ) AS successor ON true
@@ -41,7 +42,8 @@ LEFT JOIN LATERAL (
         ON named.doc_id = CASE WHEN kept.doc_id IS NULL THEN successor.doc_id ELSE kept.doc_id END
     OFFSET 0
 ) AS survivor ON true
-WHERE coalesce(survivor.doc_id <> document.doc_id, false)
+WHERE coalesce(survivor.doc_id <> document.doc_id,
+        member.cluster_id IS NOT NULL AND live.recipe #>> '{cluster,keep}' = 'none')
     AND (member.parameter < 0 AND member.parameter IS NULL) IS NOT TRUE;
 
 COMMENT ON VIEW nearsim.duplicates IS 'Duplicates: every document of a cluster except the document to keep, together with the document to keep';
@@ -54,4 +56,4 @@ COMMENT ON COLUMN nearsim.duplicates.source IS 'Source of the duplicate; NULL if
 COMMENT ON COLUMN nearsim.duplicates.url IS 'URL of the duplicate; NULL if it has none';
 COMMENT ON COLUMN nearsim.duplicates.published_at IS 'When the duplicate was published; NULL if it has no date';
 COMMENT ON COLUMN nearsim.duplicates.survivor_published_at IS 'When the document to keep was published; NULL if it has no date';
-COMMENT ON COLUMN nearsim.duplicates.copy_of IS 'external_id of the document to keep, equal to survivor_external_id';
+COMMENT ON COLUMN nearsim.duplicates.copy_of IS 'external_id of the document to keep, equal to survivor_external_id; NULL if the recipe keeps none';

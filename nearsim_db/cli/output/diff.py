@@ -126,7 +126,8 @@ def _evidence(evidence: PairInGeneration) -> str:
 def _cluster_row(kind: str, cluster: ChangedCluster) -> list[Any]:
     sizes = " + ".join(f"{part.shared:,} of {part.documents:,}" for part in cluster.parts)
     ellipsis = " ..." if len(cluster.parts) < cluster.all_parts else ""
-    name = cluster.survivor.external_id or f"#{cluster.survivor.doc_id}"
+    survivor = cluster.survivor
+    name = survivor.external_id or (None if survivor.doc_id is None else f"#{survivor.doc_id}")
     return [kind, name, cluster.documents, cluster.all_parts, f"{sizes}{ellipsis}"]
 
 

@@ -160,7 +160,7 @@ CLUSTERS: Layout[Cluster] = Layout(
     as_json=_itself,
     shown=("survivor", "title", "documents", "members"),
     shorten=("title",),
-    order=lambda cluster: (-len(cluster.members), _natural(cluster.survivor)),
+    order=lambda cluster: (-len(cluster.members), _natural(cluster.survivor or cluster.members[0])),
     wrap=("members",),
 )
 _MEMBER_COLUMNS = ("cluster", "id", "title", *_MEMBER_FIGURES)

@@ -27,7 +27,7 @@ class ExportedRow(NamedTuple):
     created_at: object
     updated_at: object
     cluster: int | None
-    survivor: str | None  # external id of the document to keep in the cluster
+    survivor: str | None  # external id of the document to keep in the cluster, if one is kept
     cluster_size: int | None = None  # 1 in no cluster; None unless marks were requested
     similarity: float | None = None  # to the survivor; also None unless marks were requested
 
@@ -54,6 +54,7 @@ class ExportQueries(GenerationStatements):
         *,
         duplicates: bool | None,
         with_marks: bool = False,
+        keeps_none: bool = False,
     ) -> Generator[ExportedRow, None, None]:
         """Yield the documents of a collection in order of doc_id; only one of them is in memory at a time.
 
@@ -61,6 +62,8 @@ class ExportQueries(GenerationStatements):
         `duplicates`: True selects documents whose cluster has another document to keep, False all other documents, and
         None all documents
         `with_marks`: whether the size of the cluster and the similarity to the survivor are read
+        `keeps_none`: the keep policy keeps no document of a cluster, so all of them are duplicates unless a person
+        chose one
 
         Raises NotFoundError if the texts are in an attached table that cannot be read.
         """
@@ -72,7 +75,12 @@ class ExportQueries(GenerationStatements):
             )
             source_text = source.statement("join_source_text")
 
-        parameters = {"collection_id": collection_id, "columns": list(columns), "duplicates": duplicates}
+        parameters = {
+            "collection_id": collection_id,
+            "columns": list(columns),
+            "duplicates": duplicates,
+            "keeps_none": keeps_none,
+        }
         marks = joined_marks = sql.Composed([])
         if with_marks:
             marks = statement("marks_of_export", self.leaves)

@@ -20,7 +20,7 @@ LEFT JOIN LATERAL (
 ) AS kept ON true
 LEFT JOIN LATERAL (
     SELECT first.doc_id FROM {cluster_member} AS first JOIN nearsim.document AS there USING (doc_id)
-    WHERE kept.doc_id IS NULL AND first.cluster_id = member.cluster_id AND NOT first.is_survivor
+    WHERE kept.doc_id IS NULL AND NOT %(keeps_none)s AND first.cluster_id = member.cluster_id AND NOT first.is_survivor
     ORDER BY first.doc_id LIMIT 1
 ) AS successor ON true
 LEFT JOIN nearsim.document AS survivor
@@ -28,7 +28,8 @@ LEFT JOIN nearsim.document AS survivor
 {joined_marks}
 WHERE document.collection_id = %(collection_id)s
     AND (CAST(%(duplicates)s AS boolean) IS NULL
-        OR CAST(%(duplicates)s AS boolean) = (survivor.doc_id IS NOT NULL AND survivor.doc_id <> document.doc_id))
+        OR CAST(%(duplicates)s AS boolean)
+            = coalesce(survivor.doc_id <> document.doc_id, %(keeps_none)s AND member.cluster_id IS NOT NULL))
 ORDER BY document.doc_id
 
 -- name: marks_of_export
