@@ -47,6 +47,7 @@ class CutRecords:
     def __init__(self, cutter: PassageCutter) -> None:
         self._cutter = cutter
         self.ranks: Ranks = Ranks(keep_policy("earliest"))
+        self.sources_by: str | None = None
         self.cuts: dict[int, list[Cut]] = {}  # by number of the record
         self.emptied: set[int] = set()  # numbers of the records of which no text remains
 
@@ -58,6 +59,7 @@ class CutRecords:
         documents: Sequence[Document],
         values: Sequence[object] = (),
         field_labels: Sequence[bytes] = (),
+        sources: Sequence[object] = (),
     ) -> None:
         """Find the cuts in the texts of documents; titles are not cut."""
         for number, document in enumerate(documents, len(self)):

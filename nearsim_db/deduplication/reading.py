@@ -47,16 +47,19 @@ class Records(Protocol):
 
 
 class Added(Protocol):
-    """Receives the records as they are read; its keep policy may need values of their fields."""
+    """Receives the records as they are read, and values of the fields that its keep policy and `sources_by` name."""
 
     @property
     def ranks(self) -> Ranks: ...
+    @property
+    def sources_by(self) -> str | None: ...
     def refusal(self, document: Document, /) -> str | None: ...
     def add(
         self,
         documents: Sequence[Document],
         values: Sequence[Sequence[object]] = (),
         field_labels: Sequence[bytes] = (),
+        sources: Sequence[object] = (),
         /,
     ) -> None: ...
     def finish(self) -> None: ...
@@ -211,6 +214,7 @@ class RecordReader:
             if places is not None:
                 places.add(record, origin.ordinal)
         across, fields = self.labels.comparison.across, records.ranks.fields
+        by = records.sources_by
         rules, only_from = self.labels.comparison.field_rules, self.labels.comparison.only_from
         self.labels.add(
             len(kept),
@@ -228,6 +232,7 @@ class RecordReader:
             if fields
             else (),
             () if rules is None else [self._field_label(rules, record, origin) for record, origin in kept],
+            () if by is None else [column_of(record, by, origin.part.fields) for record, origin in kept],
         )
 
     def _field_label(self, rules: FieldRules, record: ReadDocument, origin: _Origin) -> bytes:

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.deduplication.waiting_pages import WaitingPages, rules_of_lines
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.feature_file import FeatureFile
 from nearsim_db.readers.output import full_disk
@@ -32,7 +33,7 @@ from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.k_rule import HeadSample
 from nearsim_db.similarity.profile import Profile, resolve
 from nearsim_db.similarity.recipe import KeepPolicy, KeepRule, Recipe
-from nearsim_db.similarity.recipe.sections import Shingle
+from nearsim_db.similarity.recipe.sections import NOWHERE, Shingle
 from nearsim_db.similarity.recipe_warnings import TextSample
 from nearsim_db.similarity.text import Shingler
 from nearsim_db.similarity.text.markup import strip_html
@@ -55,11 +56,17 @@ class WholeTexts(Encoder):
 
     has_sketches = False
 
-    def __init__(self, profile: Profile, backend: str | None = None, plain_characters: int = 0) -> None:
-        super().__init__(profile, backend, plain_characters)
+    def __init__(
+        self,
+        profile: Profile,
+        backend: str | None = None,
+        plain_characters: int = 0,
+        text_recipe: Recipe | None = None,
+    ) -> None:
+        super().__init__(profile, backend, plain_characters, text_recipe)
         if self.takes_vectors:
             raise InputError("--exact compares texts, but the recipe compares vectors (sketch.input)")
-        by_characters = msgspec.structs.replace(profile.recipe, shingle=Shingle(scheme="char"))
+        by_characters = msgspec.structs.replace(text_recipe or profile.recipe, shingle=Shingle(scheme="char"))
         self._normaliser = Shingler(by_characters, self.backend)
 
     def refusal(self, title: str | None, body: str | None) -> str | None:
@@ -225,6 +232,13 @@ class EncodedRecords:
         self._field_rules = FieldRules.of_records(encoder.profile.recipe)
         self._field_labels = bytearray()
 
+        # Lines that recur are known when all documents have been added, and their texts wait in a file until then.
+        rules = encoder.profile.recipe.normalise
+        self.sources_by: str | None = None
+        if rules.drop_repeated != NOWHERE and not encoder.takes_vectors:
+            self.sources_by = rules.drop_repeated
+        self.pages = None if self.sources_by is None else WaitingPages(rules.html, self.open_temporary())
+
     @classmethod
     def under(
         cls,
@@ -242,7 +256,8 @@ class EncodedRecords:
         """
         backend, available = encoding_from_environment()
         kind = WholeTexts if exact else Encoder
-        encoder = kind(resolve(recipe), backend, 0 if backend else plain_characters)
+        text_recipe = msgspec.structs.replace(recipe, normalise=rules_of_lines(recipe.normalise))
+        encoder = kind(resolve(recipe), backend, 0 if backend else plain_characters, text_recipe)
         return cls(encoder, threads or available, min_words)
 
     def __enter__(self) -> Self:
@@ -271,11 +286,13 @@ class EncodedRecords:
         documents: Sequence[Document],
         values: Sequence[Sequence[object]] = (),
         field_labels: Sequence[bytes] = (),
+        sources: Sequence[object] = (),
     ) -> None:
         """Add a batch of documents; wait while too many texts are in memory. Raises NearsimError if the disk is full.
 
         values: the documents' values of the fields that the keep policy ranks by, if it ranks by fields.
         field_labels: the documents' labels if the recipe has rules about fields.
+        sources: the documents' values of the field `sources_by` if lines that recur are left out.
         """
         first = len(self)
         self._field_labels += b"".join(field_labels)
@@ -287,8 +304,6 @@ class EncodedRecords:
             absent = None if self.encoder.takes_vectors else ""
             # Encode an expired document as empty: an empty document has no pairs.
             contents = [absent if old else content for content, old in zip(contents, is_older, strict=True)]
-        if self.min_words:
-            contents = [content if self._is_long_enough(cast(str, content)) else "" for content in contents]
 
         # Sample every 20th document, counted from the first document of all batches.
         sampled = [
@@ -298,8 +313,21 @@ class EncodedRecords:
         ]
         self.texts.add(documents[at].body or documents[at].title or "" for at in sampled)
 
+        if self.pages is None:
+            self._encode(first, contents)
+        else:
+            pages = self.pool.submit(self.pages.extract, cast(Sequence[str], contents), sources)
+            self._wait_for(self._writer.submit(self.pages.write, pages), contents)
+
+    def _encode(self, first: int, contents: list[Content]) -> None:
+        """Encode the texts or vectors of the documents from number `first` on, and write what they become."""
+        if self.min_words:
+            contents = [content if self._is_long_enough(cast(str, content)) else "" for content in contents]
         encoded = self.pool.submit(self.encoder.encode, contents, keep_features=True)
-        written = self._writer.submit(self._write, first, contents, encoded)
+        self._wait_for(self._writer.submit(self._write, first, contents, encoded), contents)
+
+    def _wait_for(self, written: Future[None], contents: Sequence[Content]) -> None:
+        """Wait while too many texts are in memory, of which those of a batch are until it is written."""
         size = sum([_TEXT_OVERHEAD_BYTES + len(content) for content in contents if content is not None])
         self._waiting.append((size, written))
         self._waiting_bytes += size
@@ -307,7 +335,8 @@ class EncodedRecords:
             self._await_batch()
 
     def _is_long_enough(self, text: str) -> bool:
-        shown = strip_html(text) if self.encoder.profile.recipe.normalise.html else text
+        is_page = self.pages is None and self.encoder.profile.recipe.normalise.html
+        shown = strip_html(text) if is_page else text
         is_long_enough = has_words(shown, self.min_words)
         self.too_short += not is_long_enough
         return is_long_enough
@@ -356,6 +385,11 @@ class EncodedRecords:
         """Complete the arrays."""
         while self._waiting:
             self._await_batch()
+        if self.pages is not None:
+            for first, contents in self.pages.without_repeated_lines():
+                self._encode(first, list(contents))
+            while self._waiting:
+                self._await_batch()
         self.counts = np.frombuffer(self._counts, np.int32)
         self.digests = np.frombuffer(self._digests, "V16")
         self.numbers = np.frombuffer(self._numbers, np.uint64)

@@ -16,6 +16,8 @@ from nearsim_db.readers import Source
 from nearsim_db.similarity import chains, recipe_warnings
 from nearsim_db.similarity.arrays import FeatureSets, Floats, Ints
 
+_SHOWN_CHARACTERS = 80
+
 
 def of_outcome(
     records: EncodedRecords,
@@ -31,6 +33,7 @@ def of_outcome(
         *reader.warnings(),
         *_against_warnings(reader, against, duplicates),
         *(recipe_warnings.of_profile(encoder.profile) if encoder.has_sketches else ()),
+        *_line_warnings(records),
         *_feature_warnings(records, duplicates),
         *_length_warnings(records),
         *_duplicate_warnings(records, reader.labels, duplicates),
@@ -49,6 +52,23 @@ def _against_warnings(
         yield f"--against {name} has no records: nothing was compared with it"
     if duplicates.matched and duplicates.matched == reader.summary.read - reader.summary.rejected:
         yield "every record has a near-duplicate in --against: is it a copy of the input?"
+
+
+def _line_warnings(records: EncodedRecords) -> Iterator[str]:
+    """Say which lines were not compared, because they recur on the pages of a source."""
+    pages, by = records.pages, records.sources_by
+    if pages is None or pages.repeated is None:
+        return
+
+    if not pages.has_sources:
+        yield f"no record has {by!r} (normalise.drop_repeated): all records count as pages of one source"
+    repeated = pages.repeated
+    if repeated.lines:
+        yield (
+            f"normalise.drop_repeated = {by} leaves out {count_of(repeated.lines, 'line')} with "
+            f"{count_of(repeated.words, 'word')} that recur on the pages of a source, such as "
+            f"{repeated.example[:_SHOWN_CHARACTERS]!r}; they are written, but not compared"
+        )
 
 
 def _length_warnings(records: EncodedRecords) -> Iterator[str]:
@@ -132,7 +152,8 @@ def _feature_warnings(records: EncodedRecords, duplicates: Duplicates) -> Iterat
 
     # Warn about the sketches and the number of candidates.
     yield from recipe_warnings.of_sketches(profile, sketches)
-    short = None if profile.recipe.normalise.html else records.heads.warning(profile, encoder.backend)
+    is_page = profile.recipe.normalise.html or records.pages
+    short = None if is_page else records.heads.warning(profile, encoder.backend)
     expected = recipe_warnings.candidates_per_document(
         encoder.band_keys(sketches), profile.amplification, len(heads)
     )

@@ -36,6 +36,7 @@ from nearsim_db.similarity.common_shingles import (
 from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.metrics import FEATURE, METRICS, Metric, Scores, reach_mask
 from nearsim_db.similarity.profile import Profile, make_family
+from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.runs import longest_runs, share_runs
 from nearsim_db.similarity.sketch.family import Family, RowAgreements
 from nearsim_db.similarity.text import Shingler
@@ -110,12 +111,19 @@ class Encoder:
     """Encodes documents under one profile. Threads may share it.
 
     The first `plain_characters` are encoded with NumPy, because starting numba would take longer, unless the process
-    has already started numba. The results are the same.
+    has already started numba. The results are the same. Texts are split by `text_recipe` if it is passed, else by the
+    recipe of the profile.
     """
 
     has_sketches = True
 
-    def __init__(self, profile: Profile, backend: str | None = None, plain_characters: int = 0) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        backend: str | None = None,
+        plain_characters: int = 0,
+        text_recipe: Recipe | None = None,
+    ) -> None:
         self.profile = profile
         resolved = backends.resolve(backend)
         self.backend: backends.Backend = "later" if plain_characters and resolved == "numba" else resolved
@@ -130,7 +138,7 @@ class Encoder:
         self.is_exact: bool = profile.recipe.match.verify == "exact"
         self.field_rules: FieldRules | None = FieldRules.of(profile.recipe)
 
-        self._shingler = Shingler(profile.recipe, self.backend)
+        self._shingler = Shingler(text_recipe or profile.recipe, self.backend)
         self._ignored_texts = ignored_ids(profile.recipe, self._shingler)
         self.frequencies: Frequencies = NOTHING_COUNTED
         self.ignored: Hashes = self._ignored_texts

@@ -26,7 +26,7 @@ from nearsim_db.similarity.recipe.sections import (
     Sketch,
     without_review,
 )
-from nearsim_db.similarity.recipe.validation import retained_seconds
+from nearsim_db.similarity.recipe.validation import refuse_repeated_lines, retained_seconds
 
 __all__ = [
     "DEFAULT_RECALL",
@@ -47,6 +47,7 @@ __all__ = [
     "load",
     "override",
     "parse",
+    "refuse_repeated_lines",
     "refuse_unusable_keep",
     "retained_seconds",
     "to_mapping",

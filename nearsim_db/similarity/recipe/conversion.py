@@ -315,7 +315,7 @@ def flatten(recipe: Mapping[str, Any]) -> dict[str, Any]:
 # Keys that recipes of earlier versions lack. Each has the value that behaves as if the key did not exist, so such a
 # recipe keeps its fingerprint, and existing indexes stay writable.
 _EARLIER: Mapping[str, Mapping[str, Any]] = {
-    "normalise": {"invisible": "keep", "mask": [], "confusables": "keep"},
+    "normalise": {"invisible": "keep", "mask": [], "confusables": "keep", "drop_repeated": "none"},
     "shingle": {"order": "kept"},
     "retain": {"delete": False},
     "match": {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nearsim_db.errors import RecipeError
 
 if TYPE_CHECKING:
-    from nearsim_db.similarity.recipe.sections import Bands, MatchRules, Recipe, Shingle, Sketch
+    from nearsim_db.similarity.recipe.sections import Bands, MatchRules, Normalise, Recipe, Shingle, Sketch
 
 # The options of each family besides k and seed, with their defaults.
 FAMILY_OPTIONS: Mapping[str, Mapping[str, str | float | None]] = {
@@ -99,11 +99,25 @@ def check(recipe: "Recipe") -> None:
 
     _check_characters((*recipe.shingle.stopwords, recipe.shingle.stem, recipe.shingle.language or ""))
     _check_pair_fields(recipe.match)
+    _check_characters([recipe.normalise.drop_repeated])
+    if not recipe.normalise.drop_repeated.strip():
+        raise RecipeError("normalise.drop_repeated is empty; name a field, such as source, or set it to none")
     _check_characters(map(str, recipe.cluster.policy.rules))
     if retained_seconds(recipe.retain.age) is None and recipe.retain.delete:
         raise RecipeError(
             "retain.delete = true requires an age after which documents are deleted; set retain.age"
         )
+
+
+def refuse_repeated_lines(normalise: "Normalise") -> None:
+    """Raise RecipeError if repeated lines have to be left out, which requires all pages of a source at once."""
+    if normalise.drop_repeated == "none":
+        return
+    raise RecipeError(
+        f"normalise.drop_repeated is {normalise.drop_repeated!r}, which requires all pages of a source at once: "
+        "only nearsim dedupe applies it. Remove near-duplicates from the files with nearsim dedupe first, or set it to "
+        "none and normalise.html to main, which compares the article of each page"
+    )
 
 
 def retained_seconds(age: str) -> int | None:
@@ -401,10 +415,11 @@ def _check_code(recipe: "Recipe") -> None:
             "language of the source code, such as java, and with other tokens leave it out"
         )
     words = (shingle.stopwords, shingle.stem, shingle.min_token_length)
-    if shingle.language and (recipe.normalise.html or words != ("none", "none", 1)):
+    is_page = recipe.normalise.html or recipe.normalise.drop_repeated != "none"
+    if shingle.language and (is_page or words != ("none", "none", 1)):
         raise RecipeError(
-            "normalise.html, shingle.stopwords, stem and min_token_length are for prose; with shingle.tokens = code "
-            "leave them out"
+            "normalise.html and drop_repeated, shingle.stopwords, stem and min_token_length are for prose; with "
+            "shingle.tokens = code leave them out"
         )
 
 

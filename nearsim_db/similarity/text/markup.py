@@ -105,20 +105,21 @@ _ENDS = {
 }
 
 
-def strip_html(page: str) -> str:
+def strip_html(page: str, *, in_lines: bool = False) -> str:
     """Return the visible text of a page: without tags, comments and scripts, and with decoded character references.
 
-    Elements and comments separate words, inline markup does not. A "<" without a following ">" is text. The time is
-    linear in the length of the page.
+    Elements and comments separate words, inline markup does not; with `in_lines` they separate lines, and line ends of
+    the page do not. A "<" without a following ">" is text. The time is linear in the length of the page.
     """
-    return _Page(page).visible_text()
+    return _Page(page, "\n" if in_lines else " ").visible_text()
 
 
 class _Page:
     """Collects the visible text of one page."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: str, separator: str) -> None:
         self._page = page
+        self._separator = separator
         self._closed = page.rfind(">") + 1  # no markup begins after this place
         self._joined: list[str] = []  # parts that were joined to save memory
         self._parts: list[str] = []
@@ -138,7 +139,7 @@ class _Page:
                 end = _COMMENT_END.search(self._page, position - 2)
                 position = len(self._page) if end is None else end.end()
         self._add(decode(self._page[position:]))
-        return "".join((*self._joined, *self._parts)).removesuffix(" ")
+        return "".join((*self._joined, *self._parts)).removesuffix(self._separator)
 
     def _after_tag(self, tag: str, position: int) -> int:
         """Return the place at which to continue after a tag. For an element without markup it is its end tag."""
@@ -180,6 +181,8 @@ class _Page:
         return len(self._page)
 
     def _add(self, text: str) -> None:
+        if self._separator == "\n":
+            text = text.replace("\n", " ")
         if text and not self._templates:
             if len(self._parts) > _MAX_PARTS:  # each part takes some 60 bytes besides its text
                 last = self._parts.pop()
@@ -188,5 +191,5 @@ class _Page:
             self._parts.append(text)
 
     def _separate(self) -> None:
-        if self._parts and self._parts[-1] != " ":
-            self._parts.append(" ")
+        if self._parts and self._parts[-1] != self._separator:
+            self._parts.append(self._separator)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from nearsim_db.similarity.arrays import Ints
 from nearsim_db.similarity.recipe import Normalise
+from nearsim_db.similarity.recipe.validation import refuse_repeated_lines
 from nearsim_db.similarity.text import confusables, separators
 from nearsim_db.similarity.text.kernels import TextKernels
 from nearsim_db.similarity.text.pages import page_reader
@@ -167,6 +168,7 @@ def make_fold(rules: Normalise) -> Callable[[str], str]:
 
     These are the removal of HTML and everything else in `normalise`, except whitespace and the case of ASCII text.
     """
+    refuse_repeated_lines(rules)
     drops_invisible = rules.invisible == "drop"
     folds_confusables = rules.confusables == "fold"
     read_page = page_reader(rules.html) if rules.html else None

@@ -23,16 +23,25 @@ _TAG = re.compile(r"<[A-Za-z](?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*+", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"]*+\"|'[^']*+'")
 
 
-def page_reader(html: bool | Literal["main"]) -> Callable[[str], str]:
+def page_reader(html: bool | Literal["main"], *, in_lines: bool = False) -> Callable[[str], str]:
     """Return the function that converts a page to its text for a value of `normalise.html`.
 
-    Raises RecipeError if trafilatura is required but not installed.
+    in_lines: each block of the page becomes a line. Raises RecipeError if trafilatura is required but not installed.
     """
-    return _article_reader() if html == "main" else strip_html
+    read_all = _lines_of_page if in_lines else strip_html
+    return _article_reader(read_all) if html == "main" else read_all
+
+
+def _lines_of_page(page: str) -> str:
+    begin = _BEGIN.search(page)
+    if begin is None:
+        return strip_html(page)
+    title = strip_html(page[: begin.start()])
+    return f"{title}\n{strip_html(page[begin.start() :], in_lines=True)}"
 
 
 @cache
-def _article_reader() -> Callable[[str], str]:
+def _article_reader(read_all: Callable[[str], str]) -> Callable[[str], str]:
     try:
         import trafilatura
     except ImportError as error:
@@ -43,10 +52,10 @@ def _article_reader() -> Callable[[str], str]:
     def read_article(page: str) -> str:
         begin = _BEGIN.search(page)
         if begin is None or any(count > _MAX_ATTRIBUTES for count in _attribute_counts(page)):
-            return strip_html(page)
+            return read_all(page)
         article = trafilatura.extract(page[begin.start() :], fast=True, include_comments=False)
         # The text before the first tag is the title of the document, which is compared together with the body.
-        return f"{strip_html(page[: begin.start()])}\n{article}" if article else strip_html(page)
+        return f"{strip_html(page[: begin.start()])}\n{article}" if article else read_all(page)
 
     return read_article
 

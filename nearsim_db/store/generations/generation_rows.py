@@ -90,9 +90,13 @@ def create_generation(
     detached: bool = False,
     tables: partitions.Tables = "own",
 ) -> Generation:
-    """Create a generation of a profile, in state `building`, beside the generation that it will replace."""
-    from nearsim_db.similarity.recipe import to_mapping
+    """Create a generation of a profile, in state `building`, beside the generation that it will replace.
 
+    Raises RecipeError for a recipe that an index cannot have.
+    """
+    from nearsim_db.similarity.recipe import refuse_repeated_lines, to_mapping
+
+    refuse_repeated_lines(profile.recipe.normalise)
     parameters = {
         "profile_id": profile_id,
         "recipe": Jsonb(to_mapping(profile.recipe)),
