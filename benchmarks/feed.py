@@ -59,8 +59,8 @@ def _plain(document: CorpusDocument) -> Document:
 def insert_all(url: str, collection_id: int, documents: Sequence[Document], max_waiting: int) -> None:
     """Insert documents, with a few per commit; pause while more than `max_waiting` documents wait to be searched."""
     with psycopg.connect(url, autocommit=True) as connection:
-        rest, commits = iter(documents), 0
-        while batch := list(islice(rest, _PER_COMMIT)):
+        remaining, commits = iter(documents), 0
+        while batch := list(islice(remaining, _PER_COMMIT)):
             rows = [
                 (collection_id, document.external_id, document.title, document.body) for document in batch
             ]

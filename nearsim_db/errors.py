@@ -79,9 +79,9 @@ class RecipeConflictError(ConflictError):
             f"{key} is {_written(existing)}, not {_written(requested)}"
             for key, (existing, requested) in differs.items()
         ]
-        keys, more = ", ".join(shown[:_MAX_DIFFERENCES_SHOWN]), len(shown) - _MAX_DIFFERENCES_SHOWN
-        if more > 0:
-            keys += f" and {count_of(more, 'more key')}"
+        keys, omitted = ", ".join(shown[:_MAX_DIFFERENCES_SHOWN]), len(shown) - _MAX_DIFFERENCES_SHOWN
+        if omitted > 0:
+            keys += f" and {count_of(omitted, 'more key')}"
         super().__init__(
             f"profile {profile!r} of collection {collection!r} has another recipe: "
             f"{keys or 'it was made by another version'}"
@@ -102,10 +102,10 @@ class DuplicateError(NearsimError):
 
     def __init__(self, external_id: str, matches: "Sequence[Match]") -> None:
         first, remaining = matches[0], len(matches) - 1
-        more = f" and {remaining:,} more" if remaining else ""
+        further = f" and {remaining:,} more" if remaining else ""
         super().__init__(
             f"document {external_id!r} was not added: it is a near-duplicate of {first.external_id!r} "
-            f"(similarity {first.similarity:.4f}){more}; earlier documents are kept"
+            f"(similarity {first.similarity:.4f}){further}; earlier documents are kept"
         )
         self.external_id = external_id
         self.matches = tuple(matches)

@@ -5,11 +5,10 @@ import shlex
 from nearsim_db.records import DEFAULT
 
 
-def suggested_command(command: str, collection: str, profile: str = DEFAULT, *more: str) -> str:
+def suggested_command(command: str, collection: str, profile: str = DEFAULT, *last_words: str) -> str:
     """Return the command line for a collection and a profile, such as "nearsim reindex diff -p body -c news".
 
-    Default names are omitted, except after `nearsim profile`, whose commands need the profile as an argument. The words
-    of `more` come last.
+    Default names are omitted, except after `nearsim profile`, whose commands need the profile as an argument.
     """
     words = ["nearsim", *command.split()]
     if command.startswith("profile "):
@@ -18,7 +17,7 @@ def suggested_command(command: str, collection: str, profile: str = DEFAULT, *mo
         words += ["-p", profile]
     if collection != DEFAULT:
         words += ["-c", collection]
-    return shlex.join([*words, *more])
+    return shlex.join([*words, *last_words])
 
 
 def none_usable(records: int) -> str:

@@ -95,7 +95,7 @@ class Reject:
 
 
 def mark_names(prefix: str) -> tuple[str, ...]:
-    """Return the columns that mark near-duplicates instead of removing them, in the order of their values."""
+    """Return the names of the columns that mark near-duplicates, in the order of their values."""
     return tuple(f"{prefix}{name}" for name in ("duplicate_of", "cluster", "cluster_size", "similarity"))
 
 

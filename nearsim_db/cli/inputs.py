@@ -86,9 +86,9 @@ def _not_standard_output(path: Path | None) -> Path | None:
     return path
 
 
-def rejects_option(help: str, **more: Any) -> Any:
+def rejects_option(help: str, **settings: Any) -> Any:
     """Return the option --rejects."""
-    return _limit_option("--rejects", metavar="PATH", parser=options.path, help=help, **more)
+    return _limit_option("--rejects", metavar="PATH", parser=options.path, help=help, **settings)
 
 
 REJECTS = "File for rejected records, each with its line and the reason"

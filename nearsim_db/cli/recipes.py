@@ -115,8 +115,8 @@ class RecipeOptions:
 
     def chosen_if_any(self, threshold: float | None = None) -> "Recipe | None":
         """Return the recipe as `chosen` does, or None if no option is given."""
-        given = (self.recipe, self.preset, self.settings, self.ignore, threshold)
-        is_given = any(option is not None for option in given)
+        values = (self.recipe, self.preset, self.settings, self.ignore, threshold)
+        is_given = any(value is not None for value in values)
         return self.chosen(threshold) if is_given else None
 
     @contextmanager

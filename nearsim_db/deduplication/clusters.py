@@ -56,7 +56,7 @@ class Duplicates:
     def similarities(self, first: Ints, second: Ints) -> Floats:
         """Return the similarity of each record of `first` with its counterpart in `second`, nan if they are no pair.
 
-        A counterpart of -1 is no record.
+        The similarity is nan also where `second` is -1.
         """
         left, right = np.sort(np.stack((self.twins.head_of[first], self.twins.head_of[second])), axis=0)
         similarities = np.where(left == right, 1.0, self.pairs.similarities(left, right))
@@ -78,8 +78,8 @@ def _total_similarity(twins: Twins, pairs: SortedPairs) -> Floats:
 def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress) -> Duplicates:
     """Find the pairs that count, and the records that are removed because of them.
 
-    All records of a cluster but one are removed. With --against, a record is removed if it is paired with a record
-    there, or with a better record of the input.
+    All records of a cluster except its survivor are removed, or only those of `only_from`. With --against, a record is
+    removed if it is paired with a record there, or with a better record of the input.
     """
     twins = Twins.of(records)
     if _compares_twins(records, labels):
@@ -141,7 +141,7 @@ class Clusters:
         return len(np.unique(self.cluster_ids))
 
     def survivors(self, count: int) -> Ints:
-        """Return for each of `count` records the survivor of its cluster, -1 if it survives or if no record does."""
+        """Return for each of `count` records the survivor of its cluster; -1 if it survives itself, or if none does."""
         survivors, survivor_of_cluster = np.full(count, -1), np.full(count, -1)
         survivor_of_cluster[self.cluster_ids[self.survives]] = self.numbers[self.survives]
         is_removed = ~self.survives

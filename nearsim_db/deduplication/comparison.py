@@ -31,7 +31,7 @@ class Comparison:
     against: bool = False  # there are old records
     only_against: bool = False  # new records are compared with old records only
     field_rules: FieldRules | None = None  # further rules about fields, for pairs of all records
-    only_from: str | None = None  # records are removed from this file, input or source only
+    only_from: str | None = None  # a file, input or source; only records from there are removed
 
     @classmethod
     def of(
@@ -45,8 +45,8 @@ class Comparison:
     ) -> Self:
         """Return what a recipe compares; `across` overrides the recipe's `match.across`.
 
-        Raises RecipeError if no document of a cluster is kept, but another corpus is compared with, which has no
-        clusters.
+        Raises RecipeError if the keep policy removes whole clusters and there are old records, because then there are
+        no clusters.
         """
         if against and recipe.cluster.policy.keeps_none:
             raise RecipeError(
@@ -85,7 +85,7 @@ class Labels:
 
     @property
     def has_removable(self) -> bool:
-        """Whether any record is from the input or source from which records are removed."""
+        """Whether any record may be removed."""
         return any(self._removable)
 
     def add(
@@ -93,8 +93,8 @@ class Labels:
     ) -> None:
         """Add `count` records of one corpus.
 
-        values: their values of the field `across`, if there is one.
-        removable: whether they are from the input from which records are removed, if only one is.
+        values: the records' values of the field `across`, if there is one. removable: for each record whether it is
+        from `only_from`, if that is given.
         """
         self.count += count
         self.against += count if is_against else 0
@@ -261,13 +261,13 @@ def matches(nodes: Nodes, edges: Iterable[Ints], rank: Ints, *, only_against: bo
 
     # For each node, find the best record, and the best record with another value: first among the records of the node,
     # then among those of the nodes that its edges lead to.
-    own = _two_best(labels.count, nodes.node_of[sources], sources, rank, values)
-    best, other = (records.copy() for records in own)
+    of_nodes = _two_best(labels.count, nodes.node_of[sources], sources, rank, values)
+    best, other = (records.copy() for records in of_nodes)
     for block in edges:
         touched, ends = np.unique(block, return_inverse=True)
         ends = ends.reshape(block.shape)
         near = [(np.arange(len(touched)), records[touched]) for records in (best, other)]
-        near += [(ends[:, side], records[block[:, 1 - side]]) for side in (0, 1) for records in own]
+        near += [(ends[:, side], records[block[:, 1 - side]]) for side in (0, 1) for records in of_nodes]
         places, candidates = (np.concatenate(columns) for columns in zip(*near, strict=True))
         is_any = candidates >= 0
         best[touched], other[touched] = _two_best(

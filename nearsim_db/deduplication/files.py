@@ -67,7 +67,7 @@ class DedupeSummary:
 
 @dataclass(frozen=True, slots=True)
 class FoundDuplicates:
-    """The records of files and their duplicates, while their sketches and places are at hand."""
+    """The records of files and their duplicates, with their sketches and places; valid while `dedupe` runs."""
 
     records: EncodedRecords
     reader: RecordReader
@@ -100,16 +100,21 @@ def dedupe(
     The survivor of each cluster and the records in no cluster remain. With `against`, a record remains if it has no
     near-duplicate there, and none in the input that the keep policy prefers. Records are written by `copy_unique`.
 
-    across: a field whose values must differ in a pair. earlier_later: in the list of pairs, put the record with the
-    earlier date on the left. exact: only texts that are equal after normalisation are duplicates. min_words: records
-    with fewer words are never duplicates. vectors: a file for `open_vectors`. mark_prefix: write all records, and add
-    marks whose names begin with this prefix, which may be empty.
+    vectors: a file for `open_vectors`.
+    only_against: compare records with `against` only, not with each other.
+    only_from: a file or source; only records from there are removed.
+    across: a field whose values must differ in a pair.
+    earlier_later: in the list of pairs, put the record with the earlier date on the left.
+    exact: only texts that are equal after normalisation are duplicates.
+    min_words: records with fewer words are never duplicates.
+    mark_prefix: write all records, and add marks whose names begin with this prefix, which may be empty.
+    inspect: is called with the duplicates before anything is written.
 
     A record is identified by its place, so several records may have the same id. The input is read twice, and never
     kept in memory as a whole; output files are complete or absent. Raises InputError if a file cannot be read or
     changes between the readings, if no record is usable, or, with `strict`, for the first record that is rejected or
     has an unreadable date. If more than `max_rejected` records are rejected, also raises it before an output replaces
-    an input. `inspect` is called before anything is written.
+    an input.
     """
     recipe = _with_review(recipe, wanted=outputs.review is not None)
     check_readable_twice(source.paths)
@@ -129,10 +134,10 @@ def dedupe(
     if names:
         refuse_unmarkable(parts, outputs, shards, names)
 
-    few = plain_characters(source.content_bytes)
+    first_plain = plain_characters(source.content_bytes)
     with (
         EncodedRecords.under(
-            recipe, threads, exact=exact, plain_characters=few, min_words=min_words
+            recipe, threads, exact=exact, plain_characters=first_plain, min_words=min_words
         ) as records,
         open_vectors(vectors) as beside,
         RecordPlaces()
@@ -154,7 +159,7 @@ def dedupe(
         # Link, verify and cluster.
         duplicates = find_duplicates(records, reader.labels, progress)
 
-        # Before anything is written, since the output may replace the input.
+        # Inspect before anything is written, because the output may replace the input.
         if inspect is not None and places is not None:
             inspect(FoundDuplicates(records, reader, duplicates, places))
 

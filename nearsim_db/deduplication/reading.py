@@ -129,8 +129,8 @@ class RecordReader:
         progress("read", 0, None)  # a file may begin with minutes of blank lines
 
         # Read --against first, because its records are always kept.
-        own = self._beside.joined(chain.from_iterable(starmap(self._own_records, self._parts)))
-        for is_against, source in ((True, self._other_records()), (False, own)):
+        input_records = self._beside.joined(chain.from_iterable(starmap(self._own_records, self._parts)))
+        for is_against, source in ((True, self._other_records()), (False, input_records)):
             for batch in _batches(with_refusals(source, records.refusal)):
                 self._count(batch, is_against=is_against)
                 for record in batch:
@@ -241,7 +241,7 @@ class RecordReader:
         return label_of(rules, values, record.document.published_at)
 
     def _is_from(self, name: str, record: ReadDocument, origin: _Origin) -> bool:
-        """Whether a record is from the file, the input or the source of a name."""
+        """Whether a record is from the file, the input or the source with this name."""
         source = (record.document.source or "").strip()
         names = [record.file, origin.part.name, *([source] if source else [])]
         if len(self._seen_names) < _MAX_SEEN_NAMES:
@@ -260,10 +260,10 @@ class RecordReader:
         only_from = self.labels.comparison.only_from
         if only_from is not None and self.labels.count and not self.labels.has_removable:
             shown = list(self._seen_names)[:_SHOWN_NAMES]
-            more = ", ..." if len(self._seen_names) > len(shown) else ""
+            ellipsis = ", ..." if len(self._seen_names) > len(shown) else ""
             raise InputError(
                 f"no record is from {only_from!r}, which {self._source.fields.arguments.only_from} names; name an "
-                f"input or a source of records ({', '.join(shown)}{more})"
+                f"input or a source of records ({', '.join(shown)}{ellipsis})"
             )
 
         rules = self.labels.comparison.field_rules

@@ -40,9 +40,7 @@ class RemovedRow:
 
     row: int  # number of the removed row, from 0
     of: int | None  # number of the row that it duplicates, from 0; None if no row of its cluster is kept
-    similarity: (
-        float | None
-    )  # None if the two are not a pair, but only connected by other rows, and without `of`
+    similarity: float | None  # None if the two are connected by other rows only, and if `of` is None
     against: bool  # whether `of` is a row of `against`, not of `rows`
 
 
@@ -54,7 +52,7 @@ class Deduped:
     removed: tuple[RemovedRow, ...]
     rejects: tuple[
         Reject, ...
-    ]  # rows that cannot be used; `line` is the row from 1, `file` is "rows" or "against"
+    ]  # rows that cannot be used; `file` is "rows" or "against", `line` counts from 1
     pairs: int  # number of pairs
     _all_rows: Any = field(repr=False)
 
@@ -125,12 +123,12 @@ def dedupe(
     pyarrow). A row needs no id.
     against: other rows; a row with a near-duplicate among them is removed, too.
     only_against: compare rows with `against` only, not with each other.
-    only_from: a source; only rows of this source are removed, all others stay. Not with `against`.
+    only_from: a source; only rows of this source are removed, and all others stay. Not allowed with `against`.
     across: a field whose values must differ in a pair.
     within: a field, or several, whose values must be equal in a pair.
     threshold: the minimum similarity of near-duplicates, by default that of the recipe.
     exact: only texts that are equal after normalisation are duplicates.
-    keep: which row of a cluster to keep: a rule of the recipe key `cluster.keep`, or several in order.
+    keep: which row of a cluster to keep: a rule of the recipe key `cluster.keep`, or several rules in order.
     id, title, text, source, published_at, vector: the names of keys or columns; text="a,b" joins two of them. By
     default the text is 'text', or 'body' if there is no 'text'.
     threads: by default one for each core.

@@ -95,12 +95,12 @@ def _duplicate_warnings(records: EncodedRecords, labels: Labels, duplicates: Dup
 
 
 def _chain_warnings(records: EncodedRecords, duplicates: Duplicates) -> list[str]:
-    """Return a warning if a cluster has texts that only a chain of others connects."""
+    """Return a warning if a cluster has texts that are connected only by a chain of other texts."""
     encoder, clusters, count = records.encoder, duplicates.clusters, max(len(records), 1)
     if not encoder.has_sketches or not chains.may_have_chains(encoder.profile.recipe):
         return []
 
-    # The distinct texts by cluster, each pair of numbers as one.
+    # The distinct texts of each cluster; a cluster and a text are combined into one number.
     texts = np.unique(clusters.cluster_ids * count + duplicates.twins.head_of[clusters.numbers])
     cluster_ids, begins, sizes = np.unique(texts // count, return_index=True, return_counts=True)
     documents = np.bincount(clusters.cluster_ids, minlength=1)

@@ -55,7 +55,7 @@ class _ComparisonOptions:
         str | None,
         typer.Option(
             metavar="SOURCE",
-            help="Only remove records of this FILE, or of this source; all others stay.",
+            help="Remove only records from this FILE or source; all others stay.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None
@@ -109,7 +109,7 @@ class _ComparisonOptions:
     cuts: Annotated[Path | None, remaining.lines_option("passages that --cut cuts out", hidden=True)] = None
 
     def check(self, files: list[Path], not_against: dict[str, Path | None], threshold: float | None) -> None:
-        """Raise UsageError for options that exclude each other; `not_against` are those that --against excludes."""
+        """Raise UsageError for options that exclude each other; `not_against` cannot be combined with --against."""
         if [*map(str, files), *(self.against or ())].count("-") > 1:
             raise UsageError("standard input can be read once: give - once among the FILEs and --against")
         if self.exact and threshold is not None:
@@ -335,10 +335,10 @@ def dedupe(
         with outcome.progress(None if against else source) as progress:
             reports: list[Report] = []
 
-            def inspect(found: "FoundDuplicates") -> None:
+            def inspect(duplicates: "FoundDuplicates") -> None:
                 from nearsim_db.analysis.report import Options, gather_files
 
-                reports.append(gather_files(found, Options(), progress))
+                reports.append(gather_files(duplicates, Options(), progress))
 
             summary = run(
                 source,

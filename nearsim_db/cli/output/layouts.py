@@ -70,8 +70,8 @@ def _natural(id: str) -> tuple[str | int, ...]:
 
 
 def _cluster_row(cluster: Cluster) -> Row:
-    more = len(cluster.members) - _MEMBERS_SHOWN
-    shown = ", ".join(cluster.members[:_MEMBERS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    omitted = len(cluster.members) - _MEMBERS_SHOWN
+    shown = ", ".join(cluster.members[:_MEMBERS_SHOWN]) + (f" and {omitted:,} more" if omitted > 0 else "")
     return cluster.survivor, cluster.title, len(cluster.members), shown
 
 
@@ -309,15 +309,15 @@ def of_unstored(answers: "Answers | Queries", collection: str, wanted: float) ->
     """Return a warning, with a remedy, if the wanted similarity is below those that the index stores."""
     if not wanted:
         return []
-    profile, threshold, least = answers.least_similarity()
-    if wanted >= least:
+    profile, threshold, min_stored = answers.least_similarity()
+    if wanted >= min_stored:
         return []
     # The threshold of a euclidean profile is a distance.
-    lower = wanted if least == threshold else 1 / wanted - 1
+    lower = wanted if min_stored == threshold else 1 / wanted - 1
     command = suggested_command("reindex start", collection, profile, "--threshold", f"{lower:.4g}")
     return [
-        f"profile {profile} has no pair below similarity {least:.4g}, its threshold; to find pairs from {wanted:g}: "
-        f"{command}"
+        f"profile {profile} has no pair below similarity {min_stored:.4g}, its threshold; to find pairs from "
+        f"{wanted:g}: {command}"
     ]
 
 
@@ -325,13 +325,13 @@ def of_unreviewed(answers: "Answers | Queries", collection: str, wanted: float) 
     """Return a warning, with a remedy, if the index stores no pairs to be reviewed of the wanted similarity."""
     from nearsim_db.search.answers import least_reviewed
 
-    profile, least = least_reviewed(answers)
-    if (least and wanted >= least) or wanted == 0 < least:
+    profile, min_stored = least_reviewed(answers)
+    if (min_stored and wanted >= min_stored) or wanted == 0 < min_stored:
         return []
     command = suggested_command(
         "reindex start", collection, profile, "--set", f"match.review={wanted or 0.5:g}"
     )
-    stored = f"from similarity {least:g}" if least else "none, as match.review is 0"
+    stored = f"from similarity {min_stored:g}" if min_stored else "none, as match.review is 0"
     return [
         f"profile {profile} stores pairs to be reviewed {stored}; to store those from {wanted or 0.5:g}: {command}"
     ]
