@@ -43,7 +43,9 @@ class SweepResult:
     gone: int = 0  # documents that were deleted, because their rows had been deleted
     unusable: int = 0  # rows that were left out, because their id cannot be an external id
     trouble: str | None = None  # why later changes will not be captured; None if they will be
-    collections: int = 1  # the swept collections: of a parent, with those of its values
+    collections: int = (
+        1  # number of swept collections; a parent's sweep includes the collections of its values
+    )
 
 
 def sweep(
@@ -128,7 +130,7 @@ def _sweep(
 
 
 def _create_collections(connection: Connection, collection_id: CollectionId) -> None:
-    """If the values of a field have collections of their own, create the missing collections."""
+    """If each value of a field has a collection, create the collections that are missing."""
     attachment = attachments.find_attachment(connection, collection_id)
     values = list[str]()
     if attachment is not None and has_values(attachment):
@@ -195,7 +197,7 @@ def table_lock_id(connection: Connection, collection_id: CollectionId) -> Collec
 
 
 def has_values(attachment: Attachment) -> bool:
-    """Whether this is the attachment of a parent, whose values have collections of their own."""
+    """Whether this is the attachment of a parent, that is, of a table with a collection for each value of a field."""
     return attachment.columns.collection_field is not None and attachment.parent is None
 
 

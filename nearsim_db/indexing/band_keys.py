@@ -46,7 +46,7 @@ class BandKeys:
 
     @classmethod
     def load(cls, connection: Connection, context: Context) -> Self:
-        """Compute the keys from the sketches of all heads, which the spool has, or else the database."""
+        """Compute the keys from the sketches of all heads, from the spool if it has all of them, else from tables."""
         table, spool = context.tables(connection).signatures, context.build.spool
         if spool is not None and spool.match_heads(table.stream_head_digests(_HEADS_PER_BATCH)):
             sketches = spool.stream_head_sketches()

@@ -43,7 +43,7 @@ def place(connection: Connection, generation: Generation, *, is_large: bool = Fa
 
 
 def begin(connection: Connection, generation: Generation, stage: str) -> None:
-    """Record when a stage began or resumed; commit."""
+    """Record when a stage began or resumed, and commit."""
     began = {"stage": stage, "at": queue.server_time(connection).timestamp(), "done": 0}
     generation_rows.add_figures(connection, generation, {"began": began, "done": 0, "total": None})
     commit(connection, generation)
@@ -62,7 +62,7 @@ def record(engine: Engine, generation: Generation, done: int, total: int) -> Non
 
 
 def add_seconds(connection: Connection, generation: Generation, stage: str, seconds: float) -> None:
-    """Add to the recorded duration of a stage; commit."""
+    """Add seconds to the recorded duration of a stage, and commit."""
     seconds_by_stage = generation_rows.reread(connection, generation).figures.get("seconds", {})
     seconds_by_stage[stage] = round(seconds_by_stage.get(stage, 0.0) + seconds, 3)
     generation_rows.add_figures(connection, generation, {"seconds": seconds_by_stage})

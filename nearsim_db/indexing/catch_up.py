@@ -105,7 +105,7 @@ class CatchUp:
     def _build_first(
         self, collection_id: CollectionId, progress: Progress, prepared: Sequence[Context] = ()
     ) -> None:
-        """Build the first generations of a collection; `prepared` as in `ensure_built`."""
+        """Build the first generations of a collection; `prepared` has the same meaning as in `ensure_built`."""
         prepared_by_id = {context.generation.generation_id: context for context in prepared}
         with self._database.builder(collection_id):
             # Another process may have built the generations while this one waited for the lock.

@@ -35,12 +35,12 @@ _MAX_TEXTS_SAMPLED_PER_BATCH = 100
 
 @dataclass(slots=True)
 class BuildInput:
-    """What a build knows of its documents from before it begins; threads may share it."""
+    """What is known about the documents before their build begins; threads may share it."""
 
     texts: TextSample = field(default_factory=TextSample)  # texts of signed documents, for recipe warnings
     spool: "FeatureSpool | None" = None  # the features of documents signed in this process
     signed_early: int = 0  # documents signed before the build
-    is_signed: bool = False  # every document is signed, or captured as a change
+    is_signed: bool = False  # whether every document is signed, or captured as a change
     _was_empty: bool = False
     _sampling: Lock = field(default_factory=Lock)
 
@@ -95,7 +95,9 @@ class BuildInput:
 class Findings:
     """What the steps counted and found in the current transaction."""
 
-    counts: Counter[str] = field(default_factory=Counter)  # pairs linked, candidates, screened
+    counts: Counter[str] = field(
+        default_factory=Counter
+    )  # numbers of "linked", "candidates" and "screened" pairs
     stale: set[int] = field(default_factory=set)  # doc_ids whose text differs from what was signed
     duplicate_digests: set[UUID] = field(default_factory=set)  # digests with more than one head
 
@@ -113,13 +115,15 @@ class Context:
     generation: Generation
     encoder: Encoder
     pool: Executor  # shared with other contexts
-    threads: int  # of the pool
+    threads: int  # number of threads in the pool
     warn: Callable[[str], None]
     build_megabytes: int = BUILD_MEGABYTES  # memory that a build may use for band keys
     cache: FeatureCache = field(default_factory=FeatureCache)  # features of recently used documents
     build: BuildInput = field(default_factory=BuildInput)
-    findings: Findings = field(default_factory=Findings)  # of the current transaction
-    totals: Counter[str] = field(default_factory=Counter)  # pairs, failed, set aside; since this was created
+    findings: Findings = field(default_factory=Findings)  # findings of the current transaction
+    totals: Counter[str] = field(
+        default_factory=Counter
+    )  # "pairs", "failed" and "set aside" since the creation
 
     def adopt(self, generation: Generation) -> None:
         """Use a newly read state of the generation: its build may have chosen shingles to leave out since."""

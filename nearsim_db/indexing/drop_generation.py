@@ -89,7 +89,7 @@ def drop_remains(engine: Engine) -> list[GenerationId]:
 
 
 def _empty(tables: GenerationTables, patience_seconds: float, drop: Callable[[], None]) -> bool:
-    """Detach tables or delete their rows, and drop them; return False if sessions still used them at the end."""
+    """Detach tables or delete their rows, and drop them; return False if sessions use them for too long."""
     try:
         _retry_for(patience_seconds, partial(_detach, tables))
         tables.empty()
@@ -101,7 +101,7 @@ def _empty(tables: GenerationTables, patience_seconds: float, drop: Callable[[],
 
 
 def _retry_for(seconds: float, action: Callable[[], None]) -> None:
-    """Retry an action, whose locks have a short timeout, for some time. Raises RetryError after `seconds`."""
+    """Retry an action until it gets its locks, which have a short timeout. Raises RetryError after `seconds`."""
     attempts = Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, _Busy) or is_lock_timeout(error)),
         stop=stop_after_delay(seconds),

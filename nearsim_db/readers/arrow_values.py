@@ -53,7 +53,7 @@ def values_of(column: Any) -> list[Any]:
 
     kind = column.type
     if types.is_dictionary(kind):
-        # Convert each value that is used only once, however often it recurs.
+        # Convert each used value only once, however often it recurs.
         places = column.indices.to_pylist()
         used = [place for place in dict.fromkeys(places) if place is not None]
         # The dictionaries of polars are views of texts, for which take() is not implemented.

@@ -22,7 +22,7 @@ _ESCAPED, _COMMENT = re.compile(r"\\([#$%&_{}~])"), re.compile(r"(?<!\\)%")
 def read_bibtex(file: InputFile) -> Iterator[tuple[int, Row | str]]:
     """Yield the entries, each with the line on which it begins; LaTeX commands become the characters that they print.
 
-    The key of an entry is its id; if it has no key, its file and line are. Authors are joined by "; ". The date is
+    The id is the key of an entry, or its file and line if it has no key. Authors are joined by "; ". The date is
     `date`, or else the first day of `year` and `month`. Text between entries is ignored. Raises InputError if
     bibtexparser is not installed.
     """

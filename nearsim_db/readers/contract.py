@@ -1,4 +1,4 @@
-"""The contract of a reader, the options of reading, and reading a damaged file up to its damage."""
+"""The contract of a reader, the options of reading, and a source that is read up to its damage."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

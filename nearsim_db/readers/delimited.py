@@ -223,7 +223,7 @@ _MAX_BLOCK_CHARACTERS = 2**28
 def csv_rows(
     file: InputFile, delimiter: str, *, keep: bool
 ) -> Generator[tuple[int, list[str] | str, list[bytes]], None, None]:
-    """Yield the number of its first line, and the cells, of each row that is not blank; or why it cannot be read.
+    """Yield each row that is not blank: the number of its first line, and its cells or the reason why it is unreadable.
 
     After a row that cannot be read, reading continues at the next line. In a tab-separated file, a quote counts as an
     ordinary character if the cell that it opens would contain a tab after a line end. With `keep` the lines of each row

@@ -112,8 +112,8 @@ class RecordPlaces:
     def columns(self) -> NDArray[np.void]:
         """Return rows of (file, title, source, published), a row for each record.
 
-        `file` and `source` are indexes in `files` and `sources`, -1 for a missing source; `title` is the number of
-        bytes of the title, -1 without one; `published` is in UTC, NaT without a date.
+        `file` and `source` are indexes in `files` and `sources`, -1 if there is no source. `title` is the number of
+        bytes of the title, -1 if there is none. `published` is in UTC, NaT if there is no date.
         """
         if self._pending:
             self._flush()

@@ -15,7 +15,7 @@ from nearsim_db.readers.input_file import InputFile
 
 # The maximum size after decompression. openpyxl keeps a row as a tree, which takes up to 80 times the bytes of its XML.
 _MAX_BYTES = 500_000_000
-# Spreadsheets are compressed to a fifth or twentieth of their size, zip bombs to a thousandth.
+# Spreadsheets are compressed to between a fifth and a twentieth of their size, zip bombs to a thousandth.
 _SMALL_BYTES, _MAX_RATIO = 10_000_000, 60
 
 
@@ -104,8 +104,9 @@ def _names(cells: Sequence[object], file: InputFile) -> list[str | None]:
 
 
 def _row(names: Sequence[str | None], values: Sequence[object], file: InputFile) -> Row:
-    """Return the values by column name; a column without a name is called by its letter, or by its number if the sheet
-    has no header.
+    """Return the values by column name.
+
+    A column without a name is called by its letter, or by its number if the sheet has no header.
     """
     from openpyxl.utils import get_column_letter
 

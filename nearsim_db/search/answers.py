@@ -315,7 +315,7 @@ def least_reviewed(answers: Answers) -> tuple[str, float]:
 
 
 def signature_positions(answers: Answers) -> int:
-    """Return how many positions a signature of the profile has. Raises InputError if `positions_of` is None."""
+    """Return the number of positions of the profile's signatures. Raises InputError if `positions_of` returns None."""
     profile, recipe = answers._recipe()
     if (positions := positions_of(recipe)) is None:
         raise InputError(
@@ -474,7 +474,7 @@ def metric_of(recipe: Mapping[str, Any]) -> str:
 
 
 def positions_of(recipe: Mapping[str, Any]) -> int | None:
-    """Return how many positions a sketch has; None if equal positions estimate no Jaccard similarity."""
+    """Return the number of positions of a sketch; None if equal positions do not estimate the Jaccard similarity."""
     sketch = recipe["sketch"]
     return int(sketch["k"]) if sketch["family"] in ("fast_similarity", "minhash") else None
 

@@ -134,14 +134,17 @@ class Explanation:
 
     @property
     def signature_intersection(self) -> int | None:
-        """The number of positions in which both signatures have the same value; None as `positions`."""
+        """The number of positions in which both signatures have the same value; None if `positions` is None."""
         if self.estimate is None or self.positions is None:
             return None
         return round(self.estimate * self.positions)
 
     @property
     def signature_union(self) -> int | None:
-        """The number of values of either signature, equal values of a position counted once; None as `positions`."""
+        """The number of values in both signatures, where equal values in a position count once.
+
+        None if `positions` is None.
+        """
         if self.signature_intersection is None or self.positions is None:
             return None
         return 2 * self.positions - self.signature_intersection
@@ -156,7 +159,7 @@ class Explanation:
         if self.estimate is None or self.metric != "jaccard":
             return None
         if self.signature_intersection is not None and self.signature_union:
-            # The estimate is rounded.
+            # Use these whole numbers, because the estimate is rounded.
             return round(self.signature_intersection / self.signature_union, 6)
         return round(self.estimate / (2 - self.estimate), 6)
 

@@ -38,7 +38,9 @@ class NearestQuery:
     across: str | None = None  # a field whose values must differ
     weights: Weights = "idf"
     recipe: Recipe | None = None  # decides the features; None for the default preset
-    margin: float = 0.0  # drop a match if the next best document is as similar within this fraction
+    margin: float = (
+        0.0  # minimum lead of a match over the next best document, as a fraction of its similarity
+    )
     within: tuple[str, ...] = ()  # fields whose values must be equal; None is a valid value
 
     @property

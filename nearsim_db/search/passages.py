@@ -50,7 +50,7 @@ class SpreadPassage:
 
 
 def compared_text(document: Mapping[str, Any], recipe: Recipe) -> str:
-    """Return the text of a document in which the places of passages count characters."""
+    """Return the text of a document in whose characters the places of passages are counted."""
     return clean(shown_text(document, recipe.fields, html=recipe.normalise.html))[0]
 
 

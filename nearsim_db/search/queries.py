@@ -141,8 +141,8 @@ class Queries(Answers):
         The matches are documents of the collection `within`, by default of the same collection. `documents`, in the
         forms that `Index.add` takes, are looked up instead of the collection's documents. With `mutual`, each of the
         two documents must be among the k nearest of the other. `across` is a field, such as source, whose values must
-        differ; `within_fields` are fields whose values must be equal. `margin` is a fraction: a match is dropped if
-        its similarity exceeds that of the next best document after the k by less than this fraction of its similarity.
+        differ; `within_fields` are fields whose values must be equal. `margin` is the minimum lead of a match over the
+        best document after the k nearest, as a fraction of the match's similarity; matches with less are dropped.
 
         Texts are split into features by `recipe`, by default the preset records. With the weights idf they are compared
         by the cosine of inverse document frequencies, otherwise by their Jaccard similarity. Only documents that share
@@ -211,9 +211,9 @@ class Queries(Answers):
         """Return the passages that the present texts of two documents share; the documents need not be a pair.
 
         Under containment, passages that fewer indexed texts contain come first; under other metrics, the longest
-        passages. Places count characters in the same texts that `why` returns: the fields that the profile compares,
-        with an empty line between them, and without tags if the profile strips HTML. Raises NotFoundError for a missing
-        document, and InputError if both are the same or if the profile compares vectors.
+        passages. Places are counted in characters of the texts that `why` returns: the fields that the profile
+        compares, with an empty line between them, and without tags if the profile strips HTML. Raises NotFoundError for
+        a missing document, and InputError if both are the same or if the profile compares vectors.
         """
         return self._passages(lambda connection, live: find_two(connection, live, left, right))
 

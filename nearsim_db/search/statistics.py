@@ -40,7 +40,7 @@ class Hint(TypedDict):
 
     kind: Kind
     preset: str | None  # the preset to try instead, None if no preset would help
-    message: str  # a sentence
+    message: str  # a sentence for people
 
 
 def stats(
@@ -173,8 +173,8 @@ def _cluster_hints(recipe: Recipe, sizes: Mapping[str, int]) -> list[Hint]:
 
 
 def _chain_hints(tables: GenerationTables, profile: Profile) -> list[Hint]:
-    """Return a hint if a cluster has texts that only a chain of others connects, by their sketches."""
-    # The rarest features of a text do not estimate similarities.
+    """Return a hint if, by their sketches, texts of a cluster are connected only through a chain of other texts."""
+    # Sketches of the family rare do not estimate similarities.
     if not chains.may_have_chains(profile.recipe) or profile.recipe.sketch.family == "rare":
         return []
 

@@ -43,7 +43,7 @@ _log = logging.getLogger("nearsim.worker")
 
 
 class Session:
-    """The work of one database session: queued work, and the services that run beside it, each with its period."""
+    """A worker's session: it does queued work, and runs the services, each with its period, in between."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class Worker:
                 if not session.has_work():
                     break
                 session.wait()
-                if is_changed:  # the remaining work may be that of a service
+                if is_changed:  # a service may have to do the remaining work
                     session.make_due()
                     is_changed = False
 

@@ -215,7 +215,7 @@ def check_clusters(
 
 
 def _differing_clusters(stored: Members, now: Members) -> tuple[Ints, Ints]:
-    """Return the documents in wrong clusters, and the documents in right clusters that are wrongly (not) survivors."""
+    """Return the documents in wrong clusters, and the documents in right clusters whose survival differs."""
     same = np.intersect1d(stored.doc_ids, now.doc_ids, assume_unique=True)
     before, after = _first_members(stored, same), _first_members(now, same)
     only_in_one = np.setxor1d(stored.doc_ids, now.doc_ids, assume_unique=True)

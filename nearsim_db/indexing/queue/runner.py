@@ -56,7 +56,7 @@ class Runner:
     def run(self, batch: Batch) -> Batch | None:
         """Do a batch, and return the batch that follows it, if any: documents that were signed are searched next.
 
-        If the batch fails, its documents are retried later in batches of their own, and set aside after a few attempts.
+        If the batch fails, its documents are retried later in separate batches, and set aside after a few attempts.
         Errors that are not due to the documents (a lost connection, a full disk) are raised.
         """
         context, following = self._context, None
@@ -82,7 +82,7 @@ class Runner:
         context.findings.clear()
         try:
             generation_rows.reread(connection, context.generation)
-        except NotFoundError:  # it was dropped meanwhile
+        except NotFoundError:  # another session dropped the generation
             return
 
         reason = f"{type(error).__name__}: {error}"

@@ -105,7 +105,7 @@ def _search_full_buckets(connection: Connection, context: Context, batch: Batch)
     take_transaction_lock(connection, Lock.STORE, context.generation.generation_id, shared=True)
     work = context.tables(connection).work
     leased = work.finish(batch)
-    if not leased:  # as in _search
+    if not leased:  # the lease was lost: another worker stores the pairs
         connection.rollback()
         return
     work.continue_anchors({anchor: reached[anchor] for anchor in leased if anchor in reached})

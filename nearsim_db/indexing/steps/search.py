@@ -72,10 +72,10 @@ def _distinct(rows: Ints) -> Ints:
 def search_full_buckets(
     connection: Connection, context: Context, anchor: int, after: int, limit: int
 ) -> Ints:
-    """Return the pairs to screen of an anchor and the other members of its buckets over the limit: (m, 2) int64.
+    """Pair an anchor with the other members of its buckets over the limit; return the pairs to screen: (m, 2) int64.
 
-    Only members with doc_ids above `after` are returned, at most `limit` of them, in the order of their doc_ids. If
-    there are fewer than `limit`, no others follow.
+    Only members with doc_ids above `after` are paired, at most `limit` of them, in the order of their doc_ids. If there
+    are fewer than `limit`, no others follow.
     """
     tables = context.tables(connection)
     head = tables.signatures.read_sketches([anchor], context.encoder.family)
@@ -150,7 +150,7 @@ def read_features(
     if not missing:
         return features
 
-    # Compute all others from the texts.
+    # Compute all other features from the texts.
     with closing(
         documents.stream_documents(
             connection, context.collection_id, list(missing), vectors=context.encoder.takes_vectors

@@ -24,7 +24,7 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.locks import Lock, take_transaction_lock
 from nearsim_db.store.work.queue import Batch
 
-Encoding = Sequence[Future[Encoded]]  # of runs of documents, in their order
+Encoding = Sequence[Future[Encoded]]  # one future for each run of documents, in their order
 
 
 def begin_encoding(
@@ -218,7 +218,7 @@ def _find_heads(
 ) -> tuple[Ints, set[UUID]]:
     """Return the head of each fresh document, and the digests whose present head a fresh document precedes.
 
-    The documents of a digest that gets another head count as their own heads until `_choose_heads` chooses.
+    If a digest gets another head, its documents count as their own heads until `_choose_heads` chooses the head.
     """
     # The first document of each digest, among the stored documents and this batch.
     digests = [fresh.digest(row) for row in range(len(fresh.doc_ids))]

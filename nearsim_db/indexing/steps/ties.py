@@ -102,7 +102,7 @@ class GenerationTies:
     def with_survivors(self, doc_ids: Ints, cluster_ids: Ints, scores: Floats = NO_SCORES) -> Members:
         """Return the members of clusters, sorted by doc_id; the keep policy chooses the survivor of each cluster.
 
-        Where the policy keeps none, only a document that a person chose survives.
+        If the policy keeps none, only documents that a person chose survive.
         """
         ranked = self._rank(doc_ids, scores)
         survives = choose_survivors(doc_ids, cluster_ids, ranked)
