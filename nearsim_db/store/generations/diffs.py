@@ -1,7 +1,8 @@
-"""Comparison of two generations of a profile, counted in SQL over classes of documents, never over pairs of documents.
+"""Comparison of two generations of a profile.
 
-A class is the documents with the same head in both generations. Counting fills temporary tables, which last as long as
-the transaction; sampling relies on them.
+Everything is counted in SQL over classes of documents, never over pairs of documents. A class is a set of documents
+that have the same head in one generation and the same head in the other. Counting fills temporary tables, which last
+until the end of the transaction; sampling relies on them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,10 +22,10 @@ from nearsim_db.store.driver.driver_errors import is_missing_table, translate_er
 from nearsim_db.store.driver.statements import GenerationStatements, StatementResult, run, statement
 from nearsim_db.store.generations.tables import GenerationTables
 
-# Similarities that differ by at most this are equal.
+# Similarities that differ by at most this count as equal.
 _SIMILARITY_TOLERANCE = 1e-9
-# Two heads stand for as many pairs of classes as the product of their numbers of classes. If there are more, common
-# pairs are found from the pairs of the other generation.
+# A pair of heads represents as many pairs of classes as the product of the numbers of classes of the two heads. If this
+# is more than the limit here, common pairs are found from the pairs of the new generation instead.
 _MAX_CLASS_PAIRS = 100
 _MAX_PARTS_SHOWN = 5
 
@@ -34,24 +35,27 @@ _OTHER: dict[Side, Side] = {"live": "new", "new": "live"}
 
 @dataclass(frozen=True, slots=True)
 class DocumentTotals:
-    """Numbers of signed documents of a generation."""
+    """Numbers of the documents that a generation has signed."""
 
     documents: int
     with_features: int
     without_features: int
-    heads: int  # documents with features and without an earlier twin
+    heads: int  # number of documents that have features and no earlier twin
 
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """Pairs of documents, twins expanded. Shares are of the live pairs, None if there are none."""
+    """Numbers of pairs of documents, where each twin counts as a document of its own.
+
+    The shares are fractions of the number of live pairs; they are None if there are no live pairs.
+    """
 
     live: int
     new: int
     common: int
     gained: int
     lost: int
-    rescored: int  # common pairs with another similarity
+    rescored: int  # common pairs whose similarity differs between the generations
     gained_share: float | None
     lost_share: float | None
     rescored_share: float | None
@@ -59,9 +63,9 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
-    """Clusters by how they changed, as defined in docs/how-to/reindex-diff.md.
+    """Numbers of clusters by how they changed; docs/how-to/reindex-diff.md defines the terms.
 
-    Shares are of the live clusters, None if there are none.
+    The shares are fractions of the number of live clusters; they are None if there are no live clusters.
     """
 
     live: int
@@ -81,32 +85,34 @@ class ClusterCounts:
 
 @dataclass(frozen=True, slots=True)
 class PairInGeneration:
-    """The evidence of one generation on two documents; without a pair, evidence that could be computed."""
+    """What one generation says about two documents; if they are no pair in it, the evidence that could be computed."""
 
     pair: bool
     twins: bool
     similarity: float | None
-    shared_bands: int | None  # None as read for twins, which share all bands
-    verified: bool | None = None  # False: the similarity is an estimate
+    # For twins, which share all bands, this is None when read from the database.
+    shared_bands: int | None
+    verified: bool | None = None  # False if the similarity is an estimate
 
 
 @dataclass(frozen=True, slots=True)
 class DiffPair:
-    """Two documents by doc_id, an example of several pairs of the same heads."""
+    """The doc_ids of two documents, which are an example of all pairs with the same heads."""
 
     left_id: int
     right_id: int
-    pairs: int  # number of such pairs
-    live: PairInGeneration | None = None  # None if they are not a pair there
+    pairs: int  # number of pairs that this one is an example of
+    # Each is None if the documents are no pair in that generation.
+    live: PairInGeneration | None = None
     new: PairInGeneration | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """The survivor of a cluster."""
+    """The survivor of a cluster, the document that is kept of it."""
 
     doc_id: int | None
-    external_id: str | None  # None if it was deleted
+    external_id: str | None  # None if the document was deleted
     title: str | None
 
 
@@ -122,32 +128,32 @@ class ClusterPart:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCluster:
-    """A cluster whose documents are in several clusters of the other generation, its parts."""
+    """A cluster whose documents are in several clusters of the other generation, which are called its parts."""
 
     cluster: int
     documents: int
     survivor: Survivor
-    all_parts: int  # number of parts
-    parts: tuple[ClusterPart, ...]  # the parts with most shared documents
+    all_parts: int  # number of all parts
+    parts: tuple[ClusterPart, ...]  # the parts that share the most documents with it
 
 
 @dataclass(frozen=True, slots=True)
 class DiffDocument:
-    """A document in a generation."""
+    """A document and its signature in a generation."""
 
     doc_id: int
     exists: bool
     external_id: str | None
     title: str | None
-    feature_count: int | None  # None if it is not signed
+    feature_count: int | None  # None if the document is not signed
     digest: UUID | None
     sketch: bytes | None
-    waits: bool  # to be signed or searched
+    waits: bool  # whether the document waits to be signed or searched
 
 
 @contextmanager
 def comparing(engine: Engine) -> Iterator[Connection]:
-    """Yield a session with a snapshot of the database, in which temporary tables last as long as the block."""
+    """Yield a session that sees one snapshot of the database; its temporary tables last until the block ends."""
     with translate_errors(), engine.snapshot(read_only=None) as connection:
         run(connection, "raise_work_mem")
         try:
@@ -167,7 +173,7 @@ class ComparedTables:
 
     @property
     def parts(self) -> dict[str, sql.Composable]:
-        """Return the parts of statements on both generations: `{live_signature}`, `{new_pair}` and so on."""
+        """Return what replaces `{live_signature}`, `{new_pair}` and so on in statements about both generations."""
         parents = {"signature": "signature", "pair": "similar_pair", "member": "cluster_member"}
         sides = {"live": self.live.leaves, "new": self.new.leaves}
         ends: dict[str, sql.Composable] = {f"{side}_end": leaves.ends for side, leaves in sides.items()}
@@ -178,7 +184,7 @@ class ComparedTables:
         }
 
     def count_pairs(self) -> PairCounts:
-        """Group documents into classes, find the common pairs, and count."""
+        """Group the documents into classes, find the common pairs, and return the numbers of pairs."""
         parts, max_class_pairs = self.parts, sql.Literal(_MAX_CLASS_PAIRS)
         self._run(statement("create_diff_classes", None, **parts))
         self._run(statement("create_diff_common", None, max_class_pairs=max_class_pairs, **parts))
@@ -194,7 +200,7 @@ class ComparedTables:
         return int(self._run(statement("count_diff_pairs", None, **parts)).value())
 
     def count_clusters(self) -> ClusterCounts:
-        """Find the clusters that share documents, and count."""
+        """Find the clusters that share documents, and return the numbers of clusters."""
         self._run(statement("create_diff_overlaps", None, **self.parts))
         command = statement("count_diff_clusters", None, **self.parts)
         counts = self._run(command).row()
@@ -203,7 +209,10 @@ class ComparedTables:
         return ClusterCounts(*counts, *shares)
 
     def sample_absent(self, side: Side, amount: int) -> list[DiffPair]:
-        """Sample pairs of one generation that the other one lacks, after `count_pairs`; repeatable."""
+        """Return a sample of the pairs of one generation that the other one lacks.
+
+        Call `count_pairs` first. The sample is the same at each call.
+        """
         other = _OTHER[side]
         parts = {
             "pair": self.parts[f"{side}_pair"],
@@ -224,7 +233,10 @@ class ComparedTables:
         return absent
 
     def sample_rescored(self, amount: int) -> list[DiffPair]:
-        """Sample common pairs with another similarity, after `count_pairs`; repeatable."""
+        """Return a sample of the common pairs whose similarity differs between the generations.
+
+        Call `count_pairs` first. The sample is the same at each call.
+        """
         tolerance = sql.Literal(_SIMILARITY_TOLERANCE)
         command = statement("read_diff_rescored", None, tolerance=tolerance, **self.parts)
         rows = self._run(command, amount=amount).rows()
@@ -240,7 +252,10 @@ class ComparedTables:
         ]
 
     def sample_clusters(self, whole: Side, amount: int) -> list[ChangedCluster]:
-        """Sample the clusters of `whole` that are split in the other generation. Call `count_clusters` first."""
+        """Return a sample of the clusters of generation `whole` that are split in the other generation.
+
+        Call `count_clusters` first.
+        """
         part = _OTHER[whole]
         names = {
             "whole": sql.Identifier(f"{whole}_cluster"),
@@ -251,7 +266,7 @@ class ComparedTables:
         command = statement("read_diff_clusters", None, **names)
         rows = self._run(command, amount=amount, parts=_MAX_PARTS_SHOWN).rows()
 
-        # Each row has the columns of a cluster and those of a part.
+        # Each row has the columns of a cluster, and then those of one of its parts.
         changed = []
         for _, group in groupby(rows, itemgetter(0)):
             part_rows = list(group)
@@ -265,15 +280,15 @@ class ComparedTables:
 
 
 class DiffQueries(GenerationStatements):
-    """Documents of one of two compared generations."""
+    """Queries on the documents of one of the two generations that are compared."""
 
     def count_documents(self) -> DocumentTotals:
-        """Count the signed documents of the generation."""
+        """Return the numbers of documents that the generation has signed."""
         documents, with_features, twins = self.run("count_diff_documents").row()
         return DocumentTotals(documents, with_features, documents - with_features, with_features - twins)
 
     def read_documents(self, doc_ids: Sequence[int]) -> dict[int, DiffDocument]:
-        """Return the state of some documents in a generation, by doc_id."""
+        """Return the state of the given documents in the generation, by doc_id."""
         rows = self.run("read_diff_documents", doc_ids=packed_ids(sorted(set(doc_ids)))).rows()
         return {row[0]: DiffDocument(*row) for row in rows}
 

@@ -1,14 +1,15 @@
 -- name: count_diff_documents
--- Numbers of signed documents of a generation: all, with features, with an earlier twin. Relies on the indexes of the
--- signatures.
+-- Read the numbers of documents that a generation has signed: all, those with features, and those with an earlier twin.
+-- Relies on the indexes of the signatures.
 SELECT (SELECT count(*) FROM {signature} AS signature),
     (SELECT count(*) FROM {signature} AS signature WHERE feature_digest IS NOT NULL),
     (SELECT count(*) FROM {signature} AS signature WHERE head_id <> doc_id)
 
 -- name: create_diff_classes
--- Group documents by their heads in two generations: a class is all documents with the same two heads. A head is NULL if the
--- document has no pair and no twin there; documents with two such heads are left out. Also list the heads of each generation
--- with their numbers of documents and classes. Reads twins and ends of pairs from indexes, no signature.
+-- Group documents by their heads in two generations: a class is the set of all documents with the same two heads. A head
+-- is NULL if the document has neither a pair nor a twin in that generation; documents for which both heads are NULL are
+-- left out. Also list the heads of each generation with their numbers of documents and of classes. Reads twins and ends
+-- of pairs from indexes, and no whole signature.
 CREATE TEMP TABLE diff_class ON COMMIT DROP AS
 WITH live AS (
     SELECT doc_id, min(head_id) AS head_id FROM (
@@ -45,11 +46,12 @@ ANALYZE diff_live;
 ANALYZE diff_new
 
 -- name: create_diff_common
--- Find the pairs common to two generations, by their heads in each, with their number, an example and both similarities.
--- Twins share a head; each common pair counts in one of the parts below. A pair of heads can stand for very many pairs of
--- classes, if twins of one generation are not twins in the other: classes are joined from the end with fewer (`few_id`) and,
--- for heavy pairs of heads, from the pairs of the other generation. Statistics about twins mislead the planner: joins are
--- hashed, in the order written here. Relies on the indexes of the diff tables. After create_diff_classes.
+-- Find the pairs that two generations have in common, grouped by their heads in each generation, with their number, an
+-- example and both similarities. Twins share a head. Each common pair counts in exactly one of the parts below. A pair
+-- of heads can represent very many pairs of classes if twins of one generation are not twins in the other. Therefore
+-- classes are joined starting from the head that has fewer of them (`few_id`), and for heavy pairs of heads starting from
+-- the pairs of the other generation. Statistics about twins mislead the planner, so all joins are hash joins, in the
+-- order written here. Relies on the indexes of the diff tables. Run create_diff_classes first.
 SET LOCAL join_collapse_limit = 1;
 SET LOCAL enable_nestloop = off;
 SET LOCAL enable_mergejoin = off;
@@ -82,28 +84,28 @@ WITH parted AS MATERIALIZED (
     SELECT class.* FROM diff_class AS class
     WHERE new_head IS NOT NULL AND live_head IN (SELECT left_id FROM heavy UNION SELECT right_id FROM heavy)
 )
--- Twins in both.
+-- Twins in both generations.
 SELECT live_head AS live_left, live_head AS live_right, new_head AS new_left, new_head AS new_right,
     documents * (documents - 1) / 2 AS pairs, doc_id AS left_id, last_id AS right_id,
     CAST(1 AS double precision) AS live_similarity, CAST(1 AS double precision) AS new_similarity
 FROM diff_class
 WHERE documents > 1 AND live_head IS NOT NULL AND new_head IS NOT NULL
 UNION ALL
--- Twins in the live generation, a pair in the new one.
+-- Twins in the live generation that are a pair in the new one.
 SELECT a.live_head, a.live_head, pair.left_id, pair.right_id, a.documents * b.documents,
     a.doc_id, b.doc_id, 1, pair.similarity
 FROM new_pair AS pair
 JOIN parted AS a ON a.new_head = pair.few_id
 JOIN parted AS b ON b.new_head = pair.many_id AND b.live_head = a.live_head
 UNION ALL
--- A pair in the live generation, twins in the new one.
+-- Pairs in the live generation that are twins in the new one.
 SELECT pair.left_id, pair.right_id, a.new_head, a.new_head, a.documents * b.documents,
     a.doc_id, b.doc_id, pair.similarity, 1
 FROM live_pair AS pair
 JOIN joined AS a ON a.live_head = pair.few_id
 JOIN joined AS b ON b.live_head = pair.many_id AND b.new_head = a.new_head
 UNION ALL
--- A pair in both, of live heads that stand for few pairs of classes.
+-- Pairs in both generations whose live heads represent few pairs of classes.
 SELECT live.left_id, live.right_id, new.left_id, new.right_id, a.documents * b.documents,
     a.doc_id, b.doc_id, live.similarity, new.similarity
 FROM live_pair AS live
@@ -112,7 +114,7 @@ JOIN diff_class AS b ON b.live_head = live.right_id AND b.new_head IS NOT NULL
 JOIN {new_pair} AS new ON new.left_id = least(a.new_head, b.new_head) AND new.right_id = greatest(a.new_head, b.new_head)
 WHERE live.is_light
 UNION ALL
--- A pair in both, of live heads that stand for many.
+-- Pairs in both generations whose live heads represent many pairs of classes.
 SELECT live.left_id, live.right_id, new.left_id, new.right_id, a.documents * b.documents,
     a.doc_id, b.doc_id, live.similarity, new.similarity
 FROM {new_pair} AS new
@@ -126,7 +128,8 @@ SET LOCAL enable_mergejoin = on;
 ANALYZE diff_common
 
 -- name: count_diff_pairs
--- Number of pairs of one generation, twins expanded. Reads its pairs. After create_diff_classes.
+-- Read the number of pairs of one generation, where each twin counts as a document of its own. Reads all pairs of the
+-- generation. Run create_diff_classes first.
 SELECT coalesce(sum(l.documents * r.documents), 0)
     + (SELECT coalesce(sum(documents * (documents - 1) / 2), 0) FROM {heads})
 FROM {pair} AS pair
@@ -134,14 +137,14 @@ JOIN {heads} AS l ON l.head_id = pair.left_id
 JOIN {heads} AS r ON r.head_id = pair.right_id
 
 -- name: count_diff_common
--- Number of common pairs, and number of common pairs with another similarity. After create_diff_common.
+-- Read the number of common pairs, and how many of them differ in similarity. Run create_diff_common first.
 SELECT coalesce(sum(pairs), 0),
     coalesce(sum(pairs) FILTER (WHERE abs(live_similarity - new_similarity) > {tolerance}), 0)
 FROM diff_common
 
 -- name: create_diff_overlaps
--- Count the documents that each cluster of one generation shares with each cluster of the other; NULL stands for documents
--- in no cluster. Reads both leaves.
+-- Count the documents that each cluster of one generation shares with each cluster of the other; a NULL cluster means that
+-- the documents are in no cluster of that generation. Reads the cluster members of both generations.
 CREATE TEMP TABLE diff_overlap ON COMMIT DROP AS
 SELECT live.cluster_id AS live_cluster, new.cluster_id AS new_cluster, count(*) AS documents
 FROM {live_member} AS live FULL JOIN {new_member} AS new USING (doc_id)
@@ -151,8 +154,9 @@ CREATE INDEX ON diff_overlap (new_cluster);
 ANALYZE diff_overlap
 
 -- name: count_diff_clusters
--- Numbers of clusters by how they changed. Two clusters match if each has documents of no other cluster of the other
--- generation. Relies on the indexes of diff_overlap; reads the survivors of both. After create_diff_overlaps.
+-- Read the numbers of clusters by how they changed. Two clusters match if each shares documents with no other cluster of
+-- the other generation. Relies on the indexes of diff_overlap; reads the survivors of both generations. Run
+-- create_diff_overlaps first.
 WITH live AS (
     SELECT live_cluster AS cluster_id, sum(documents) AS documents, count(new_cluster) AS parts, min(new_cluster) AS part
     FROM diff_overlap WHERE live_cluster IS NOT NULL GROUP BY 1
@@ -183,9 +187,9 @@ SELECT (SELECT count(*) FROM live), (SELECT count(*) FROM new), kept.same, kept.
 FROM kept CROSS JOIN survivors
 
 -- name: read_diff_rescored
--- Sample of common pairs with another similarity, by a hash of their documents: two documents, number of such pairs, and for
--- each generation whether they are twins, similarity and shared bands. Relies on the keys of the pairs. After
--- create_diff_common.
+-- Read a sample of the common pairs that differ in similarity, chosen by a hash of their documents: two documents, the
+-- number of pairs that they are an example of, and for each generation whether they are twins, their similarity and their
+-- shared bands. Relies on the keys of the pairs. Run create_diff_common first.
 SELECT chosen.left_id, chosen.right_id, chosen.pairs, chosen.live_left = chosen.live_right, chosen.live_similarity,
     live.shared_bands, chosen.new_left = chosen.new_right, chosen.new_similarity, new.shared_bands
 FROM (
@@ -199,7 +203,8 @@ LEFT JOIN {new_pair} AS new ON new.left_id = chosen.new_left AND new.right_id = 
 ORDER BY hashint8extended(chosen.left_id, chosen.right_id), chosen.left_id, chosen.right_id
 
 -- name: read_diff_documents
--- State of some documents in a generation: whether it exists, ids, signature, and whether work waits. Relies on the keys.
+-- Read the state of the given documents in a generation: whether each exists, its external id and title, its signature,
+-- and whether it waits to be signed or searched. Relies on the keys.
 SELECT requested.doc_id, document.doc_id IS NOT NULL, document.external_id, document.title, signature.feature_count,
     signature.feature_digest, signature.sketch,
     EXISTS (SELECT FROM nearsim_index.queued_work AS work
@@ -210,10 +215,10 @@ LEFT JOIN nearsim.document ON document.doc_id = requested.doc_id
 LEFT JOIN {signature} AS signature ON signature.doc_id = requested.doc_id
 
 -- name: read_diff_absent
--- Sample of pairs that the other generation lacks, by a hash of their heads: whether they are twins, similarity, shared
--- bands, number of such pairs, and two documents as an example. `a` is a class of the left head that is tied to only a part
--- of the right head's documents in the other generation, `b` a document of the rest. Relies on the indexes of diff_class and
--- of the pairs. After create_diff_common.
+-- Read a sample of the pairs that the other generation lacks, chosen by a hash of their heads: whether they are twins,
+-- their similarity, shared bands, the number of such pairs, and two documents as an example. `a` is a class of the left
+-- head that the other generation ties to only some of the documents of the right head; `b` is one of the remaining
+-- documents. Relies on the indexes of diff_class and of the pairs. Run create_diff_common first.
 WITH common AS (
     SELECT {left} AS left_id, {right} AS right_id, sum(pairs) AS pairs FROM diff_common GROUP BY 1, 2
 ), tie AS MATERIALIZED (
@@ -263,9 +268,10 @@ CROSS JOIN LATERAL (
 ORDER BY hashint8extended(tie.left_id, tie.right_id), tie.left_id, tie.right_id
 
 -- name: read_diff_clusters
--- Sample of clusters of one generation whose documents are in several clusters of the other, by a hash of their ids, each
--- with the parts that share most: ids, sizes, shared documents and survivors. Relies on the indexes of diff_overlap and on
--- the leaves' indexes on (cluster_id, is_survivor, doc_id). After create_diff_overlaps.
+-- Read a sample of the clusters of one generation whose documents are in several clusters of the other, chosen by a hash
+-- of their ids. Each comes with the parts that share the most documents with it: ids, sizes, numbers of shared documents
+-- and survivors. Relies on the indexes of diff_overlap and on the indexes on (cluster_id, is_survivor, doc_id). Run
+-- create_diff_overlaps first.
 WITH whole AS MATERIALIZED (
     SELECT {whole} AS cluster_id, sum(documents) AS documents, count({part}) AS parts
     FROM diff_overlap

@@ -1,4 +1,4 @@
-"""States of generations: build, promote, retire, abandon."""
+"""Changes of the state of a generation: finishing its build, promoting, retiring and abandoning it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ from nearsim_db.store.driver.statements import run
 from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation, State
 
-# At most one generation of a profile is in these states.
+# At most one generation of a profile is in one of these states.
 PENDING: tuple[State, ...] = ("building", "catching_up", "ready", "paused")
-# Workers take the work of generations in these states.
+# Workers do the queued work of generations in these states.
 MAINTAINED: tuple[State, ...] = ("catching_up", "ready", "live", "retired")
 
 _PROMOTION_LOCK_WAIT_MILLISECONDS = 25
@@ -41,7 +41,7 @@ def change_state(
     caught_up: bool = False,
     drop: bool | None = None,
 ) -> None:
-    """Move a generation from one of the states `before` to `state`. Raises ConflictError if it is in no such state."""
+    """Move a generation from one of the states `before` to `state`. Raises ConflictError if it is in another state."""
     parameters = {
         "generation_id": generation.generation_id,
         "state": state,
@@ -68,14 +68,14 @@ def _refuse(
 
 
 def state_label(generation: Generation, *, attended: bool) -> str:
-    """Return its state in words; `attended`: a process is building it now."""
+    """Return the state of a generation in words; `attended` says whether a process is building it now."""
     if generation.dropping:
         return "being dropped"
     return "left behind" if is_unattended(generation, attended=attended) else _STATE_WORDS[generation.state]
 
 
 def remedy(generation: Generation, *, attended: bool) -> str:
-    """Return what to do when its state is not the required one."""
+    """Return advice for the user on what to do when a generation is not in the required state."""
     if generation.state == "paused" or is_unattended(generation, attended=attended):
         resume, abandon = generation.advice("reindex resume"), generation.advice("reindex abandon")
         return f"to go on: {resume}; to give it up: {abandon}"
@@ -83,16 +83,17 @@ def remedy(generation: Generation, *, attended: bool) -> str:
 
 
 def finish_build(connection: Connection, generation: Generation, figures: dict[str, Any]) -> bool:
-    """End a build: the first generation of a profile becomes live, another one catches up with changes of documents.
+    """End a build, and record its figures.
 
-    Adds figures. Returns False if the build was paused or abandoned; both are impossible after it has ended.
+    The first generation of a profile becomes live; any other begins to catch up with changes of documents. Returns
+    False if the build was paused or abandoned; both are impossible once it has ended.
     """
     parameters = {"generation_id": generation.generation_id, "figures": Jsonb(figures)}
     return run(connection, "finish_build", **parameters).value() is not None
 
 
 def lock_profile(connection: Connection, profile_id: ProfileId) -> None:
-    """Lock a profile's generations until the transaction ends: no state changes, and no new one is started."""
+    """Lock the generations of a profile until the transaction ends, so that no state changes and no build starts."""
     run(connection, "lock_generations", profile_id=profile_id)
 
 
@@ -102,32 +103,32 @@ def make_ready(connection: Connection, generation: Generation) -> None:
 
 
 def read_state(connection: Connection, generation: Generation) -> State | None:
-    """Return its present state; None if it was dropped."""
+    """Return the present state of a generation, or None if it was dropped."""
     parameters = {"generation_id": generation.generation_id}
     state: State | None = run(connection, "read_generation_state", **parameters).value()
     return state
 
 
 def lock_signing(connection: Connection, generation: Generation) -> bool:
-    """Whether its build is in the stage sign and not paused, which the lock keeps so until the transaction ends."""
+    """Lock a generation until the transaction ends; return whether its build is in the stage `sign` and not paused."""
     return bool(run(connection, "lock_signing", generation.leaves).value())
 
 
 def is_attended(connection: Connection, generation: Generation) -> bool:
-    """Whether a process is building it now."""
+    """Whether a process is building the generation now."""
     if generation.replaces is None:
         return is_lock_taken(connection, Lock.BUILD, generation.collection_id)
     return is_lock_taken(connection, Lock.REINDEX, generation.generation_id)
 
 
 def is_unattended(generation: Generation, *, attended: bool) -> bool:
-    """Whether its builder process has died, so that it must be resumed or abandoned manually."""
+    """Whether the process that built the generation has died, so that a user must resume or abandon it."""
     is_replacement = generation.state == "building" and generation.replaces is not None
     return is_replacement and not generation.detached and not attended
 
 
 def find_unattended(connection: Connection, collection_id: CollectionId | None = None) -> list[Generation]:
-    """Return the generations of a collection, or of all, whose builder process has died."""
+    """Return the generations of a collection, or of all collections, whose builder process has died."""
     return [
         generation
         for generation in generation_rows.list_generations(connection, collection_id, "building")
@@ -136,20 +137,24 @@ def find_unattended(connection: Connection, collection_id: CollectionId | None =
 
 
 def set_detached(connection: Connection, generation: Generation, detached: bool) -> None:
-    """Leave a build to the workers, or take it from them."""
+    """Leave a build to the workers (`detached`), or take it back from them."""
     run(connection, "set_detached", generation_id=generation.generation_id, detached=detached)
 
 
 def mark_ready(connection: Connection) -> list[GenerationId]:
-    """Mark generations as ready that have caught up: none of their work has waited for more than two seconds."""
+    """Mark as ready the generations that have caught up, and return them.
+
+    A generation has caught up if none of its work, and no change of its documents, has waited for two seconds.
+    """
     return run(connection, "mark_ready").values()
 
 
 def promote(connection: Connection, generation: Generation, before: Sequence[State]) -> GenerationId | None:
     """Promote a generation; return the generation that it retires, if any.
 
-    Lock waits are short from here to the end of the transaction, so this is its last statement, or the connection is in
-    autocommit. Raises ConflictError if the generation is in none of the states `before`.
+    It limits lock waits to a short time until the end of the transaction. So it must be the last statement of the
+    transaction, or the connection must be in autocommit mode. Raises ConflictError if the generation is in none of the
+    states `before`.
     """
     parameters = {
         "generation_id": generation.generation_id,
@@ -163,12 +168,15 @@ def promote(connection: Connection, generation: Generation, before: Sequence[Sta
 
 
 def mark_abandoned(connection: Connection, generations: Sequence[Generation]) -> None:
-    """Mark generations in any state as abandoned, so that builders and workers stop before the tables are dropped."""
+    """Mark generations as abandoned, whatever their state, so that builders and workers stop using their tables.
+
+    Call it before the tables are dropped.
+    """
     generation_ids = [generation.generation_id for generation in generations]
     run(connection, "mark_abandoned", generation_ids=generation_ids)
 
 
 def abandon(connection: Connection, generation: Generation, before: Sequence[State], *, drop: bool) -> None:
-    """Abandon a generation and delete its queue; with `drop` its tables are dropped once they have no readers."""
+    """Abandon a generation and delete its queue; with `drop`, its tables are dropped once nobody reads them."""
     change_state(connection, generation, "abandoned", before, drop=drop)
     run(connection, "clear_queue", generation.leaves)

@@ -1,4 +1,4 @@
-"""Statements of verify-index: reads of an index and its documents, and deletions and rebuilding by its repair."""
+"""Statements of verify-index, which read an index and its documents, and delete and rebuild what it repairs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from nearsim_db.store.driver.statements import (
 from nearsim_db.store.generations.tables import GenerationTables
 from nearsim_db.store.work.queue import WHOLE_GENERATION
 
-# The bigint columns by which rows of a table, and entries of its index on them, are counted and summed.
+# For each table, the two bigint columns by which its rows, and the entries of its index, are counted and hashed.
 _KEYS = {
     "signature": ("doc_id", "doc_id"),
     "band": ("bucket_hash", "doc_id"),
@@ -39,11 +39,11 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class SignedDocument:
-    """A document and its signature; fields of a missing one are None."""
+    """A document and its signature. If either is missing, its fields are None."""
 
     doc_id: int
-    is_there: bool  # the document exists
-    is_inside: bool  # within the retention age
+    is_there: bool  # whether the document exists
+    is_inside: bool  # whether it exists and is younger than the retention age
     revision: int | None
     is_signed: bool
     signed_revision: int | None
@@ -52,64 +52,68 @@ class SignedDocument:
     sketch: bytes | None
     numbers: int | None  # digest of the numbers in the text
     head_id: int | None
-    first: int | None  # first document signed with the same digest
+    first: int | None  # first signed document with the same digest of features
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBands:
-    """Documents that are heads or have band rows, all of one length n."""
+    """Documents that are heads or have band rows. All arrays have the same length."""
 
     doc_ids: Ints
     are_heads: Mask
-    sketches: Sketches  # zeros or empty for a document that is no head
-    rows: Ints  # number of band rows
-    sums: Hashes  # XOR of the hashes of the band rows
+    sketches: Sketches  # a sketch of zeros, or an empty one, if the document is no head
+    rows: Ints  # numbers of band rows
+    sums: Hashes  # for each document, XOR of the hashes of its band rows
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """State of a table in the catalog."""
+    """What the catalog of PostgreSQL says about a table."""
 
     is_logged: bool
     is_attached: bool
-    indexes: Sequence[str]  # columns of each usable index
-    unusable: Sequence[str]  # columns of each unusable index
-    triggers: int  # that fire
+    indexes: Sequence[str]  # the columns of each usable index
+    unusable: Sequence[str]  # the columns of each unusable index
+    triggers: int  # number of the triggers that are enabled
 
 
-# Evidence; and whether the pair is to be reviewed, whether a passage makes it a pair, words of the longest passage.
+# The evidence of a pair, and then: whether it waits for review, whether only a passage makes it a pair, and the number
+# of words of its longest passage.
 StoredEvidence = tuple[Evidence, tuple[bool, bool, int | None]]
 
 
 class IndexChecks(GenerationStatements):
-    """Reads of verify-index from a generation's tables, and deletions of its repair."""
+    """What verify-index reads from the tables of a generation, and what its repair deletes there."""
 
     def ids_after(self, collection_id: CollectionId, after: int, amount: int) -> list[int]:
-        """Return the next doc_ids of documents and of signatures, which may outlive their documents."""
+        """Return the next doc_ids of documents and of signatures; a signature may outlive its document."""
         parameters = {"collection_id": collection_id, "after": after, "amount": amount}
         return self.run("list_ids_after", "binary", **parameters).values()
 
     def sample_ids(self, collection_id: CollectionId, amount: int, seed: int) -> list[int]:
-        """Return a random sample of the doc_ids of documents and signatures, in order."""
+        """Return a random sample of the doc_ids of documents and signatures, in ascending order."""
         parameters = {"collection_id": collection_id, "amount": amount, "seed": seed}
         return sorted(self.run("sample_ids", "binary", **parameters).values())
 
     def read_signed_documents(
         self, collection_id: CollectionId, doc_ids: Sequence[int]
     ) -> list[SignedDocument]:
-        """Return some documents and their signatures, by doc_id."""
+        """Return the given documents and their signatures, in the order of doc_id."""
         parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids)}
         return self.run("read_signed_documents", "binary", **parameters).all(SignedDocument)
 
     def find_pending_documents(
         self, collection_id: CollectionId, doc_ids: Sequence[int] | Ints, stages: Sequence[WorkStage]
     ) -> set[int]:
-        """Return the documents with work of some stages or captured changes; 0 among them means all documents."""
+        """Return those documents that have queued work of the given stages, or captured changes.
+
+        A 0 among them means that all documents may have changed.
+        """
         parameters = {"collection_id": collection_id, "doc_ids": packed_ids(doc_ids), "stages": list(stages)}
         return set(self.run("find_pending_documents", "binary", **parameters).values())
 
     def stream_bands(self, family: Family, batch: int) -> Iterator[StoredBands]:
-        """Yield all heads and documents with band rows, in order of doc_id."""
+        """Yield all documents that are heads or have band rows, in the order of doc_id."""
         with self.connection.backend.cursor(name="nearsim_bands", binary=True) as cursor:
             cursor.execute(statement("read_bands_of_all", self.leaves), {"empty": empty_sketch(family)})
             while rows := cursor.fetchmany(batch):
@@ -123,45 +127,51 @@ class IndexChecks(GenerationStatements):
                 )
 
     def read_pairs_at(self, doc_ids: Sequence[int], *, both: bool) -> dict[tuple[int, int], StoredEvidence]:
-        """Return the pairs whose right document is one of some, or with `both` either document, by both doc_ids."""
+        """Return the pairs whose right document is one of the given ones; with `both`, either of the two may be.
+
+        The keys are the doc_ids of the two documents.
+        """
         parameters = {"doc_ids": packed_ids(doc_ids), "both": both}
         rows = self.run("read_pairs_at", "binary", **parameters).all(_pair)
         return dict(rows)
 
     def set_scan_method(self, *, by_index: bool) -> None:
-        """Read tables and shards through their indexes, or without them, until the transaction ends."""
+        """Until the transaction ends, read tables and shards only through their indexes, or only without them."""
         if self.leaves.distributed:
             self.run("propagate_settings")
         with_index, without_index = sql.Literal(by_index), sql.Literal(not by_index)
         self.run(statement("set_scan_method", by_index=with_index, without_index=without_index))
 
     def checksum_leaf(self, parent: str) -> tuple[int, int]:
-        """Return the number of rows of a table, and the XOR of their hashed keys."""
+        """Return the number of rows of a table, and the XOR of the hashes of their keys."""
         first, second = map(sql.Identifier, _KEYS[parent])
         command = statement("checksum_leaf", first=first, second=second, leaf=self.leaves.rows(parent))
         row_count, checksum = self.run(command).row()
         return row_count, checksum
 
     def count_differing_copies(self) -> int:
-        """Return the number of signatures that differ from their copies for views, and of missing and extra copies."""
+        """Return the number of differences between the signatures and their copies for the views.
+
+        A difference is a signature whose copy has other values or is missing, or a copy without a signature.
+        """
         return int(self.run("count_differing_copies").value())
 
     def find_malformed_sketches(self, family: Family) -> list[int]:
-        """Return the documents whose sketch has a wrong size."""
+        """Return the documents whose sketch has the wrong size."""
         size = len(empty_sketch(family))
         return self.run("find_malformed_sketches", "binary", bytes=size).values()
 
     def read_families(self, doc_ids: Sequence[int]) -> list[int]:
-        """Return the signed documents among some, and all that share a head or a digest with them."""
+        """Return those of the documents that are signed, and all documents that share a head or a digest with them."""
         return self.run("read_families", "binary", doc_ids=packed_ids(doc_ids)).values()
 
     def delete_all_bands(self, doc_ids: Sequence[int]) -> Hashes:
-        """Delete all band rows of some documents, whose keys are not known; return their buckets."""
+        """Delete all band rows of the documents, whose keys the caller does not know; return their buckets."""
         buckets = self.run("delete_all_bands", "binary", doc_ids=packed_ids(doc_ids)).values()
         return from_bigint(np.array(buckets, np.int64))
 
     def delete_pairs(self, pairs: Ints) -> None:
-        """Delete pairs: int64 of (m, 2)."""
+        """Delete pairs, which are the rows of an int64 array of shape (m, 2)."""
         self.run("delete_pairs", left_ids=packed_ids(pairs[:, 0]), right_ids=packed_ids(pairs[:, 1]))
 
 
@@ -170,19 +180,20 @@ def _pair(left: int, right: int, *columns: Any) -> tuple[tuple[int, int], Stored
     return (left, right), (Evidence(*evidence), (in_review, by_passage, longest_passage))
 
 
-# Views read the signatures of large generations from these copies, not from the generations' own tables.
+# The views read the signatures of large generations from the copies in this table, not from the generations' own
+# tables.
 COPIES = "signed_document"
 
 
 def restore_copies(connection: Connection) -> None:
-    """Copy the signatures of all large generations to COPIES again."""
+    """Copy the signatures of all large generations to the table COPIES again."""
     run(connection, "restore_copies")
 
 
 def restore_shared(connection: Connection, parent: str) -> bool:
-    """Build the table of all pairs, or of all cluster members, again from the rows that can be read.
+    """Build the table of all pairs, or of all cluster members, again from those of its rows that can still be read.
 
-    Queues work that computes lost rows again; returns whether any generation may have lost rows.
+    Queues work that computes lost rows again. Returns whether any generation may have lost rows.
     """
     damaged_ids = run(connection, "restore_shared", parent=parent).value()
     distributed = placement.is_distributed(connection)
@@ -196,16 +207,16 @@ def restore_shared(connection: Connection, parent: str) -> bool:
 
 
 def read_table_state(connection: Connection, table: str, parent: str = COPIES) -> TableState | None:
-    """Return the state of a table of the schema nearsim_index in the catalog; None if it is missing."""
+    """Return what the catalog says about a table of the schema nearsim_index, or None if the table is missing."""
     parameters = {"leaf": f"{INDEX_SCHEMA}.{table}", "parent": f"{SCHEMA}.{parent}"}
     return run(connection, "read_table_state", **parameters).first(TableState)
 
 
 def rebuild_indexes(connection: Connection, table: str) -> None:
-    """Build the indexes of a table of the schema nearsim_index again, while others read and write it.
+    """Build the indexes of a table of the schema nearsim_index again, while other sessions read and write it.
 
-    The connection must be in autocommit. Raises the error of the server if not all rows can be read; the indexes stay
-    as they are.
+    The connection must be in autocommit mode. If not all rows can be read, this raises the error of the server, and the
+    index that could not be built stays as it is.
     """
     existing = _list_indexes(connection, table)
     try:
@@ -228,5 +239,5 @@ def _change_index(connection: Connection, command: str, name: str) -> None:
 
 
 def read_external_ids(connection: Connection, doc_ids: Sequence[int]) -> dict[int, str]:
-    """Return the external ids of those documents that exist, by doc_id."""
+    """Return the external ids of those of the documents that exist, by doc_id."""
     return dict(run(connection, "read_external_ids", doc_ids=packed_ids(doc_ids)).rows())

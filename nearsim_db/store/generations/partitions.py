@@ -1,4 +1,4 @@
-"""Tables of all generations: the choice for a new one, tables left by deleted ones, planner statistics."""
+"""The tables of all generations: the choice for a new generation, what deleted ones left, and planner statistics."""
 
 from typing import Literal
 
@@ -12,11 +12,11 @@ from nearsim_db.store.driver.connection import autocommitting
 from nearsim_db.store.driver.driver_errors import corruption_message
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
-# An index of a collection of up to so many documents shares its tables.
+# A new index shares its tables with others if its collection has at most this many documents.
 MAX_SHARED_DOCUMENTS = 20_000
 
 _ANALYZE_ONLY_SINCE = 18_00_00
-# shared: shares all tables with others; own: has tables of signatures and bands of its own.
+# shared: the generation shares all tables with others; own: it has its own tables of signatures and of bands.
 Tables = Literal["shared", "own"]
 SEQUENCES: dict[Tables, str] = {
     "shared": "nearsim.generation_generation_id_seq",
@@ -25,25 +25,25 @@ SEQUENCES: dict[Tables, str] = {
 
 
 def choose_tables(connection: Connection, collection_id: CollectionId) -> Tables:
-    """Return the tables for a new index of a collection: shared if the collection is small."""
+    """Return which tables a new index of the collection uses: shared ones if the collection is small."""
     parameters = {"collection_id": collection_id, "max_documents": MAX_SHARED_DOCUMENTS}
     return "shared" if run(connection, "is_small", **parameters).value() else "own"
 
 
 def list_remains(connection: Connection) -> list[Leaves]:
-    """Return the tables of generations that were deleted in SQL; none if the user may not drop them."""
+    """Return the tables left by generations whose rows were deleted in SQL; none if the user may not drop them."""
     distributed = placement.is_distributed(connection)
     generation_ids = run(connection, "list_remains").values()
     return [Leaves(generation_id, distributed) for generation_id in generation_ids]
 
 
 def analyze_parents(connection: Connection) -> None:
-    """Update planner statistics over all generations; the connection must be in autocommit.
+    """Update the planner statistics over all generations. The connection must be in autocommit mode.
 
-    Corrupt tables are tolerated: the index may be rebuilt to replace them.
+    A corrupt table is no error here, because the index may just be being rebuilt to replace it.
     """
     backend = autocommitting(connection)
-    # Before PostgreSQL 18, which has ONLY, ANALYZE of a parent scans every partition again.
+    # ANALYZE of a parent table scans every partition again, unless it says ONLY, which PostgreSQL has since version 18.
     only = sql.SQL("ONLY" if backend.info.server_version >= _ANALYZE_ONLY_SINCE else "")
     try:
         backend.execute(statement("analyze_parents", only=only))
@@ -53,9 +53,9 @@ def analyze_parents(connection: Connection) -> None:
 
 
 def analyze_if_stale(connection: Connection) -> None:
-    """Update planner statistics if generations have doubled since the last update, or tables were filled again.
+    """Update planner statistics if the rows of all generations have doubled since the last update.
 
-    The connection must be in autocommit.
+    Also updates those of tables that were filled again. The connection must be in autocommit mode.
     """
     if run(connection, "has_stale_statistics").value():
         analyze_parents(connection)
@@ -63,16 +63,16 @@ def analyze_if_stale(connection: Connection) -> None:
 
 
 def analyze_refilled(connection: Connection) -> None:
-    """Update planner statistics of tables that were filled again after they were analyzed almost empty.
+    """Update the planner statistics of tables that were almost empty when analyzed, and were filled again since.
 
-    The connection must be in autocommit.
+    The connection must be in autocommit mode.
     """
     for names in run(connection, "list_stale_tables").rows():
         autocommitting(connection).execute(statement("analyze_table", table=sql.Identifier(*names)))
 
 
 def report_changes(connection: Connection) -> None:
-    """Report the changes of this transaction to the statistics, by which `analyze_refilled` and `vacuum` decide."""
+    """Report the changes of this transaction to the server's statistics, which `analyze_refilled` and `vacuum` use."""
     run(connection, "report_changes")
 
 

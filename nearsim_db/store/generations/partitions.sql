@@ -1,10 +1,12 @@
 -- name: exists
--- Whether a generation's tables exist, attached or not: own ones are created and dropped together. Catalog only.
+-- Read whether the tables of a generation exist, attached or not, by one of them: a generation's own tables are created
+-- and dropped together. Reads only the catalog.
 SELECT pg_catalog.to_regclass(%(leaf)s) IS NOT NULL
 
 -- name: create_leaves
--- Create a generation's own tables of signatures and bands, standalone until they are loaded: attaching them locks the
--- parents only briefly, and the CHECK on generation_id spares ATTACH its scan. Owner and rights become those of the parents.
+-- Create a generation's own tables of signatures and bands. They are no partitions until they are loaded, so that the
+-- parents are locked only briefly when they are attached; with the CHECK on generation_id, ATTACH need not scan them.
+-- They get the owner and the rights of the parents.
 CREATE TABLE {signature_leaf} (
     LIKE nearsim.signature INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
     PRIMARY KEY (doc_id),
@@ -19,24 +21,25 @@ COMMENT ON TABLE {band_leaf} IS {leaf_comment};
 SELECT nearsim.grant_partition_rights({generation_id})
 
 -- name: attach_leaf
--- Attach a loaded leaf; its CHECK on generation_id spares the scan.
+-- Attach a loaded table to its parent; with its CHECK on generation_id, the server need not scan it.
 ALTER TABLE {parent} ATTACH PARTITION {leaf} FOR VALUES FROM ({generation_id}) TO ({generation_id} + 1)
 
 -- name: find_pending_detaches
--- Partitions of a parent whose detach was interrupted; it must be finished before another one can begin. Catalog only.
+-- Find the partitions of a parent whose detach was interrupted; it must be finished before another one can begin. Reads
+-- only the catalog.
 SELECT relname FROM pg_catalog.pg_inherits JOIN pg_catalog.pg_class ON pg_class.oid = inhrelid
 WHERE inhparent = pg_catalog.to_regclass(%(parent)s) AND inhdetachpending
 
 -- name: finish_detach
--- Finish an interrupted detach.
+-- Finish the interrupted detach of a partition.
 ALTER TABLE {parent} DETACH PARTITION {leaf} FINALIZE
 
 -- name: is_attached
--- Whether a table is a partition. Catalog only.
+-- Read whether a table is a partition. Reads only the catalog.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = pg_catalog.to_regclass(%(leaf)s))
 
 -- name: detach_leaf
--- Detach a partition without blocking sessions that use other partitions; must not run in a transaction.
+-- Detach a partition without blocking sessions that use other partitions. This must not run in a transaction.
 ALTER TABLE {parent} DETACH PARTITION {leaf} CONCURRENTLY
 
 -- name: drop_leaves
@@ -45,23 +48,24 @@ DROP ROUTINE IF EXISTS {pairs_of}, {evidence_of};
 DROP TABLE IF EXISTS {band_leaf}, {signature_leaf}
 
 -- name: is_small
--- Whether a collection has few documents, so that an index of it shares tables with others. Relies on
+-- Read whether a collection has so few documents that an index of it shares tables with others. Relies on
 -- document_collection_doc, of which it reads at most one entry more than the limit.
 SELECT count(*) <= %(max_documents)s
 FROM (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s LIMIT %(max_documents)s + 1) AS document
 
 -- name: delete_some_rows
--- Delete some rows of a generation that is being dropped from a table that it shares. Relies on the key.
+-- Delete up to `limit` rows of a generation that is being dropped, in a table that it shares. Relies on the key.
 DELETE FROM {leaf} WHERE {condition} AND ctid = ANY (ARRAY(SELECT ctid FROM {leaf} WHERE {condition} LIMIT %(limit)s))
 
 -- name: delete_some_copies
--- Delete some copies of the signatures of a large generation that is being dropped. Relies on the key.
+-- Delete up to `limit` copies of the signatures of a large generation that is being dropped. Relies on the key.
 DELETE FROM nearsim_index.signed_document WHERE generation_id = {generation_id} AND ctid = ANY (ARRAY(
     SELECT ctid FROM nearsim_index.signed_document WHERE generation_id = {generation_id} LIMIT %(limit)s))
 
 -- name: list_remains
--- Numbers of generations that do not exist but have tables, or rows in shared tables; none for users from whom row-level
--- security hides rows. Signatures are deleted last, so only they are read: a step through their key for each generation.
+-- Read the numbers of generations that do not exist but have tables, or rows in shared tables. Returns none for users from
+-- whom row-level security hides rows. Only signatures are read, because they are deleted last; this takes one step in
+-- their key for each generation.
 WITH RECURSIVE present AS (
     (SELECT generation_id FROM nearsim_index.signed ORDER BY generation_id LIMIT 1)
     UNION ALL
@@ -79,24 +83,25 @@ WHERE NOT EXISTS (SELECT FROM nearsim.generation WHERE generation.generation_id 
 ORDER BY generation_id
 
 -- name: list_grown_tables
--- Those of some tables of which more rows were written or deleted than their statistics know. Catalog only.
+-- Read in which of the given tables more rows were changed since their last ANALYZE than they had then. Reads only the
+-- catalog.
 SELECT leaf FROM unnest(CAST(%(leaves)s AS text[])) WITH ORDINALITY AS given (leaf, place)
 JOIN pg_catalog.pg_class ON pg_class.oid = CAST(leaf AS regclass)
 WHERE pg_catalog.pg_stat_get_mod_since_analyze(pg_class.oid) > 1000 + greatest(reltuples, 0)
 ORDER BY place
 
 -- name: read_share
--- The share of a generation in the rows of a table, whose number is taken from statistics: of the last ANALYZE or, if they
--- have more, of the rows written. Relies on the key.
+-- Read the fraction of the rows of a table that belong to a generation. The number of all rows comes from statistics: it
+-- is that of the last ANALYZE or, if this is more, the server's present estimate. Relies on the key.
 SELECT count(*) / greatest(count(*), 1, (
     SELECT greatest(reltuples, pg_catalog.pg_stat_get_live_tuples(oid)) FROM pg_catalog.pg_class
     WHERE oid = CAST(%(leaf)s AS regclass)))
 FROM {rows} AS generation_row
 
 -- name: count_generation
--- Numbers of a generation: signatures, without features, twins; pairs and pairs to be reviewed, twins expanded as in
--- answers; stored pairs; clusters, their documents, the largest cluster; bytes of signatures and of pairs. Relies on the
--- index on head_id.
+-- Read the numbers of a generation: signatures, signatures without features, and twins; pairs and pairs to be reviewed,
+-- where each twin counts as a document of its own, as in answers; stored pairs; clusters, documents in clusters, and
+-- documents in the largest cluster; bytes of signatures and of pairs. Relies on the index on head_id.
 WITH twins AS MATERIALIZED (
     SELECT head_id, count(*) + 1 AS members FROM {signature} AS signature WHERE head_id <> doc_id GROUP BY head_id
 ), expanded AS (
@@ -118,32 +123,32 @@ SELECT count(*), count(*) FILTER (WHERE feature_count = 0), count(*) FILTER (WHE
 FROM {signature} AS signature
 
 -- name: measure_bands
--- Size of a table of band rows. Catalog only.
+-- Read the size of a table of band rows. Reads only the catalog.
 SELECT pg_total_relation_size(CAST(%(band)s AS regclass))
 
 -- name: measure_leaf
--- Size of a table with indexes and TOAST. Catalog only.
+-- Read the size of a table with its indexes and its TOAST table. Reads only the catalog.
 SELECT pg_total_relation_size(CAST(%(leaf)s AS regclass))
 
 -- name: vacuum_leaf
--- Set visibility for index-only scans and collect planner statistics.
+-- Update the visibility map, which index-only scans need, and the planner statistics of a table.
 VACUUM (ANALYZE) {leaf}
 
 -- name: vacuum_shared
--- As vacuum_leaf, of a table that generations share; skips it if another session has locked it.
+-- Do the same as vacuum_leaf for a table that generations share, but skip it if another session has locked it.
 VACUUM (ANALYZE, SKIP_LOCKED) {leaf}
 
 -- name: analyze_parents
--- Planner statistics for joins over all generations, as autovacuum never analyzes parents. Only numeric columns, so that
--- statistics keep no text of a document. Skips a locked table.
+-- Update the planner statistics for joins over all generations; autovacuum never analyzes parent tables. Only numeric
+-- columns are analyzed, so that the statistics keep no text of a document. Skips tables that are locked.
 ANALYZE (SKIP_LOCKED)
     {only} nearsim.signature (generation_id, doc_id, head_id),
     {only} nearsim.similar_pair (generation_id, left_id, right_id),
     {only} nearsim.cluster_member (generation_id, doc_id, cluster_id)
 
 -- name: has_stale_statistics
--- Whether the partitions of a parent that the user may analyze have more than twice the rows of its last ANALYZE. Catalog
--- only.
+-- Read whether the partitions of a parent table have together more than twice the rows that the parent had at its last
+-- ANALYZE. Only parents that the user may analyze count. Reads only the catalog.
 SELECT EXISTS (
     SELECT FROM pg_catalog.pg_class AS parent
     JOIN pg_catalog.pg_inherits ON inhparent = parent.oid
@@ -155,8 +160,8 @@ SELECT EXISTS (
     HAVING sum(greatest(leaf.reltuples, 0)) > 2 * greatest(parent.reltuples, 0))
 
 -- name: list_stale_tables
--- Tables of documents and of generations, of those that the user may analyze, that were almost empty at their last ANALYZE
--- or VACUUM and have changed since: plans expect them to be empty. Catalog only.
+-- Find tables of documents and of generations that were almost empty at their last ANALYZE or VACUUM and have changed since,
+-- so that the planner expects them to be empty. Only tables that the user may analyze count. Reads only the catalog.
 SELECT pg_namespace.nspname, pg_class.relname
 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
 WHERE (nspname = 'nearsim_index' OR nspname = 'nearsim' AND relname IN ('document', 'event'))
@@ -165,17 +170,17 @@ WHERE (nspname = 'nearsim_index' OR nspname = 'nearsim' AND relname IN ('documen
     AND pg_catalog.pg_has_role(relowner, 'USAGE')
 
 -- name: report_changes
--- Report the changes of the transaction to the statistics as soon as it is committed. A session reports only once a second,
--- so list_stale_tables and has_grown would not see them.
+-- Report the changes of the transaction to the server's statistics as soon as it is committed. Otherwise a session reports
+-- at most once a second, so that list_stale_tables and list_grown_tables might not see the changes yet.
 SELECT pg_catalog.pg_stat_force_next_flush()
 
 -- name: analyze_table
--- Planner statistics of one table; skips a locked one.
+-- Update the planner statistics of one table, unless it is locked.
 ANALYZE (SKIP_LOCKED) {table}
 
 -- name: read_leaf_bytes
--- Size in bytes of a table with indexes and TOAST as of its last VACUUM, 0 for a missing table. Measuring the present size
--- would wait for a running load. Catalog only.
+-- Read the size in bytes that a table, with its indexes and its TOAST table, had at its last VACUUM; 0 if the table is
+-- missing. To measure the present size would mean to wait for a running load. Reads only the catalog.
 WITH leaf AS (SELECT to_regclass(%(leaf)s) AS id)
 SELECT coalesce(sum(CAST(relpages AS bigint)), 0) * CAST(current_setting('block_size') AS bigint)
 FROM pg_catalog.pg_class
@@ -187,8 +192,8 @@ WHERE oid IN (
         JOIN pg_catalog.pg_index ON indrelid = reltoastrelid)
 
 -- name: list_lock_holders
--- Sessions that hold locks on tables, or whose snapshots an unfinished detach waits for: process, user and application, the
--- longest transaction first. Catalog only.
+-- Read the sessions that hold locks on the tables, or for whose snapshots an unfinished detach waits: process id, user and
+-- application, the longest transaction first. Reads only the catalog.
 WITH requested AS (
     SELECT to_regclass(name) AS relation FROM unnest(CAST(%(tables)s AS text[])) AS named (name)
 ), pending AS (

@@ -1,4 +1,7 @@
-"""The tables of one generation as a value: created, attached, dropped, measured, and handed to every subject."""
+"""The tables of one generation as an object, which creates, attaches, measures and drops them.
+
+It also gives access to the statements of every subject of the store, such as `signatures` or `pairs`.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -45,22 +48,23 @@ _COUNTS = (
 class GenerationTables(GenerationStatements):
     """The tables of a generation, bound to one transaction.
 
-    Made once a transaction, by `generation.tables(connection)` or `context.tables(connection)`, and passed on instead
-    of the connection and the names of the tables. Each subject of the store is a part, whose methods take only what
-    they work on: `tables.signatures.read_heads(digests, family)`. A part is a subclass of GenerationStatements in the
-    module of its subject; it is imported here when it is first used, as many commands do without NumPy. Like all
-    functions of the store, parts never commit.
+    An object is made once for each transaction, by `generation.tables(connection)` or `context.tables(connection)`. It
+    is passed on instead of the connection and the names of the tables. Each subject of the store is an attribute, whose
+    methods take only what they work on: `tables.signatures.read_heads(digests, family)`. Its class is a subclass of
+    GenerationStatements in the module of the subject. That module is imported only when it is used for the first time,
+    because many commands do not need NumPy. Like all functions of the store, these methods never commit.
     """
 
     def exist(self) -> bool:
-        """Whether the tables exist, attached or not."""
+        """Whether the tables of the generation exist, attached to their parents or not."""
         return bool(self.run("exists", leaf=self.leaves.qualified("signature")).value())
 
     def create(self) -> None:
-        """Create a generation's own tables, standalone, and place the band table of a distributed one on the nodes.
+        """Create the generation's own tables, not yet attached to their parents.
 
-        Does nothing if the generation shares all tables or its tables exist: these are not locked, as other processes
-        of a resumed build use them.
+        If the generation is distributed, this also places its band table on the nodes. It does nothing if the
+        generation shares all its tables, or if they exist: it does not even lock them then, because other processes
+        may use them in a resumed build.
         """
         if self.leaves.are_shared or self.exist():
             return
@@ -69,38 +73,44 @@ class GenerationTables(GenerationStatements):
             placement.distribute_leaf(self.connection, self.leaves)
 
     def attach(self) -> None:
-        """Attach a generation's own tables, which are loaded, to their parents."""
+        """Attach the generation's own tables, which have been loaded, to their parents."""
         for name in self.leaves.own:
             parent = sql.Identifier(SCHEMA, name)
             self.run(statement("attach_leaf", self.leaves, parent=parent, leaf=self.leaves.table(name)))
 
     def detach(self) -> None:
-        """Detach a generation's own tables without blocking users of other generations.
+        """Detach the generation's own tables without blocking users of other generations.
 
-        The connection must be in autocommit. Skips tables that are not attached.
+        Skips tables that are not attached. The connection must be in autocommit mode.
         """
         backend = autocommitting(self.connection)
         for name in self.leaves.own:
-            # A parent can have only one unfinished detach, perhaps an interrupted one of another generation.
+            # A parent can have only one unfinished detach. It may be an interrupted one of another generation.
             parent, leaf = sql.Identifier(SCHEMA, name), self.leaves.qualified(name)
             for pending in self.run("find_pending_detaches", parent=f"{SCHEMA}.{name}").values():
                 unfinished = sql.Identifier(INDEX_SCHEMA, pending)
                 backend.execute(statement("finish_detach", parent=parent, leaf=unfinished))
 
             if self.run("is_attached", leaf=leaf).value():
-                # Only the band table has a statement of its own on Citus.
+                # Only the band table of a distributed generation needs another statement.
                 leaves = self.leaves if name == "band" else None
                 if leaves and self.leaves.distributed:
                     placement.restore_shards(self.connection, self.leaves)
                 backend.execute(statement("detach_leaf", leaves, parent=parent, leaf=self.leaves.table(name)))
 
     def empty(self) -> None:
-        """Delete the generation's rows from tables that it shares, in slices; the connection must be in autocommit."""
+        """Delete the generation's rows from tables that it shares, in slices.
+
+        The connection must be in autocommit mode.
+        """
         while retry_conflicts(self.connection, self._delete_slice):
             pass
 
     def _delete_slice(self) -> int:
-        """Delete some rows of the generation; return their number, also 0 if the table is too damaged to be read."""
+        """Delete one slice of the generation's rows in shared tables; return the number of rows.
+
+        Returns 0 if there are none left, or if the table is too damaged to be read.
+        """
         try:
             with self.connection.backend.transaction():
                 for deletion in _deletions(self.leaves):
@@ -113,16 +123,16 @@ class GenerationTables(GenerationStatements):
             return 0
 
     def drop(self) -> None:
-        """Drop the generation's own tables that exist, and delete its rows in tables that it shares."""
+        """Drop those of the generation's own tables that exist, and delete its rows in tables that it shares."""
         while self._delete_slice():
             pass
         if not self.leaves.are_shared:
             self.run("drop_leaves")
 
     def count(self) -> dict[str, int]:
-        """Return the row counts of a generation, and its sizes in bytes with indexes.
+        """Return the numbers of rows of the generation, and the sizes of its tables with indexes in bytes.
 
-        Raises UnreachableError if a node does not answer.
+        Raises UnreachableError if a node of the cluster does not answer.
         """
         measured = {"signature": "signature", "band": "band", "pair": "similar_pair"}
         parameters = {name: self.leaves.qualified(parent) for name, parent in measured.items()}
@@ -130,7 +140,7 @@ class GenerationTables(GenerationStatements):
             *row, pair_bytes = self.run("count_generation", **parameters).row()
             band_bytes = self.run("measure_bands", **parameters).value()
         except psycopg.errors.InvalidTextRepresentation as error:
-            # Citus reads the answer of a node as a size, also if it is a failure.
+            # Citus reads the answer of a node as a size even if the answer is an error.
             raise UnreachableError(
                 f"a node of the cluster does not answer: {error.diag.message_primary}"
             ) from error
@@ -140,19 +150,22 @@ class GenerationTables(GenerationStatements):
         return {name: int(counts[name] * shares.get(name, 1)) for name in _COUNTS}
 
     def _share(self, parent: str) -> float:
-        """Return the generation's share in the bytes of a table, 0 to 1: an estimate if the table is shared."""
+        """Return the fraction of the bytes of a table, from 0 to 1, that the generation uses.
+
+        This is an estimate if the table is shared.
+        """
         if not self.leaves.is_shared(parent):
             return 1.0
-        # Assume that a generation's shares in bands and in signatures are equal.
+        # Assume that the generation uses the same fraction of the bands as of the signatures.
         counted = "signature" if parent == "band" else parent
         command = statement("read_share", rows=self.leaves.rows(counted))
         return float(self.run(command, leaf=self.leaves.qualified(counted)).value())
 
     def vacuum(self, parent: str) -> None:
-        """VACUUM (ANALYZE) one of a generation's tables; the connection must be in autocommit.
+        """Run VACUUM (ANALYZE) on one of the generation's tables. The connection must be in autocommit mode.
 
-        A table that small generations share is vacuumed only if as many rows have changed as it has, and no other
-        session vacuums it.
+        A table that small generations share is vacuumed only if the number of changed rows exceeds the number of its
+        rows, and if no other session is vacuuming it.
         """
         if self.leaves.are_shared:
             self.vacuum_grown([parent])
@@ -161,23 +174,32 @@ class GenerationTables(GenerationStatements):
         backend = autocommitting(self.connection)
         backend.execute(statement("vacuum_leaf", leaf=self.leaves.table(parent)))
         if parent == "signature":
-            # If statistics of signed_document do not have a generation, the planner expects one row of it.
+            # If a generation is missing in the statistics of signed_document, the planner expects only one row of it.
             backend.execute(statement("analyze_table", table=sql.Identifier(INDEX_SCHEMA, "signed_document")))
 
     def reuse_space(self) -> None:
-        """Vacuum shared tables that have grown, after a drop; the connection must be in autocommit."""
-        # The deletions of the last second may not be reported yet.
+        """After a drop, vacuum those shared tables in which many rows have changed.
+
+        The connection must be in autocommit mode.
+        """
+        # This session may not have reported the deletions of the last second to the server's statistics yet.
         self.run("report_changes")
         self.vacuum_grown(self.leaves.shared)
 
     def vacuum_grown(self, parents: Sequence[str]) -> None:
-        """VACUUM (ANALYZE) the shared tables of parents that have grown; the connection must be in autocommit."""
+        """Run VACUUM (ANALYZE) on those shared tables of the given parents in which many rows have changed.
+
+        The connection must be in autocommit mode.
+        """
         tables = {self.leaves.qualified(parent): self.leaves.table(parent) for parent in parents}
         for name in self.run("list_grown_tables", leaves=list(tables)).values():
             autocommitting(self.connection).execute(statement("vacuum_shared", leaf=tables[name]))
 
     def read_bytes(self) -> int:
-        """Return the size of the tables with indexes; its own ones, which are not locked, as of their last VACUUM."""
+        """Return the size of the generation's tables with indexes.
+
+        The generation's own tables, which are not locked for this, count with their size at the last VACUUM.
+        """
         total = 0
         for parent in PARENTS:
             measure = "measure_leaf" if self.leaves.is_shared(parent) else "read_leaf_bytes"
@@ -186,7 +208,7 @@ class GenerationTables(GenerationStatements):
         return total
 
     def list_lock_holders(self) -> list[str]:
-        """Return the sessions that use a generation's tables or their parents, with which a detach conflicts."""
+        """Return the sessions that use the generation's tables or their parents, for which a detach must wait."""
         tables = [
             name for parent in PARENTS for name in (f"{SCHEMA}.{parent}", self.leaves.qualified(parent))
         ]
@@ -194,107 +216,107 @@ class GenerationTables(GenerationStatements):
 
     @property
     def signatures(self) -> "SignatureTable":
-        """Signatures: writing, reading, assigning heads."""
+        """Statements that write and read signatures, and assign heads."""
         from nearsim_db.store.signatures.signatures import SignatureTable
 
         return SignatureTable(self.connection, self.leaves)
 
     @property
     def bands(self) -> "BandTable":
-        """Band rows, and the links they yield."""
+        """Statements on band rows, and on the links that follow from them."""
         from nearsim_db.store.signatures.bands import BandTable
 
         return BandTable(self.connection, self.leaves)
 
     @property
     def buckets(self) -> "BucketQueries":
-        """Look-ups in buckets: linked anchors and further members."""
+        """Lookups in buckets, which find linked anchors and further members."""
         from nearsim_db.store.signatures.neighbours import BucketQueries
 
         return BucketQueries(self.connection, self.leaves)
 
     @property
     def lookups(self) -> "LookupQueries":
-        """Prepared queries behind lookups and result sets."""
+        """The prepared queries of lookups and result sets."""
         from nearsim_db.store.signatures.lookups import LookupQueries
 
         return LookupQueries(self.connection, self.leaves)
 
     @property
     def pairs(self) -> "PairTable":
-        """Verified pairs."""
+        """Statements on verified pairs."""
         from nearsim_db.store.pairs.pairs import PairTable
 
         return PairTable(self.connection, self.leaves)
 
     @property
     def clusters(self) -> "ClusterTable":
-        """Ties between documents, members of clusters and survivors."""
+        """Statements on ties between documents, on members of clusters and on survivors."""
         from nearsim_db.store.clusters.clusters import ClusterTable
 
         return ClusterTable(self.connection, self.leaves)
 
     @property
     def work(self) -> "WorkQueue":
-        """The work queue: adding, taking, finishing, failing."""
+        """The work queue: statements that add, claim and finish work, and record failures."""
         from nearsim_db.store.work.queue import WorkQueue
 
         return WorkQueue(self.connection, self.leaves)
 
     @property
     def slices(self) -> "BuildSlices":
-        """The slices of its build: planning, taking, finishing."""
+        """The slices of the generation's build: statements that plan, claim and finish them."""
         from nearsim_db.store.work.build_slices import BuildSlices
 
         return BuildSlices(self.connection, self.leaves)
 
     @property
     def checks(self) -> "IndexChecks":
-        """Reads of verify-index, and deletions of its repair."""
+        """What verify-index reads, and what its repair deletes."""
         from nearsim_db.store.generations.index_checks import IndexChecks
 
         return IndexChecks(self.connection, self.leaves)
 
     @property
     def diff(self) -> "DiffQueries":
-        """Documents to compare with another generation."""
+        """Queries on documents for the comparison with another generation."""
         from nearsim_db.store.generations.diffs import DiffQueries
 
         return DiffQueries(self.connection, self.leaves)
 
     @property
     def report(self) -> "ReportQueries":
-        """Queries behind the report."""
+        """The queries of the report."""
         from nearsim_db.store.clusters.reports import ReportQueries
 
         return ReportQueries(self.connection, self.leaves)
 
     @property
     def shown(self) -> "ShownRows":
-        """Rows that queries show: documents, pairs and clusters."""
+        """Queries for rows that are shown to users: documents, pairs and clusters."""
         from nearsim_db.store.query_rows import ShownRows
 
         return ShownRows(self.connection, self.leaves)
 
     @property
     def exports(self) -> "ExportQueries":
-        """Documents of the collection with their clusters."""
+        """Queries for the export of the documents of the collection with their clusters."""
         from nearsim_db.store.documents.exports import ExportQueries
 
         return ExportQueries(self.connection, self.leaves)
 
     @property
     def removals(self) -> "PurgedRows":
-        """Removal of documents: purges and retention."""
+        """Statements that remove documents, for purges and for retention."""
         from nearsim_db.store.documents.purges import PurgedRows
 
         return PurgedRows(self.connection, self.leaves)
 
 
 def _deletions(leaves: Leaves) -> Iterator[sql.Composed]:
-    """Yield the statements that delete some rows of a generation from tables that it shares, signatures last.
+    """Yield the statements that each delete some rows of a generation from a table that it shares.
 
-    An interrupted drop is found by its signatures (list_remains).
+    Signatures come last, because list_remains finds an interrupted drop by its signatures.
     """
     for parent in reversed(leaves.shared):
         if parent == "band" and leaves.distributed:
