@@ -13,7 +13,7 @@ from nearsim_db.deduplication.reading import RecordReader
 from nearsim_db.deduplication.records import EncodedRecords
 from nearsim_db.messages import count_of
 from nearsim_db.readers import Source
-from nearsim_db.similarity import chains, recipe_warnings
+from nearsim_db.similarity import chains, frames, recipe_warnings
 from nearsim_db.similarity.arrays import FeatureSets, Floats, Ints
 
 _SHOWN_CHARACTERS = 80
@@ -38,6 +38,7 @@ def of_outcome(
         *_length_warnings(records),
         *_duplicate_warnings(records, reader.labels, duplicates),
         *_chain_warnings(records, duplicates),
+        *_frame_warnings(records, duplicates),
         *_listing_warnings(outputs, reader.labels, duplicates),
         *outputs.stale_warnings(shards),
     )
@@ -116,6 +117,25 @@ def _chain_warnings(records: EncodedRecords, duplicates: Duplicates) -> list[str
         lowest = chains.lowest_similarity(len(features), similarities)
         spreads.append(chains.ClusterSpread(int(documents[cluster_ids[at]]), lowest))
     return recipe_warnings.of_chains(encoder.profile, spreads, "record")
+
+
+def _frame_warnings(records: EncodedRecords, duplicates: Duplicates) -> list[str]:
+    """Return a warning if most pairs are pages of one site that share its menus and little else."""
+    encoder, pairs, count = records.encoder, duplicates.pairs, len(duplicates.pairs)
+    are_features = encoder.has_sketches and not encoder.takes_vectors
+    if not are_features or not count >= frames.MIN_PAIRS_PER_DOCUMENT * len(duplicates.clusters.numbers) > 0:
+        return []
+
+    # One in `step` pairs is looked at, as pairs are sorted.
+    step = -(-count // frames.MAX_SAMPLED_PAIRS)
+    edges = np.concatenate([block[::step] for block in pairs.edges()])
+    numbers, places = np.unique(edges, return_inverse=True)
+    features = [
+        np.unique(items["id"] if items.dtype.names else items) for items in records.read_features(numbers)
+    ]
+    sampled = [(left, right) for left, right in places.reshape(-1, 2).tolist()]
+    framed = frames.count_framed(features, sampled)
+    return recipe_warnings.of_frames(encoder.profile.recipe, framed, len(edges))
 
 
 def _listing_warnings(outputs: Outputs, labels: Labels, duplicates: Duplicates) -> list[str]:

@@ -5,10 +5,10 @@ from typing import Any, Literal, TypedDict
 
 from nearsim_db.messages import count_of
 from nearsim_db.records import DEFAULT
-from nearsim_db.similarity import chains, recipe_warnings
+from nearsim_db.similarity import chains, frames, recipe_warnings
 from nearsim_db.similarity.arrays import Floats, Ints, Sketches
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.profile import Profile, resolve
+from nearsim_db.similarity.profile import Profile, make_family, resolve
 from nearsim_db.similarity.recipe import Recipe, to_mapping
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.attached import obstacles
@@ -23,7 +23,13 @@ from nearsim_db.store.work import backlog, leases, queue
 _PER_HEAD = {"linked_pairs_per_document": "linked", "candidates_per_document": "candidates"}
 
 Kind = Literal[
-    "numbers-apart", "numbers-differ", "many-duplicates", "chained-cluster", "within-source", "few-pairs"
+    "numbers-apart",
+    "numbers-differ",
+    "many-duplicates",
+    "chained-cluster",
+    "repeated-lines",
+    "within-source",
+    "few-pairs",
 ]
 
 # From these numbers on, a lack of pairs is significant.
@@ -83,6 +89,7 @@ def stats(
         *_numbers_hints(recipe, sample),
         *_cluster_hints(recipe, figures),
         *_chain_hints(tables, profile),
+        *_frame_hints(tables, profile, figures),
         *_pair_hints(recipe, signed, paired, sample),
     ]
 
@@ -195,6 +202,24 @@ def _chain_hints(tables: GenerationTables, profile: Profile) -> list[Hint]:
         spreads.append(chains.ClusterSpread(documents, chains.lowest_similarity(len(sketches), estimates)))
     warnings = recipe_warnings.of_chains(profile, spreads, estimated=True)
     return [Hint(kind="chained-cluster", preset=None, message=warning) for warning in warnings]
+
+
+def _frame_hints(tables: GenerationTables, profile: Profile, sizes: Mapping[str, int]) -> list[Hint]:
+    """Return a hint if most pairs are pages of one site that share its menus and little else, by their sketches."""
+    recipe = profile.recipe
+    is_dense = sizes["pairs"] >= frames.MIN_PAIRS_PER_DOCUMENT * sizes["clustered_documents"] > 0
+    if not is_dense or recipe.sketch.family not in frames.SKETCH_FAMILIES:
+        return []
+
+    pairs = tables.shown.list_sampled_pairs(frames.MAX_SAMPLED_PAIRS)
+    signatures = tables.signatures.read_sketches(
+        list({doc_id for pair in pairs for doc_id in pair}), make_family(recipe, "numpy")
+    )
+    place = {doc_id: at for at, doc_id in enumerate(signatures.doc_ids.tolist())}
+    sampled = [(place[left], place[right]) for left, right in pairs if left in place and right in place]
+    framed = frames.count_framed_sketches(signatures.sketches, sampled)
+    warnings = recipe_warnings.of_frames(recipe, framed, len(sampled), in_index=True)
+    return [Hint(kind="repeated-lines", preset=None, message=warning) for warning in warnings]
 
 
 def _pair_hints(recipe: Recipe, documents: int, paired: int, sample: IndexSample) -> list[Hint]:

@@ -268,6 +268,24 @@ def of_duplicates(
     ]
 
 
+def of_frames(recipe: Recipe, framed: int, pairs: int, *, in_index: bool = False) -> list[str]:
+    """Return a warning if most of some pairs share little but what recurs in many documents, such as menus."""
+    if 2 * framed <= pairs:
+        return []
+    rules, remedies = recipe.normalise, []
+    if rules.html != "main":
+        remedies.append("to compare the article of each page: normalise.html = main")
+    if rules.drop_repeated == "none":
+        command = " (nearsim dedupe, on files)" if in_index else ""
+        remedies.append(f"to leave out lines that recur: normalise.drop_repeated = source{command}")
+    if recipe.match.across == "none":
+        remedies.append("for pairs of different sources only: match.across = source")
+    return [
+        f"{framed:,} of {count_of(pairs, 'pair')} looked at have little in common but what recurs in many documents, "
+        f"such as menus and footers of one site; {'; '.join(remedies) or 'raise match.threshold'}"
+    ]
+
+
 _SHOWN_SIMILARITY = 0.005
 
 

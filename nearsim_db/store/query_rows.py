@@ -230,6 +230,10 @@ class ShownRows(GenerationStatements):
         """Return counts in a sample of the pairs and documents of an index."""
         return self.run("sample_pairs", collection_id=collection_id, sample=_SAMPLE_PAIRS).one(IndexSample)
 
+    def list_sampled_pairs(self, max_pairs: int) -> list[tuple[int, int]]:
+        """Return up to `max_pairs` pairs of heads, by doc_id."""
+        return [(left, right) for left, right in self.run("list_sampled_pairs", sample=max_pairs).rows()]
+
     def look_up_pairs(
         self, collection_id: CollectionId, pairs: Sequence[tuple[str, str]]
     ) -> list[StoredPair]:

@@ -10,6 +10,7 @@ from nearsim_db import Document, Index, presets
 from nearsim_db.search.statistics import Hint
 from nearsim_db.similarity.recipe import override
 from tests.builders.command_line import HARVEST, STORM, STORM_AGAIN, CommandLine, write_jsonl
+from tests.builders.pages import site
 from tests.builders.workers import application
 
 DRAW = random.Random(3)
@@ -78,6 +79,26 @@ def test_texts_of_one_template_are_named(nearsim: CommandLine, database_url: str
     assert "cluster.numbers_differ = keep-apart" in said
     with Index.connect(database_url) as index:
         assert [hint["kind"] for hint in hints(index)] == ["numbers-differ"]
+
+
+def test_pages_that_share_a_menu_are_named_once_with_the_remedies(
+    nearsim: CommandLine, tmp_path: Path
+) -> None:
+    path = write_jsonl(tmp_path / "pages.jsonl", site(10))
+    settings = ("--set", "normalise.html=true", "--set", "match.threshold=0.5")
+    remedies = ("normalise.html = main", "normalise.drop_repeated = source", "match.across = source")
+    said = nearsim.succeed("dedupe", path, "--dry-run", *settings).err
+    ingested = nearsim.succeed("ingest", path, *settings).out
+    for text in (said, ingested):
+        assert text.count("45 of 45 pairs looked at have little in common") == 1
+        assert all(remedy in text for remedy in remedies)
+    assert "hint: profile default: 45 of 45 pairs looked at" in ingested
+    main = nearsim.succeed("dedupe", path, "--dry-run", *settings, "--set", "normalise.html=main")
+    assert "little in common" not in main.err
+
+    # Markup is named without a threshold.
+    raw = nearsim.succeed("dedupe", path, "--dry-run").err
+    assert "100% of the texts are HTML" in raw and ".3" not in raw.partition("texts are HTML")[2]
 
 
 def test_an_index_of_mostly_duplicates_is_questioned(nearsim: CommandLine, tmp_path: Path) -> None:

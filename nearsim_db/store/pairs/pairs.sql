@@ -128,6 +128,10 @@ LEFT JOIN {cluster_member} AS left_member ON left_member.doc_id = a.doc_id
 LEFT JOIN {cluster_member} AS right_member ON right_member.doc_id = b.doc_id
 ORDER BY query.place
 
+-- name: list_sampled_pairs
+-- Up to `sample` pairs of heads, in the order of their table.
+SELECT left_id, right_id FROM {similar_pair} AS pair LIMIT %(sample)s
+
 -- name: sample_pairs
 -- Counts in a sample of up to `sample` pairs of heads: all pairs, pairs with different numbers, and pairs within one source;
 -- the number of sources of up to `sample` documents; and the mean number of features of up to `sample` signatures. Reads
