@@ -42,7 +42,7 @@ class PairPage:
     """The most similar pairs of a collection."""
 
     pairs: Results[Pair]
-    total: int  # the number of all pairs
+    total: int  # number of all pairs of the collection that meet the filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Answers:
     def clusters(self, min_size: int = 2) -> Results[Cluster]:
         """Stream all clusters of at least `min_size` documents, the largest first.
 
-        Close the stream when leaving it early.
+        Call `close` if you stop before the last cluster.
         """
         clusters = self._stream(
             lambda connection, live: live.tables(connection).shown.stream_clusters(min_size)
@@ -291,7 +291,7 @@ class Answers:
     def _stream(
         self, read: Callable[[Connection, Generation], Iterator[Answer]], external_id: str | None = None
     ) -> Generator[Answer, None, None]:
-        """Yield the rows of `read` in one snapshot."""
+        """Yield the rows that `read` returns, all from one snapshot."""
         with translate_errors(), self.database.engine.snapshot() as connection:
 
             def query() -> tuple[list[Answer], Iterator[Answer]]:
