@@ -80,7 +80,7 @@ def nearest(
     weights: Annotated[
         Literal["idf", "none"],
         typer.Option(
-            help="How similarity is measured: idf, the cosine with inverse document frequencies, or none, Jaccard.",
+            help="Measure of similarity: the cosine with inverse document frequencies (idf), or Jaccard (none).",
             rich_help_panel=options.MATCHING,
         ),
     ] = "idf",

@@ -143,11 +143,15 @@ def similar(
     ] = None,
     contains: Annotated[
         bool,
-        typer.Option("--contains", help="Only documents contained in it, by the share of each that it has."),
+        typer.Option(
+            "--contains", help="List documents contained in the query, by the contained share of each."
+        ),
     ] = False,
     contained_in: Annotated[
         bool,
-        typer.Option("--contained-in", help="Only documents that contain it, by its share that each has."),
+        typer.Option(
+            "--contained-in", help="List documents that contain the query, by the share of it that each has."
+        ),
     ] = False,
     scope: options.Scope,
     min_similarity: options.MinSimilarity = 0.0,
@@ -324,7 +328,8 @@ def check(
     contains: Annotated[
         bool,
         typer.Option(
-            "--contains", help="Only documents of the collection that contain the checked one, and where."
+            "--contains",
+            help="List documents of the collection that contain the checked document, and where.",
         ),
     ] = False,
     scope: options.Scope,

@@ -95,7 +95,7 @@ def tune(
 
     Shows the cost of each choice. Compares near and random pairs of a sample exactly, and estimates the similarity
     histogram of the whole corpus. Stores nothing. Starts from --recipe or --preset and keeps its normalisation;
-    shingle.scheme and shingle.k are kept if given with --set. Of the family winnow (--preset embedded-stories) it
+    shingle.scheme and shingle.k are kept if given with --set. For the family winnow (--preset embedded-stories), it
     proposes match.passage, match.passage_gap and match.threshold; the first two are kept if given with --set.
     """
     # Files override a collection from the environment.

@@ -32,7 +32,9 @@ class _Chosen:
     ids: Annotated[list[str] | None, options.argument("[ID]...", "Ids, as nearsim work list shows them.")] = (
         None
     )
-    everything: Annotated[bool, typer.Option("--all", help="All work that failed or was set aside.")] = False
+    everything: Annotated[
+        bool, typer.Option("--all", help="Choose all work that failed or was set aside.")
+    ] = False
     collection: options.OneCollection = None
 
     def wanted(self) -> list[str] | None:
