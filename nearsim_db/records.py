@@ -194,8 +194,8 @@ class ClusterMember:
 class Match(Evidence):
     """A document that is similar to a query.
 
-    The containment is the larger of `left_in_right` and `right_in_left`. Both are None if the metric is not
-    containment, and if the similarity is an estimate.
+    The containment is the larger of `left_in_right` and `right_in_left`. Both are None if the similarity is an
+    estimate, and if the metric is not containment, unless a query with a direction asks a Jaccard index.
     """
 
     external_id: str

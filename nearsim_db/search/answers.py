@@ -206,7 +206,7 @@ class Answers:
         answer says whether there are others. If the index has only an older text of the document, a warning says so.
 
         Raises NotFoundError, with the reason, for a document that is not in the index, and InputError for a direction
-        if the metric is not containment.
+        unless the metric is containment, or Jaccard with similarities verified on the features.
         """
         checked_limit(limit)
 
@@ -419,16 +419,18 @@ def least_share(live: Generation, direction: Direction | None, min_similarity: f
     """Return the minimum similarity of matches or, with a direction, the minimum fraction of the contained document.
 
     With a direction, a `min_similarity` of 0 means the threshold. Raises InputError for a similarity outside 0..1, and
-    for a direction if the metric is not containment.
+    for a direction unless the index counts the features that two documents have in common.
     """
     if not 0 <= min_similarity <= 1:
         raise InputError(f"a similarity of {min_similarity} is outside 0..1")
     if direction is None:
         return min_similarity
-    if (metric := metric_of(live.recipe)) != "containment":
+    metric, verify = metric_of(live.recipe), live.recipe["match"]["verify"]
+    if metric != "containment" and (metric != "jaccard" or verify != "exact"):
         raise InputError(
-            f"profile {live.profile!r} has the metric {metric}, which has no directions; name a profile of the family "
-            "winnow, such as one of the preset embedded-stories"
+            f"profile {live.profile!r} has the metric {metric} and match.verify = {verify}, which count no features in "
+            "common; name a profile of the family winnow, such as one of the preset embedded-stories, or one with the "
+            "metric jaccard and match.verify = exact"
         )
     return min_similarity or float(live.recipe["match"]["threshold"])
 

@@ -88,7 +88,7 @@ class Lookups:
         """Return the documents that a document would be paired with, twins included; see `look_up`.
 
         Raises InputError for a document that the profile cannot compare, for a similarity out of range, and for a
-        direction if the metric is not containment.
+        direction if `similar` refuses it.
         """
 
         def find_in_live_index() -> Matches:
@@ -261,7 +261,8 @@ class Verification:
         for digest, values in zip(digests, evidence_values(pairs, scores, verified), strict=True):
             match = Match(*values, external_id="", title=None)
             intersection, union = match.intersection, match.union
-            if encoder.metric.name == "containment" and intersection is not None and union is not None:
+            has_shares = encoder.metric.name == "containment" or self.wanted.direction is not None
+            if has_shares and intersection is not None and union is not None:
                 match_size = intersection + union - query.size
                 match = replace(
                     match,

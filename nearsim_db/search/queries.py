@@ -99,8 +99,8 @@ class Queries(Answers):
         contain this one.
 
         Raises InputError for a value that cannot be stored, for a document that has only what the profile does not
-        compare (a text instead of a vector, or only a title instead of a body), and for a direction if the metric is
-        not containment.
+        compare (a text instead of a vector, or only a title instead of a body), and for a direction if
+        `similar` refuses it.
         """
         from nearsim_db.readers.memory import checked_query
 

@@ -15,7 +15,7 @@ from nearsim_db.admin.verify_index import verify_index
 from nearsim_db.errors import InputError
 from nearsim_db.records import Direction
 from nearsim_db.search.queries import passages_in
-from nearsim_db.similarity.recipe import from_mapping
+from nearsim_db.similarity.recipe import Recipe, from_mapping, override
 from tests.builders.plain_runs import longest_run
 
 K, PASSAGE, THRESHOLD = 5, 20, 0.5
@@ -285,15 +285,48 @@ def test_what_a_document_holds_and_what_holds_it(index: Index, texts: dict[str, 
     }
 
 
-def test_a_direction_requires_containment(index: Index) -> None:
+def test_a_jaccard_index_has_directions(index: Index) -> None:
+    words = [f"word{letter}" for letter in "abcdefghijklmnopqrst"]
+    index.create_profile("default", override(Recipe(), ["shingle.k=1", "match.threshold=0.5"]))
+    lengths = {"whole": 20, "part": 16, "half": 12, "copy": 16}
+    index.add([Document(name, None, " ".join(words[:length])) for name, length in lengths.items()])
+
+    expected: dict[Direction, dict[str, tuple[float, float]]] = {
+        "contained_in": {"copy": (1.0, 1.0), "whole": (1.0, 16 / 20)},
+        "contains": {"copy": (1.0, 1.0), "half": (12 / 16, 1.0)},
+    }
+    for direction, others in expected.items():
+        asked = " ".join(words[:16])
+        for matches in (
+            index.similar("part", 0.9, direction=direction),
+            [
+                one
+                for one in index.similar_to_text(asked, None, 0.9, None, direction)
+                if one.external_id != "part"
+            ],
+        ):
+            found = {one.external_id: (one.left_in_right, one.right_in_left) for one in matches}
+            assert found == others
+        with index.database.engine.begin() as connection:
+            command = sql.SQL(COMMAND).format(sql.Identifier(direction))
+            assert {row[0]: row[1:] for row in connection.execute(command, ("part", 0.9))} == others
+
+    assert {one.left_in_right for one in index.similar("part")} == {None}
+
+
+@pytest.mark.parametrize("rules", [["match.verify=estimate"], ["sketch.family=hyperplane", "sketch.k=128"]])
+def test_a_direction_requires_counts_of_features(index: Index, rules: list[str]) -> None:
+    index.create_profile("default", override(Recipe(), rules))
     index.add([Document("a", None, "one two three four"), Document("b", None, "one two three four")])
     for ask in (index.similar, index.similar_to_text):
         with pytest.raises(
-            InputError, match="profile 'default' has the metric jaccard, which has no directions"
+            InputError, match=r"profile 'default' has the metric .*, which count no features in common"
         ):
             ask("a", direction="contains")
-    assert [one.left_in_right for one in index.similar("a")] == [None]
-    with index.database.engine.begin() as connection, pytest.raises(InvalidParameterValue, match="jaccard"):
+    with (
+        index.database.engine.begin() as connection,
+        pytest.raises(InvalidParameterValue, match="count no features"),
+    ):
         connection.execute("SELECT nearsim.contains('a')")
 
 

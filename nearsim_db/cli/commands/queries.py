@@ -167,7 +167,8 @@ def similar(
 
     Profiles of the family winnow add left_in_right, the share of the query that the listed document has, and
     right_in_left, the share of the listed document that the query has. With --contains or --contained-in, the share of
-    the contained text must reach --min-similarity, by default the threshold of the recipe.
+    the contained text must reach --min-similarity, by default the threshold of the recipe. Other profiles with Jaccard
+    similarities answer this about documents that are similar as a whole.
     """
     if contains and contained_in:
         raise UsageError("give either --contains or --contained-in")
@@ -187,9 +188,10 @@ def similar(
             matches = answers.similar_to_text(body, title, min_similarity, rows.limit, direction)
             warnings = layouts.of_unstored(answers, answers.collection, min_similarity)
 
-    layout = layouts.of_metric(layouts.MATCHES, matches.metric)
+    # A direction asks for shares; the rows are in their order.
+    layout = layouts.of_metric(layouts.MATCHES, "containment" if direction else matches.metric)
     if direction is not None:
-        layout = replace(layout, order=None)  # keep the order of the shares
+        layout = replace(layout, order=None)
     # `write` closes its generator, so it needs one.
     rows.write(layout, (match for match in matches), has_more=matches.has_more)
     terminal.print_warnings([*answers.warnings, *warnings])

@@ -94,17 +94,26 @@ FROM (
 -- name: read_similar
 -- The documents that are paired with a document, twins expanded on both sides, the most similar first, up to a maximum
 -- number. With a direction: the documents that it contains, or the documents that contain it, by the fraction of the
--- contained document's features. Relies on the same indexes as similar_to.
+-- contained document's features, which for Jaccard follows from the counts. Relies on the same indexes as similar_to.
 SELECT similarity, intersection_size, union_size, estimate, shared_bands, distance, verified, external_id, title,
-    left_in_right, right_in_left
+    decisive.left_in_right, decisive.right_in_left
 FROM nearsim.generation JOIN nearsim.profile USING (profile_id)
-CROSS JOIN LATERAL {pairs_of}(generation_id, %(doc_id)s, collection_id, NULL, 0, generation.bands, recipe,
+CROSS JOIN LATERAL {pairs_of}(generation.generation_id, %(doc_id)s, collection_id, NULL, 0, generation.bands, recipe,
     CASE WHEN CAST(%(direction)s AS text) IS NULL THEN CAST(%(max_matches)s AS integer) END) AS match
+LEFT JOIN {signature} AS asked ON asked.doc_id = %(doc_id)s AND CAST(%(direction)s AS text) IS NOT NULL
+    AND nearsim.metric_of(recipe) = 'jaccard'
 CROSS JOIN LATERAL (
-    SELECT CASE %(direction)s WHEN 'contains' THEN right_in_left WHEN 'contained_in' THEN left_in_right ELSE similarity END
-) AS decisive (share)
-WHERE generation_id = {generation_id} AND decisive.share >= %(min_similarity)s
-ORDER BY decisive.share DESC, doc_id LIMIT %(max_matches)s
+    SELECT coalesce(match.left_in_right, CAST(intersection_size AS double precision) / asked.feature_count),
+        coalesce(match.right_in_left,
+            CAST(intersection_size AS double precision) / (intersection_size + union_size - asked.feature_count))
+) AS counted (left_in_right, right_in_left)
+CROSS JOIN LATERAL (
+    SELECT counted.*,
+        CASE %(direction)s WHEN 'contains' THEN counted.right_in_left WHEN 'contained_in' THEN counted.left_in_right
+            ELSE similarity END
+) AS decisive (left_in_right, right_in_left, share)
+WHERE generation.generation_id = {generation_id} AND decisive.share >= %(min_similarity)s
+ORDER BY decisive.share DESC, match.doc_id LIMIT %(max_matches)s
 
 -- name: look_up_pairs
 -- What the index stores about pairs of documents, named by external ids, in the order of the query: whether both are signed,
