@@ -1,8 +1,8 @@
--- Connected components by a union-find in memory: one pass over the pairs, whose heads are numbered. `roots` has the number of a
--- parent for each number; for a root 0, or -1 if it is a cluster. If the recipe keeps documents with different numbers apart,
--- the documents of a head with the same numbers count as a head of their own. Reads tables by name, as pairs_between does, and
--- signatures through their index by head. Merge joins, because the number of pairs at a threshold is unknown: hash joins that
--- expect too many take several times as long.
+-- The connected components are found by a union-find in memory, in one pass over the pairs, whose heads are numbered. `roots`
+-- has the number of a parent for each number; for a root it has 0, or -1 if the root has become a cluster. If the recipe keeps
+-- documents with different numbers in their texts apart, the documents of a head count as one head for each set of numbers.
+-- Like pairs_between, it reads tables by name; it reads signatures through their index by head. All joins are merge joins,
+-- because the number of pairs at a threshold is unknown, and hash joins that expect too many take several times as long.
 CREATE FUNCTION nearsim.clusters_at(threshold double precision, collection text DEFAULT NULL, profile text DEFAULT NULL)
 RETURNS TABLE (documents bigint, pairs bigint, clusters bigint, removed bigint, is_complete boolean)
 LANGUAGE plpgsql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_hashjoin = off AS $$
@@ -35,7 +35,7 @@ BEGIN
     includes_all := least_similarity <= nearsim.least_similarity(live.recipe);
     is_complete := least_similarity >= coalesce(nullif(CAST(live.recipe #>> '{match,review}' AS double precision), 0),
         nearsim.least_similarity(live.recipe));
-    -- Pairs that share so many bands are pairs at any threshold.
+    -- Documents that share at least this many bands are pairs at any threshold.
     certain_bands := CASE WHEN live.recipe #>> '{match,verify}' = 'bands' THEN 0
         ELSE nullif(CAST(live.recipe #>> '{match,certain_shared_bands}' AS integer), 0) END;
     are_apart := coalesce(live.recipe #>> '{cluster,numbers_differ}' = 'keep-apart', false);
@@ -76,7 +76,7 @@ BEGIN
     LOOP
         left_root := tie.left_number;
         WHILE roots[left_root] > 0 LOOP
-            -- Halves the path for later searches.
+            -- Halve the path to the root for later searches.
             IF roots[roots[left_root]] > 0 THEN
                 roots[left_root] := roots[roots[left_root]];
             END IF;
@@ -103,4 +103,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.clusters_at(double precision, text, text) IS
-    'What another threshold would give: indexed documents with features, pairs, clusters, and documents of clusters besides the one to keep, counted from stored pairs. For projection the threshold is a distance. Clusters are connected components, whatever cluster.linkage of the recipe is, without pins and vetoes. is_complete is false below the lowest similarity that the index stores (match.review, or without it match.threshold), where pairs are missing; down to there, pairs are those that the bands of this index find. Name the collection if there are several; without a profile, default or the only one';
+    'What another threshold would give, counted from the stored pairs: the number of indexed documents with features, of pairs, of clusters, and of the documents in clusters besides the one that each cluster keeps. For a recipe with projection, the threshold is a distance. Clusters are connected components, whatever the cluster.linkage of the recipe; pins and vetoes do not count. is_complete is false if the threshold is below the lowest similarity that the index stores (match.review or, without it, match.threshold), because pairs are missing then. Otherwise the pairs are those that the bands of this index find. Name the collection if there are several. Without a profile, this is the profile default or the only one';

@@ -1,4 +1,5 @@
--- Arrays are compared item by item, so the first rule that tells two documents apart decides. Infinity comes last.
+-- The result has one number for each rule. Arrays are compared item by item, so the first rule that distinguishes two
+-- documents decides. A document for which a rule has no value gets Infinity, so that it comes last.
 CREATE FUNCTION nearsim.keep_keys(rules text[], score double precision, title text, body text, body_length integer,
     source text, url text, published_at timestamptz, created_at timestamptz, attributes jsonb)
 RETURNS double precision[]
@@ -39,4 +40,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.keep_keys(text[], double precision, text, text, integer, text, text, timestamptz, timestamptz, jsonb) IS
-    'Internal (used by indexing and combined_clusters): what the rules of a keep policy rank a document by, the smallest first';
+    'Internal (used by indexing and combined_clusters): the numbers by which the rules of a keep policy rank a document; the document with the smallest array is kept';

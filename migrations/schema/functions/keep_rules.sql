@@ -1,4 +1,4 @@
--- One rule or an array of them, each without spaces around its names and without empty ones.
+-- A recipe has one rule or an array of rules. White space around the names in a rule, and empty names, are removed.
 CREATE FUNCTION nearsim.keep_rules(recipe jsonb) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 RETURN ARRAY(

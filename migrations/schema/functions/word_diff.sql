@@ -1,5 +1,5 @@
--- A number with its separators, a character of a script without spaces, a run of other characters, or a punctuation mark. Ranges
--- of code points, because classes such as \w depend on the locale of the database.
+-- A word is a number with its separators, a character of a script without spaces, a run of other characters, or a punctuation
+-- mark. The expression lists ranges of code points, because classes such as \w depend on the locale of the database.
 CREATE FUNCTION nearsim.words_of(content text) RETURNS TABLE (place bigint, word text, space text)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 500 SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
     SELECT found.place, found.parts[1], found.parts[2]
@@ -15,9 +15,10 @@ $$;
 COMMENT ON FUNCTION nearsim.words_of(text) IS
     'Internal (used by word_diff): the words of a text in order, each with the white space after it';
 
--- The greedy algorithm of Myers (An O(ND) difference algorithm, 1986). `reached` has, for each number of edits and each diagonal
--- left - right in turn, the number of left words that are passed: those of the edits before begin at edits * (edits - 1) / 2. If
--- max_edits do not suffice, the furthest path counts, and all words after it differ.
+-- This is the greedy algorithm of E. W. Myers (An O(ND) Difference Algorithm and Its Variations, 1986). A diagonal is the
+-- number of passed left words minus that of passed right words. For each number of edits, and in it for each diagonal,
+-- `reached` has the number of left words that are passed; those for the number of edits before begin at edits * (edits - 1) /
+-- 2. If max_edits do not suffice, the path that passes the most words counts, and all words after it differ.
 CREATE FUNCTION nearsim.changed_runs(left_words integer[], right_words integer[], max_edits integer)
 RETURNS TABLE (left_begin integer, left_end integer, right_begin integer, right_end integer)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
@@ -63,7 +64,8 @@ BEGIN
         edits := edits + 1;
     END LOOP;
 
-    -- From the end of the path back to its begin; each edit joins the run after it unless equal words are between them.
+    -- Follow the path from its end back to its beginning. Each edit joins the run after it, unless equal words are between
+    -- them.
     diagonal := furthest_diagonal;
     x := (furthest + diagonal) / 2;
     y := x - diagonal;
@@ -90,9 +92,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.changed_runs(integer[], integer[], integer) IS
-    'Internal (used by word_diff): the runs of words that differ, in order: after how many words each begins and ends on both sides';
+    'Internal (used by word_diff): the runs of words in which two texts differ, in order; for each text, the numbers of words before the run and up to its end';
 
--- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
+-- The functions by doc_id and by external_id have different names, so that an external id that is an integer is not mistaken
+-- for a doc_id.
 CREATE FUNCTION nearsim.word_diff_by_doc_id(a bigint, b bigint)
 RETURNS TABLE (place integer, operation text, words text, word_count integer)
 LANGUAGE plpgsql STABLE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
@@ -110,7 +113,7 @@ DECLARE
     produced integer;
 BEGIN
     PERFORM nearsim.common_collection(a, b);
-    -- Words as numbers, which are compared faster.
+    -- Give each distinct word a number, because numbers are compared faster than texts.
     SELECT coalesce(array_agg(numbered.shown ORDER BY numbered.place) FILTER (WHERE is_left AND is_compared), '{}'),
         coalesce(array_agg(numbered.shown ORDER BY numbered.place) FILTER (WHERE NOT is_left AND is_compared), '{}'),
         coalesce(array_agg(numbered.number ORDER BY numbered.place) FILTER (WHERE is_left AND is_compared), '{}'),
@@ -149,7 +152,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.word_diff_by_doc_id(bigint, bigint) IS
-    'word_diff by doc_id';
+    'How the text of document a becomes the text of document b, as word_diff shows it, for documents named by their doc_ids';
 
 CREATE FUNCTION nearsim.word_diff(a text, b text, collection text DEFAULT NULL)
 RETURNS TABLE (place integer, operation text, words text, word_count integer)
@@ -160,4 +163,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.word_diff(text, text, text) IS
-    'How the text of document a becomes the text of document b, title and body, in runs of words in order: equal (the words of a), removed or added. Case and punctuation count, white space does not; each Chinese character or kana is a word. After 1,000 removed and added words all following words are a single change, and words after the first 10,000 of a text are only counted, in a last row with the operation not compared. Name the collection if several have both documents';
+    'How the text of document a, its title and its body, becomes that of document b. Each row is a run of words, in order: equal (with the words of a), removed or added. Case and punctuation count, white space does not; each Chinese character or kana is a word of its own. After 1,000 removed and added words, all following words are a single change. Words after the first 10,000 of a text are only counted, in a last row with the operation "not compared". Name the collection if several have both documents';

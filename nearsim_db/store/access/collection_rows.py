@@ -10,7 +10,7 @@ from nearsim_db.records import DEFAULT, CollectionId
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.statements import run
 
-# Control characters, lone surrogates, line and paragraph separators.
+# Names may not have characters of these categories: control characters, lone surrogates, line and paragraph separators.
 _FORBIDDEN_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
 
 _MAX_NAMES_IN_MESSAGE = 20

@@ -156,7 +156,7 @@ class ClusterTable(GenerationStatements):
         return unpacked_ids(self.run("find_vetoed", "binary", **parameters).value())
 
     def sample_largest(self, *, max_clusters: int, max_texts: int, min_texts: int) -> list[tuple[int, Ints]]:
-        """Return the numbers of documents of the largest clusters, each with the heads of a sample of its texts."""
+        """Return the number of documents of each of the largest clusters, with the heads of a sample of its texts."""
         parameters = {"max_clusters": max_clusters, "max_texts": max_texts, "min_texts": min_texts}
         rows = self.run("sample_largest", "binary", **parameters).rows()
         return [(documents, unpacked_ids(heads)) for _, documents, heads in rows]
@@ -164,7 +164,7 @@ class ClusterTable(GenerationStatements):
     def rank_documents(self, doc_ids: Ints, policy: KeepPolicy, scores: Floats) -> Ints:
         """Return documents in the order of the keep policy, the best first.
 
-        `scores`: for the rule `central`, a number for each document, the highest best
+        `scores`: a number for each document, by which the rule `central` ranks them; the highest is the best
         """
         parameters = {
             "doc_ids": packed_ids(doc_ids),

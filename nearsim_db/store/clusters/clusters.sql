@@ -131,8 +131,9 @@ SELECT cluster_id, is_survivor, int8send(doc_id) FROM {cluster_member} AS cluste
 WHERE cluster_id = ANY(CAST(%(cluster_ids)s AS bigint[])) AND is_survivor
 
 -- name: sample_largest
--- The largest clusters with at least `min_texts` distinct texts, each with its number of documents and the heads of a sample
--- of its texts, evenly spread, packed as eight bytes each. Reads all members, and the signatures of these clusters by key.
+-- The largest clusters with at least `min_texts` distinct texts, each with its number of documents and an evenly spread
+-- sample of its texts: their heads, packed into eight bytes each. Reads all members, and the signatures of these clusters
+-- by key.
 WITH largest AS MATERIALIZED (
     SELECT cluster_id, count(*) AS documents FROM {cluster_member} AS cluster_member
     GROUP BY cluster_id HAVING count(*) >= %(min_texts)s ORDER BY count(*) DESC, cluster_id LIMIT %(max_clusters)s

@@ -49,9 +49,8 @@ class Event:
     right_id: int | None
     cluster_id: int | None
     survivor_id: int | None
-    other_ids: (
-        tuple[int, ...] | None
-    )  # clusters merged into this one, or that it was split into, or its former id
+    # Clusters that were merged into this one, or clusters that it was split into, or its own former id.
+    other_ids: tuple[int, ...] | None
     other_survivor_ids: tuple[int, ...] | None  # survivors of these clusters, in the same order
     generation_id: int
     verified: bool | None  # False if `similarity` is an estimate

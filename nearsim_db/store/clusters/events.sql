@@ -3,7 +3,8 @@
 SELECT coalesce(max(event_id), 0) FROM nearsim.event
 
 -- name: read_events
--- Events of a collection, of a profile and of some kinds, in order; NULL means all. Relies on event_pkey.
+-- Read the events of a collection, of a profile and of the given kinds, in order; for each, NULL means all. Relies on
+-- event_pkey.
 SELECT event_id, kind, at, collection, profile, left_external_id, right_external_id, similarity, survivor_external_id,
     left_id, right_id, cluster_id, survivor_id, other_ids, other_survivor_ids, generation_id,
     verified, pruned

@@ -20,7 +20,7 @@ from nearsim_db.store.driver.arrays import packed_ids
 from nearsim_db.store.driver.codec import load_vectors
 from nearsim_db.store.driver.statements import Leaves, run, statement
 
-# A batch ends once it has so many characters of texts, or numbers of vectors.
+# A batch ends once it has this many characters of texts, or numbers of vectors.
 _BATCH_CHARACTERS = 4_000_000
 _MAX_BATCH_DOCUMENTS = 4_000
 _MAX_PREPARED_DOCUMENTS = 64
@@ -230,7 +230,7 @@ def read_values(
 
 
 def lacks_rank(connection: Connection, collection_id: CollectionId, rule: KeepRule) -> bool:
-    """Whether a collection has documents, but none that a keep rule ranks above others for its field."""
+    """Whether a collection has documents, but none with a value by which a keep rule could prefer it to others."""
     return bool(run(connection, "lacks_rank", collection_id=collection_id, rule=str(rule)).value())
 
 

@@ -210,7 +210,7 @@ SELECT doc_id,
 FROM nearsim.document WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
 
 -- name: lacks_rank
--- Whether a collection has documents, but none that a keep rule ranks above others for its field. Relies on
+-- Whether a collection has documents, but none with a value by which a keep rule could prefer it to others. Relies on
 -- document_collection_doc.
 SELECT EXISTS (SELECT FROM nearsim.document WHERE collection_id = %(collection_id)s)
     AND NOT EXISTS (SELECT FROM nearsim.document

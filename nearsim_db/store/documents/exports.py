@@ -27,13 +27,15 @@ class ExportedRow(NamedTuple):
     created_at: object
     updated_at: object
     cluster: int | None
-    survivor: str | None  # external id of the document to keep in the cluster, if one is kept
-    cluster_size: int | None = None  # 1 in no cluster; None unless marks were requested
-    similarity: float | None = None  # to the survivor; also None unless marks were requested
+    survivor: str | None  # external id of the document to keep in the cluster; None if there is none
+    # Number of documents in the cluster, 1 if the document is in no cluster; None unless marks were requested.
+    cluster_size: int | None = None
+    # Similarity to the survivor; None for the survivor, if the two are not a pair, and unless marks were requested.
+    similarity: float | None = None
 
     @property
     def duplicate_of(self) -> str | None:
-        """External id of the document to keep instead of this one; None for a document to keep."""
+        """External id of the document to keep instead of this one; None if this one is to be kept."""
         return None if self.survivor == self.external_id else self.survivor
 
 
@@ -62,8 +64,8 @@ class ExportQueries(GenerationStatements):
         `duplicates`: True selects documents whose cluster has another document to keep, False all other documents, and
         None all documents
         `with_marks`: whether the size of the cluster and the similarity to the survivor are read
-        `keeps_none`: the keep policy keeps no document of a cluster, so all of them are duplicates unless a person
-        chose one
+        `keeps_none`: whether the keep policy keeps no document of a cluster, so that all documents in clusters are
+        duplicates, except those that a person chose to keep
 
         Raises NotFoundError if the texts are in an attached table that cannot be read.
         """

@@ -34,13 +34,13 @@ ORDER BY document.doc_id
 
 -- name: marks_of_export
 -- Columns of read_export: the number of documents in the cluster, and the similarity to the survivor, which is NULL for the
--- survivor and where the two are no pair.
+-- survivor and for documents that are not a pair with it.
 , coalesce(cluster_size.documents, 1),
 CASE WHEN survivor.doc_id = document.doc_id THEN NULL WHEN own.head_id = other.head_id THEN 1 ELSE pair.similarity END
 
 -- name: join_marks
--- Part of read_export: the sizes of all clusters, counted once, and the stored pair of a document and its survivor. Relies on
--- the leaf's keys of signatures and pairs.
+-- Part of read_export: the sizes of all clusters, counted once, and the stored pair of a document and its survivor. Relies
+-- on the leaf's keys of signatures and pairs.
 LEFT JOIN (
     SELECT counted.cluster_id, count(*) AS documents
     FROM {cluster_member} AS counted JOIN nearsim.document AS there USING (doc_id)

@@ -32,7 +32,7 @@ _PURGED_TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """Numbers of a generation's rows about some documents."""
+    """Numbers of the rows that a generation has about certain documents."""
 
     signatures: int
     bands: int
@@ -64,7 +64,7 @@ def vacuum(connection: Connection, generations: Sequence[Leaves]) -> None:
     The connection must be in autocommit mode. The server skips tables of other owners.
     """
     tables = [sql.Identifier(SCHEMA, name) for name in _PURGED_TABLES]
-    # Each name once, because generations may share leaves.
+    # Each table is included once, although several generations may share it.
     tables += {
         leaves.name(parent): leaves.table(parent) for leaves in generations for parent in PARENTS
     }.values()

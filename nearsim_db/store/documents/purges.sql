@@ -42,7 +42,7 @@ WITH affected AS MATERIALIZED (
 SELECT coalesce(sum(documents), 0) FROM purged
 
 -- name: count_traces
--- Numbers of a generation's rows about some documents; band rows are looked up by bucket hashes that were computed again.
+-- Numbers of a generation's rows about these documents; band rows are looked up by bucket hashes that were computed again.
 -- Relies on the leaves' keys and indexes.
 SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))),
     (SELECT count(*) FROM {band} AS band
@@ -53,7 +53,7 @@ SELECT (SELECT count(*) FROM {signature} AS signature WHERE doc_id = ANY(CAST(%(
     (SELECT count(*) FROM {cluster_member} AS cluster_member WHERE doc_id = ANY(CAST(%(doc_ids)s AS bigint[])))
 
 -- name: delete_document_rows
--- Delete all rows about some documents from a generation that is not maintained. Reads the whole band table.
+-- Delete all rows about these documents from a generation that is not maintained. Reads the whole band table.
 WITH bands AS (
     DELETE FROM {band_leaf} WHERE {of_generation} AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[])) RETURNING doc_id
 ), pairs AS (

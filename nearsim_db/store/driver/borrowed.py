@@ -76,7 +76,7 @@ class BorrowedEngine(Engine):
 
     def __init__(self, source: object) -> None:
         _checked(_driver_connection(source))
-        # Looked up on every call, because SQLAlchemy or Django may have reconnected in between.
+        # The session is looked up on every call, because SQLAlchemy or Django may have reconnected in between.
         super().__init__("", lambda: _SameSession(_checked(_driver_connection(source))))
         self._source = source
         # Assume Citus until the first transaction: it makes the settings of Citus and learns whether they exist.
@@ -117,7 +117,8 @@ class _SameSession(psycopg.Connection[tuple[Any, ...]]):
         session.notice_handler, session.notify_handler = notice_handler, notify_handler
 
         self.lock = connection.lock
-        # No prepared statements: the application's connection would give its own the same names.
+        # Statements are not prepared, because the application's connection may give its own prepared statements the
+        # same names.
         self.prepare_threshold = None
         load_moments(self)
         set_json_loads(parse_json, self)

@@ -173,7 +173,7 @@ def _translate(error: psycopg.Error) -> NearsimError:
         case pg.ConfigurationLimitExceeded():
             return DatabaseError(f"a limit of the database server is exceeded: {message}")
 
-        # Standbys, missing objects, missing rights
+        # The server is a standby, or an object or a right is missing
         case pg.ReadOnlySqlTransaction():
             return DatabaseError(
                 f"the database takes no writes: {error.diag.message_primary or message}; if it is a standby, use its "

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # The stages in order; each queues work for the next one.
 STAGES: tuple[WorkStage, ...] = get_args(WorkStage)
 
-# Stands in place of a doc_id in work on a whole generation.
+# Work on a whole generation has this number in place of a doc_id.
 WHOLE_GENERATION = 0
 
 # Delays before the second and later attempts. Work that fails again after the last delay is set aside.
@@ -189,7 +189,7 @@ class WorkQueue(GenerationStatements):
         return cast(list[int], rows[0][0]) if rows else []
 
     def continue_with_search(self, batch: Batch, doc_ids: "Sequence[int] | Ints") -> Batch | None:
-        """Turn a locked batch of signed documents into the search for `doc_ids`; without any, finish the batch."""
+        """Replace a locked batch of signed documents by work to search for `doc_ids`; if there are none, finish it."""
         if not len(doc_ids):
             self.finish(batch)
             return None

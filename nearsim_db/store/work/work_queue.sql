@@ -193,8 +193,8 @@ SELECT doc_ids FROM nearsim.work
 WHERE generation_id = {generation_id} AND stage = %(stage)s AND doc_id = %(batch_id)s FOR UPDATE
 
 -- name: continue_batch
--- Turn a locked batch of signed documents into the search for these documents, and delete waiting work to search for them.
--- Relies on work_pkey.
+-- Turn a locked batch of signed documents into a batch of the stage search for the given documents, and delete waiting work
+-- to search for them. Relies on work_pkey.
 WITH replaced AS (
     DELETE FROM nearsim.work
     WHERE generation_id = {generation_id} AND stage = 'search' AND doc_id = ANY(CAST(%(doc_ids)s AS bigint[]))
