@@ -57,7 +57,7 @@ def parsed_instant(value: object, formats: Sequence[str] = ()) -> datetime | Non
     except (ValueError, OverflowError):
         pass
     if text is not None and _EITHER_FIRST.match(text):
-        raise ValueError("a date of which day and month cannot be told apart")
+        raise ValueError("a date whose day and month cannot be told apart")
     raise ValueError(_NO_DATE)
 
 

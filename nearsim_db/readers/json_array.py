@@ -160,7 +160,7 @@ class _Text:
             else:
                 raise InputError(f"{self._file.name} has no {path!r}, which --records names")
         if self.next_character() != "[":
-            raise InputError(f"{path!r}, which --records names, is no array in {self._file.name}")
+            raise InputError(f"{path!r}, which --records names, is not an array in {self._file.name}")
         self._values = 0
 
     def find_array(self) -> str:

@@ -221,5 +221,5 @@ def refuse_repeated(files: Sequence[Sequence[Path]]) -> None:
                 raise InputError(
                     f"{path} is named twice; name each file once"
                     if path == earlier
-                    else f"{path} and {earlier} are one file; name it once"
+                    else f"{path} and {earlier} are the same file; name it once"
                 )

@@ -168,7 +168,7 @@ class RejectReasons:
         """
         rejected, warnings = self.rejected(), self.of_dates()
         if (absent := self.absent.refusal("--body-field")) is not None:
-            warnings = [f"{absent}: texts are without it", *warnings]
+            warnings = [f"{absent}: the texts lack it", *warnings]
         if self._numbered:
             warnings = [
                 f"{count_of(self._numbered, 'record')} without an id: their ids are file and line, so that lines added "

@@ -136,7 +136,7 @@ class Source:
     ) -> None:
         inputs = [STANDARD_INPUT if path == STANDARD_INPUT_DEVICE else path for path in paths]
         if inputs.count(STANDARD_INPUT) > 1:
-            raise InputError("standard input can be read once: give - once")
+            raise InputError("standard input can be read only once: give - only once")
 
         # Find the files to read, and the files of folders to leave out.
         self._entries = find_paths(inputs, reading)

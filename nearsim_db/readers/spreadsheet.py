@@ -63,8 +63,8 @@ def _refuse_bomb(path: Path, name: str) -> None:
         raise InputError(f"cannot read {name} as .xlsx: {Unreadable(error).reason}") from error
     if size > _MAX_BYTES or size > max(_SMALL_BYTES, _MAX_RATIO * path.stat().st_size):
         raise InputError(
-            f"{name} decompresses to {size:,} bytes, which is more than nearsim reads of a spreadsheet of "
-            f"{path.stat().st_size:,}; save its sheet as CSV"
+            f"{name} decompresses to {size:,} bytes, more than nearsim reads from a spreadsheet of "
+            f"{path.stat().st_size:,} bytes; save its sheet as CSV"
         )
 
 

@@ -451,7 +451,7 @@ def find_documents(
     """Return documents of a generation's collection, in the order of `external_ids`; errors as in `find_document`."""
     for external_id in external_ids:
         if not isinstance(external_id, str):
-            raise InputError(f"the id {external_id!r} is no string")
+            raise InputError(f"the id {external_id!r} is not a string")
 
     stored = query_rows.find_documents(connection, live.collection_id, external_ids, with_text=with_text)
     return [stored.get(name) or refuse_document(live.collection, name) for name in external_ids]

@@ -349,7 +349,7 @@ def _deciding(profile: Profile, evidence: PairEvidence) -> str:
     if match.verify == "bands":
         return f"they share {count_of(shared, 'band')}; {value} is an estimate"
     if 0 < match.certain_shared_bands <= shared:
-        return f"they share {count_of(shared, 'band')}, match.certain_shared_bands is {match.certain_shared_bands}"
+        return f"they share {count_of(shared, 'band')}; match.certain_shared_bands is {match.certain_shared_bands}"
     if match.passage_words is not None and similarity < match.threshold:
         return (
             f"both have a run of match.passage_words = {match.passage_words} equal words; the {value} is below "

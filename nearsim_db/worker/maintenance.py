@@ -51,7 +51,7 @@ def drop_generations(scope: WorkerScope) -> None:
 def drop_remains(scope: WorkerScope) -> None:
     """Drop the remains of generations that were deleted in SQL."""
     for generation_id in drop_generation.drop_remains(scope.engine):
-        message = f"what was left of generation {generation_id}, which was deleted in SQL, is dropped"
+        message = f"dropped the remains of generation {generation_id}, which was deleted in SQL"
         log(logging.INFO, "dropped", message, {"generation": generation_id})
 
 
@@ -87,7 +87,7 @@ def _begin_move(connection: Connection, context: Context) -> bool:
         connection, live.profile_id, context.encoder.profile, live.generation_id, detached=True
     )
     generation_rows.add_figures(connection, moving, {"moves": True})
-    message = f"{describe(live)} has grown: it is built again with tables of its own"
+    message = f"{describe(live)} has grown: it is rebuilt in tables of its own"
     log(logging.INFO, "moves", message, facts_of(moving))
     return True
 

@@ -144,7 +144,7 @@ def test_a_joined_key_that_no_record_has_is_reported(nearsim: CommandLine, tmp_p
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": "1", "lead": "x"}\n{"id": "2", "lead": "y", "rest": "z"}\n')
     warned = nearsim.succeed("ingest", path, "--body-field", "lead,rest,typo").err
-    assert "no record has 'typo', which --body-field names: texts are without it" in warned
+    assert "no record has 'typo', which --body-field names: the texts lack it" in warned
     assert "'rest'" not in warned
 
 

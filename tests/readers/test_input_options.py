@@ -45,7 +45,7 @@ def test_records_in_an_array_within_an_object(tmp_path: Path, indent: int | None
     assert documents(path, records="data.tickets") == [("1", "one"), ("2", "two")]
     with pytest.raises(InputError, match=r"has no 'data\.other', which --records names"):
         documents(path, records="data.other")
-    with pytest.raises(InputError, match="'meta', which --records names, is no array"):
+    with pytest.raises(InputError, match="'meta', which --records names, is not an array"):
         documents(path, records="meta")
 
 

@@ -133,7 +133,7 @@ def test_arguments_that_would_mean_something_else_are_refused(filled: Index) -> 
         with pytest.raises(InputError, match="'Flag'; choose flag, skip, raise"):
             filled.add([], on_duplicate=decision)
         number: Any = 36
-        with pytest.raises(InputError, match="the id 36 is no string"):
+        with pytest.raises(InputError, match="the id 36 is not a string"):
             filled.similar(number)
         with pytest.raises(InputError, match="'Flag'; choose survivors, duplicates, all"):
             filled.export(os.devnull, decision)

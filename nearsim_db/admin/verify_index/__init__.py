@@ -194,8 +194,8 @@ class _Repair:
                 connection.commit()
                 if lacks_rows:
                     self.checker.contexts.warn(
-                        f"not all rows of nearsim_index.{parent}_shared could be read; they are computed again, those "
-                        "of other collections by their next command or worker"
+                        f"not all rows of nearsim_index.{parent}_shared could be read; the missing rows are computed "
+                        "again, in other collections by the next command or worker"
                     )
         CatchUp(self.database, self.checker.contexts, self.checker.progress).catch_up(self.generation)
 
