@@ -280,11 +280,11 @@ class Probe(Base):
     )
     generation_id: Mapped[int | None] = mapped_column(
         Integer,
-        comment="The generation of bucket_hashes; NULL without a purpose, or if the collection has no index",
+        comment="The generation to whose buckets bucket_hashes belong; NULL if purpose is NULL, or if the collection has no index",
     )
     bucket_hashes: Mapped[list[int] | None] = mapped_column(
         ARRAY(BigInteger),
-        comment="Buckets of the text, which a transaction locks before it inserts the text, because near-duplicates have a bucket in common; NULL without a purpose",
+        comment="Buckets of the text, which a transaction locks before it inserts the text, because near-duplicates have a bucket in common; NULL if purpose is NULL",
     )
     snapshot: Mapped[str | None] = mapped_column(
         comment="The transactions whose documents the answer takes into account, as pg_snapshot; NULL unless the purpose is insert"
@@ -1101,60 +1101,65 @@ class Profiles(View):
     profile_id: Mapped[int] = mapped_column(Integer, primary_key=True, comment="Number of the profile")
     generation_id: Mapped[int | None] = mapped_column(
         Integer,
-        comment="The live generation, or the newest generation if none is live; NULL without a generation",
+        comment="The live generation, or the newest generation if none is live; NULL if the profile has no generation",
     )
-    state: Mapped[str | None] = mapped_column(comment="State of that generation; NULL without a generation")
-    stage: Mapped[str | None] = mapped_column(comment="Stage of its build; NULL without a generation")
+    state: Mapped[str | None] = mapped_column(
+        comment="State of that generation; NULL if the profile has no generation"
+    )
+    stage: Mapped[str | None] = mapped_column(
+        comment="Stage of its build; NULL if the profile has no generation"
+    )
     threshold: Mapped[float | None] = mapped_column(
-        comment="Minimum similarity of a pair; for projection the maximum distance; NULL without a generation"
+        comment="Minimum similarity of a pair; for projection the maximum distance; NULL if the profile has no generation"
     )
     bands: Mapped[int | None] = mapped_column(
-        SmallInteger, comment="Number of bands of a sketch; NULL without a generation"
+        SmallInteger, comment="Number of bands of a sketch; NULL if the profile has no generation"
     )
     rows: Mapped[int | None] = mapped_column(
-        SmallInteger, comment="Number of sketch positions per band; NULL without a generation"
+        SmallInteger, comment="Number of sketch positions per band; NULL if the profile has no generation"
     )
     min_shared_bands: Mapped[int | None] = mapped_column(
         Integer,
-        comment="Number of bands that candidates must share; 1 if the recipe has an amplification instead; NULL without a generation",
+        comment="Number of bands that candidates must share; 1 if the recipe has an amplification instead; NULL if the profile has no generation",
     )
     bucket_limit: Mapped[int | None] = mapped_column(
-        Integer, comment="Maximum number of anchors of a bucket; 0 for no limit; NULL without a generation"
+        Integer,
+        comment="Maximum number of anchors of a bucket; 0 for no limit; NULL if the profile has no generation",
     )
     expected_recall: Mapped[float | None] = mapped_column(
-        comment="Probability that two documents exactly at the threshold become candidates; it is higher for more similar documents; NULL without a generation"
+        comment="Probability that two documents exactly at the threshold become candidates; it is higher for more similar documents; NULL if the profile has no generation"
     )
     documents: Mapped[int] = mapped_column(comment="Number of documents in the collection")
     buckets: Mapped[int | None] = mapped_column(
-        comment="Number of buckets at buckets_counted_at; NULL before"
+        comment="Number of buckets at buckets_counted_at; NULL before the first count"
     )
     largest_bucket: Mapped[int | None] = mapped_column(
-        comment="Number of members of the largest bucket at buckets_counted_at; NULL before"
+        comment="Number of members of the largest bucket at buckets_counted_at; NULL before the first count"
     )
     buckets_over_limit: Mapped[int | None] = mapped_column(
-        comment="Number of buckets over the bucket limit at buckets_counted_at; NULL before"
+        comment="Number of buckets over the bucket limit at buckets_counted_at; NULL before the first count"
     )
     links_left_out: Mapped[int | None] = mapped_column(
-        comment="Number of pairs of members that were not compared because of the bucket limit, summed over buckets, at buckets_counted_at; NULL before"
+        comment="Number of pairs of members that were not compared because of the bucket limit, summed over buckets, at buckets_counted_at; NULL before the first count"
     )
     created_at: Mapped[datetime] = mapped_column(comment="When the profile was created")
     live_at: Mapped[datetime | None] = mapped_column(
         comment="When the generation became live; NULL if it never did"
     )
     figures: Mapped[dict[str, Any] | None] = mapped_column(
-        comment="All counts of the build; NULL without a generation"
+        comment="All counts of the build; NULL if the profile has no generation"
     )
     fingerprint: Mapped[str | None] = mapped_column(
-        comment="SHA-256 of everything that determines sketches, bands and pairs; NULL without a generation"
+        comment="SHA-256 of everything that determines sketches, bands and pairs; NULL if the profile has no generation"
     )
     recipe: Mapped[dict[str, Any] | None] = mapped_column(
-        comment="The complete recipe, including defaults; NULL without a generation"
+        comment="The complete recipe, including defaults; NULL if the profile has no generation"
     )
     amplification: Mapped[str | None] = mapped_column(
-        comment="The rule by which shared bands make two documents candidates, written from the outside in: or(40, and(3)) means at least one of 40 bands of 3 rows; NULL without a generation"
+        comment="The rule by which shared bands make two documents candidates, written from the outside in: or(40, and(3)) means at least one of 40 bands of 3 rows; NULL if the profile has no generation"
     )
     buckets_counted_at: Mapped[datetime | None] = mapped_column(
-        comment="When the build counted the buckets, which workers do not count again; NULL before"
+        comment="When the build counted the buckets, which workers do not count again; NULL before the first count"
     )
 
 

@@ -6,7 +6,7 @@ RETURNS SETOF nearsim.similar_document LANGUAGE sql STABLE ROWS 100 SET search_p
     SELECT * FROM nearsim.in_direction(document, min_share, profile, max_matches, true);
 $$;
 COMMENT ON FUNCTION nearsim.contains_by_doc_id(bigint, double precision, text, integer) IS
-    'contains by doc_id';
+    'The same as contains, for a document named by its doc_id';
 
 CREATE FUNCTION nearsim.contains(
     document text, min_share double precision DEFAULT NULL, profile text DEFAULT NULL, collection text DEFAULT NULL,
@@ -16,4 +16,4 @@ RETURNS SETOF nearsim.similar_document LANGUAGE sql STABLE ROWS 100 SET search_p
         nearsim.document_named(document, collection), min_share, profile, max_matches, true);
 $$;
 COMMENT ON FUNCTION nearsim.contains(text, double precision, text, text, integer) IS
-    'The documents that a document contains: it has at least the fraction min_share of the features of each, by default the threshold of the recipe. The columns are those of similar_to; rows are ordered by right_in_left, the fraction of the row''s document that the document contains, and max_matches limits them to the first ones. For profiles of the family winnow, and for exactly verified Jaccard profiles, whose pairs are documents that are similar as a whole. Name the collection if several have such a document';
+    'The documents that a document contains: it has at least the fraction min_share of the features of each, by default the threshold of the recipe. The columns are those of similar_to; rows are ordered by right_in_left, the fraction of the row''s document that the document contains, and max_matches limits them to the first ones. Only for profiles of the family winnow, or with the metric jaccard and match.verify = exact; with jaccard, it finds only documents that are similar as a whole. Name the collection if several have such a document';

@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.live_generations_of(integer, text[], bigint) IS
-    'Internal (used by similar_by_profiles and combined_clusters): the live generations of some profiles in the order of their names in the argument, or of all live profiles, default first; if none is live, it does what live_generation does';
+    'Internal (used by similar_by_profiles and combined_clusters): the live generations of the named profiles, in the order of the names, or of all live profiles, the profile default first; if none is live, it does what live_generation does';

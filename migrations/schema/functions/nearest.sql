@@ -9,7 +9,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.nearest_by_doc_id(bigint, integer, double precision, text) IS
-    'nearest by doc_id';
+    'The same as nearest, for a document named by its doc_id';
 
 CREATE FUNCTION nearsim.nearest(
     external_id text, k integer DEFAULT 5, min_similarity double precision DEFAULT 0.2, profile text DEFAULT NULL,

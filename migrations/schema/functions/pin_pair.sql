@@ -7,7 +7,7 @@ BEGIN ATOMIC
     FROM nearsim.store_verdicts(ARRAY['pinned'], ARRAY[a], ARRAY[b], why, by) AS made;
 END;
 COMMENT ON FUNCTION nearsim.pin_pair_by_doc_id(bigint, bigint, text, text) IS
-    'pin_pair by doc_id';
+    'The same as pin_pair, for two documents named by their doc_ids';
 
 CREATE FUNCTION nearsim.pin_pair(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
 RETURNS nearsim.pair_verdict

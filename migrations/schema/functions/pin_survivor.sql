@@ -18,7 +18,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.pin_survivor_by_doc_id(bigint, text, text) IS
-    'pin_survivor by doc_id';
+    'The same as pin_survivor, for a document named by its doc_id';
 
 CREATE FUNCTION nearsim.pin_survivor(
     document text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
@@ -51,7 +51,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.unpin_survivor_by_doc_id(bigint, text, text) IS
-    'unpin_survivor by doc_id';
+    'The same as unpin_survivor, for a document named by its doc_id';
 
 CREATE FUNCTION nearsim.unpin_survivor(
     document text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)

@@ -46,7 +46,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_by_profiles_by_doc_id(bigint, text[], integer) IS
-    'similar_by_profiles by doc_id';
+    'The same as similar_by_profiles, for a document named by its doc_id';
 
 CREATE FUNCTION nearsim.similar_by_profiles(
     external_id text, profiles text[] DEFAULT NULL, collection text DEFAULT NULL, max_matches integer DEFAULT NULL)

@@ -38,7 +38,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.similar_to_by_doc_id(bigint, double precision, integer, text, integer) IS
-    'similar_to by doc_id';
+    'The same as similar_to, for a document named by its doc_id';
 
 CREATE FUNCTION nearsim.similar_to(
     external_id text, min_similarity double precision DEFAULT NULL, min_shared_bands integer DEFAULT NULL,

@@ -12,7 +12,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.undo_verdict_by_doc_id(bigint, bigint, text, text) IS
-    'undo_verdict by doc_id';
+    'The same as undo_verdict, for two documents named by their doc_ids';
 
 CREATE FUNCTION nearsim.undo_verdict(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
 RETURNS nearsim.pair_verdict

@@ -6,7 +6,7 @@ BEGIN ATOMIC
     FROM nearsim.store_verdicts(ARRAY['vetoed'], ARRAY[a], ARRAY[b], why, by) AS made;
 END;
 COMMENT ON FUNCTION nearsim.veto_pair_by_doc_id(bigint, bigint, text, text) IS
-    'veto_pair by doc_id';
+    'The same as veto_pair, for two documents named by their doc_ids';
 
 CREATE FUNCTION nearsim.veto_pair(a text, b text, why text, by text DEFAULT current_user, collection text DEFAULT NULL)
 RETURNS nearsim.pair_verdict

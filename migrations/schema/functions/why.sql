@@ -17,7 +17,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why_by_doc_id(bigint, bigint, text) IS
-    'why by doc_id';
+    'The same as why, for two documents named by their doc_ids';
 
 CREATE FUNCTION nearsim.why(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
 RETURNS SETOF nearsim.pair_evidence

@@ -35,7 +35,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.why_not_by_doc_id(bigint, bigint, text) IS
-    'why_not by doc_id';
+    'The same as why_not, for two documents named by their doc_ids';
 
 CREATE FUNCTION nearsim.why_not(a text, b text, profile text DEFAULT NULL, collection text DEFAULT NULL)
 RETURNS SETOF nearsim.pair_absence

@@ -152,7 +152,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.word_diff_by_doc_id(bigint, bigint) IS
-    'How the text of document a becomes the text of document b, as word_diff shows it, for documents named by their doc_ids';
+    'The same as word_diff, for two documents named by their doc_ids';
 
 CREATE FUNCTION nearsim.word_diff(a text, b text, collection text DEFAULT NULL)
 RETURNS TABLE (place integer, operation text, words text, word_count integer)

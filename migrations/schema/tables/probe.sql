@@ -49,8 +49,8 @@ COMMENT ON COLUMN nearsim.probe.external_id IS 'external_id of the document whos
 COMMENT ON COLUMN nearsim.probe.purpose IS
     'lock: the answer includes bucket_hashes. insert, or locked if the caller already holds the locks: the answer also takes into account all documents that were committed before it. NULL: neither';
 COMMENT ON COLUMN nearsim.probe.generation_id IS
-    'The generation of bucket_hashes; NULL without a purpose, or if the collection has no index';
+    'The generation to whose buckets bucket_hashes belong; NULL if purpose is NULL, or if the collection has no index';
 COMMENT ON COLUMN nearsim.probe.bucket_hashes IS
-    'Buckets of the text, which a transaction locks before it inserts the text, because near-duplicates have a bucket in common; NULL without a purpose';
+    'Buckets of the text, which a transaction locks before it inserts the text, because near-duplicates have a bucket in common; NULL if purpose is NULL';
 COMMENT ON COLUMN nearsim.probe.snapshot IS
     'The transactions whose documents the answer takes into account, as pg_snapshot; NULL unless the purpose is insert';

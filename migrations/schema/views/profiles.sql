@@ -35,29 +35,29 @@ LEFT JOIN LATERAL (
 
 COMMENT ON VIEW nearsim.profiles IS
     'All profiles, with their recipe, their live generation and the counts of its build. Counts of buckets are as of buckets_counted_at; nearsim.buckets has the present ones';
-COMMENT ON COLUMN nearsim.profiles.generation_id IS 'The live generation, or the newest generation if none is live; NULL without a generation';
-COMMENT ON COLUMN nearsim.profiles.state IS 'State of that generation; NULL without a generation';
-COMMENT ON COLUMN nearsim.profiles.stage IS 'Stage of its build; NULL without a generation';
-COMMENT ON COLUMN nearsim.profiles.threshold IS 'Minimum similarity of a pair; for projection the maximum distance; NULL without a generation';
-COMMENT ON COLUMN nearsim.profiles.bands IS 'Number of bands of a sketch; NULL without a generation';
-COMMENT ON COLUMN nearsim.profiles.rows IS 'Number of sketch positions per band; NULL without a generation';
+COMMENT ON COLUMN nearsim.profiles.generation_id IS 'The live generation, or the newest generation if none is live; NULL if the profile has no generation';
+COMMENT ON COLUMN nearsim.profiles.state IS 'State of that generation; NULL if the profile has no generation';
+COMMENT ON COLUMN nearsim.profiles.stage IS 'Stage of its build; NULL if the profile has no generation';
+COMMENT ON COLUMN nearsim.profiles.threshold IS 'Minimum similarity of a pair; for projection the maximum distance; NULL if the profile has no generation';
+COMMENT ON COLUMN nearsim.profiles.bands IS 'Number of bands of a sketch; NULL if the profile has no generation';
+COMMENT ON COLUMN nearsim.profiles.rows IS 'Number of sketch positions per band; NULL if the profile has no generation';
 COMMENT ON COLUMN nearsim.profiles.min_shared_bands IS
-    'Number of bands that candidates must share; 1 if the recipe has an amplification instead; NULL without a generation';
-COMMENT ON COLUMN nearsim.profiles.bucket_limit IS 'Maximum number of anchors of a bucket; 0 for no limit; NULL without a generation';
+    'Number of bands that candidates must share; 1 if the recipe has an amplification instead; NULL if the profile has no generation';
+COMMENT ON COLUMN nearsim.profiles.bucket_limit IS 'Maximum number of anchors of a bucket; 0 for no limit; NULL if the profile has no generation';
 COMMENT ON COLUMN nearsim.profiles.expected_recall IS
-    'Probability that two documents exactly at the threshold become candidates; it is higher for more similar documents; NULL without a generation';
+    'Probability that two documents exactly at the threshold become candidates; it is higher for more similar documents; NULL if the profile has no generation';
 COMMENT ON COLUMN nearsim.profiles.documents IS 'Number of documents in the collection';
-COMMENT ON COLUMN nearsim.profiles.buckets IS 'Number of buckets at buckets_counted_at; NULL before';
-COMMENT ON COLUMN nearsim.profiles.largest_bucket IS 'Number of members of the largest bucket at buckets_counted_at; NULL before';
-COMMENT ON COLUMN nearsim.profiles.buckets_over_limit IS 'Number of buckets over the bucket limit at buckets_counted_at; NULL before';
+COMMENT ON COLUMN nearsim.profiles.buckets IS 'Number of buckets at buckets_counted_at; NULL before the first count';
+COMMENT ON COLUMN nearsim.profiles.largest_bucket IS 'Number of members of the largest bucket at buckets_counted_at; NULL before the first count';
+COMMENT ON COLUMN nearsim.profiles.buckets_over_limit IS 'Number of buckets over the bucket limit at buckets_counted_at; NULL before the first count';
 COMMENT ON COLUMN nearsim.profiles.links_left_out IS
-    'Number of pairs of members that were not compared because of the bucket limit, summed over buckets, at buckets_counted_at; NULL before';
+    'Number of pairs of members that were not compared because of the bucket limit, summed over buckets, at buckets_counted_at; NULL before the first count';
 COMMENT ON COLUMN nearsim.profiles.created_at IS 'When the profile was created';
 COMMENT ON COLUMN nearsim.profiles.live_at IS 'When the generation became live; NULL if it never did';
-COMMENT ON COLUMN nearsim.profiles.figures IS 'All counts of the build; NULL without a generation';
-COMMENT ON COLUMN nearsim.profiles.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs; NULL without a generation';
-COMMENT ON COLUMN nearsim.profiles.recipe IS 'The complete recipe, including defaults; NULL without a generation';
+COMMENT ON COLUMN nearsim.profiles.figures IS 'All counts of the build; NULL if the profile has no generation';
+COMMENT ON COLUMN nearsim.profiles.fingerprint IS 'SHA-256 of everything that determines sketches, bands and pairs; NULL if the profile has no generation';
+COMMENT ON COLUMN nearsim.profiles.recipe IS 'The complete recipe, including defaults; NULL if the profile has no generation';
 COMMENT ON COLUMN nearsim.profiles.amplification IS
-    'The rule by which shared bands make two documents candidates, written from the outside in: or(40, and(3)) means at least one of 40 bands of 3 rows; NULL without a generation';
+    'The rule by which shared bands make two documents candidates, written from the outside in: or(40, and(3)) means at least one of 40 bands of 3 rows; NULL if the profile has no generation';
 COMMENT ON COLUMN nearsim.profiles.buckets_counted_at IS
-    'When the build counted the buckets, which workers do not count again; NULL before';
+    'When the build counted the buckets, which workers do not count again; NULL before the first count';

@@ -17,4 +17,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.width_ratio_of_probability(double precision) IS
-    'Internal (used by estimate_under): the ratio of bucket width to distance at which two vectors share a bucket with a probability, above 0 and below 1';
+    'Internal (used by estimate_under): the ratio of bucket width to distance at which two vectors share a bucket with the given probability, which must be above 0 and below 1';
