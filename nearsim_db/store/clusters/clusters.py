@@ -168,7 +168,7 @@ class ClusterTable(GenerationStatements):
         """
         parameters = {
             "doc_ids": packed_ids(doc_ids),
-            "has_rules": bool(policy.deciding),
+            "rule_count": len(policy.deciding),
             "rules": list(map(str, policy.deciding)),
             "prefers_last": policy.prefers_last,
             "scores": scores.tolist(),

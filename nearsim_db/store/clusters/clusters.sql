@@ -157,20 +157,25 @@ ORDER BY documents DESC, cluster_id
 
 -- name: rank_documents
 -- Documents in the order of the keep policy, the best first, packed into eight bytes each. Documents that a person chose to
--- keep come first, with the newest choice before the others. Then the rules decide in their order, if there are any
--- (`has_rules`). Among equals, the earlier date comes first, then the smaller doc_id (with `prefers_last` the larger one).
--- LATERAL with LIMIT looks up each document by the key, even if the statistics say that the table is empty. Relies on
--- document_pkey.
+-- keep come first, with the newest choice before the others. Then the rules decide in their order, if there are any: a single
+-- rule by one number, which sorts twice as fast as an array. Among equals, the earlier date comes first, then the smaller
+-- doc_id (with `prefers_last` the larger one). LATERAL with LIMIT looks up each document by the key, even if the statistics
+-- say that the table is empty. Relies on document_pkey.
 SELECT coalesce(string_agg(int8send(requested.doc_id), '' ORDER BY
     (SELECT max(pin_id) FROM nearsim.survivor_pin WHERE survivor_pin.doc_id = document.doc_id
         AND undone_at IS NULL) DESC NULLS LAST,
-    CASE WHEN %(has_rules)s THEN nearsim.keep_keys(CAST(%(rules)s AS text[]), requested.score, document.title, document.body,
-        document.body_length, document.source, document.url, document.published_at, document.created_at,
-        document.attributes) END,
+    ranked.keys[1], CASE WHEN %(rule_count)s > 1 THEN ranked.keys END,
     coalesce(document.published_at, document.created_at),
     CASE WHEN %(prefers_last)s THEN -requested.doc_id ELSE requested.doc_id END), '')
 FROM unnest(CAST(%(doc_ids)s AS bigint[]), CAST(%(scores)s AS double precision[])) AS requested (doc_id, score)
 LEFT JOIN LATERAL (SELECT * FROM nearsim.document WHERE doc_id = requested.doc_id LIMIT 1) AS document ON true
+LEFT JOIN LATERAL (
+    -- OFFSET 0, so that the keys are computed once.
+    SELECT CASE WHEN %(rule_count)s > 0 THEN nearsim.keep_keys(CAST(%(rules)s AS text[]), requested.score, document.title,
+        document.body, document.body_length, document.source, document.url, document.published_at, document.created_at,
+        document.attributes) END AS keys
+    OFFSET 0
+) AS ranked ON true
 
 -- name: read_chosen
 -- Those of the documents that a person chose to keep. Relies on survivor_pin_document_key.
