@@ -1,4 +1,4 @@
-"""The contract of a reader, the options of reading, and a source that is read up to its damage."""
+"""What readers have in common: their contract, the fields and options of reading, and reading up to damage."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

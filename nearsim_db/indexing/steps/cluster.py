@@ -172,7 +172,7 @@ class _ClusterUpdate:
         while len(batch):
             ends = self.ties.of(batch).edges
             ends = ends[np.isin(ends, inside).all(axis=1)]
-            # A forest of the same components keeps the array small.
+            # Replace the edges by a forest with the same components, which keeps the array small.
             edges = np.stack(connected_components(np.concatenate((edges, ends))), axis=1)
             seen = np.union1d(seen, batch)
 

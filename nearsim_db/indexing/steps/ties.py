@@ -111,7 +111,10 @@ class GenerationTies:
         return Members(doc_ids, cluster_ids, survives)
 
     def _connected(self, ties: Ties, vetoes: Ints) -> tuple[Ints, Ints]:
-        """Cluster by connected components; only components that contain both ends of a veto are built tie by tie."""
+        """Cluster by connected components.
+
+        A component that contains both ends of a veto is built again, tie by tie, the strongest ties first.
+        """
         documents, smallest = connected_components(ties.edges)
         conflicting = find_vetoed_components(documents, smallest, vetoes)
         if len(conflicting):
