@@ -81,21 +81,21 @@ def main(
 
         # Pairs by containment.
         for threshold in _THRESHOLDS:
-            truth, what = reaching(shares, threshold), f"containment from {threshold}"
+            truth, rule = reaching(shares, threshold), f"containment from {threshold}"
             for tool, command in (
                 ("nearsim", [*dedupe, "--threshold", str(threshold)]),
                 ("LSH Ensemble", [*ensemble, str(threshold)]),
             ):
                 cost, _ = run_measured(command, {})
-                lines.append(line(what, tool, truth, read_pairs(pairs_file), cost))
+                lines.append(line(rule, tool, truth, read_pairs(pairs_file), cost))
 
         # Pairs by runs of words, with and without pairs by containment.
         cost, _ = run_measured([*dedupe, "--set", f"match.passage_words={RUN}"], {})
-        what, truth = f"{RUN} equal words in a row", reaching(shares, WINNOW.match.threshold)
+        rule, truth = f"{RUN} equal words in a row", reaching(shares, WINNOW.match.threshold)
         reported = read_pairs(pairs_file)
-        lines.append(line(f"{what}, or containment from 0.5", "nearsim", truth | with_runs, reported, cost))
+        lines.append(line(f"{rule}, or containment from 0.5", "nearsim", truth | with_runs, reported, cost))
         # Pairs by containment alone are right too, so do not count them as wrong.
-        lines.append(line(what, "nearsim", with_runs, reported - (truth - with_runs), cost))
+        lines.append(line(rule, "nearsim", with_runs, reported - (truth - with_runs), cost))
     return "\n".join(lines)
 
 
@@ -104,11 +104,11 @@ def reaching(shares: Mapping[tuple[str, str], float], threshold: float) -> Pairs
     return {pair for pair, share in shares.items() if share >= threshold}
 
 
-def line(what: str, tool: str, truth: Pairs, reported: Pairs, cost: Cost) -> str:
+def line(rule: str, tool: str, truth: Pairs, reported: Pairs, cost: Cost) -> str:
     """Return a row of the table."""
     right = len(truth & reported)
     shares = f"{right / len(truth):.4f} | {right / max(len(reported), 1):.4f}"
-    return f"| {what} | {tool} | {len(truth):,} | {shares} | {cost.client:.1f} | {cost.megabytes:.0f} |"
+    return f"| {rule} | {tool} | {len(truth):,} | {shares} | {cost.client:.1f} | {cost.megabytes:.0f} |"
 
 
 def index(
@@ -159,12 +159,12 @@ def paragraphs(file: Path, count: int) -> list[str]:
     return chosen
 
 
-def look_up(url: str, opened: Index, asked: Sequence[str]) -> dict[str, dict[str, float]]:
+def look_up(url: str, opened: Index, texts: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return the times of looking up the documents that contain each text; a first round is not counted."""
 
     def call(at: int) -> object:
-        return opened.similar_to_text(asked[at], limit=20, direction="contained_in")
+        return opened.similar_to_text(texts[at], limit=20, direction="contained_in")
 
-    for at in range(len(asked)):
+    for at in range(len(texts)):
         call(at)
-    return time_each(url, call, len(asked))
+    return time_each(url, call, len(texts))

@@ -87,12 +87,12 @@ def halved(pairs: list[Labelled], preset: str, turns: int) -> str:
     scores = []
     for _ in range(turns):
         rng.shuffle(rows)
-        judged, others = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+        judged, held_out = rows[: len(rows) // 2], rows[len(rows) // 2 :]
         sampled = [
             (similarity, same, 1.0) for similarity, same in judged if similarity >= _MIN_STORED_SIMILARITY
         ]
         suggested = estimate(sampled, today).suggested or today
-        scores.append((suggested, _f1(others, suggested), _f1(others, today)))
+        scores.append((suggested, _f1(held_out, suggested), _f1(held_out, today)))
     means = [sum(column) / turns for column in zip(*scores, strict=True)]
     return f"| {preset}, {pairs[0].part} | {turns} | {' | '.join(f'{mean:.3f}' for mean in means)} |"
 

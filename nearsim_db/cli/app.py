@@ -167,7 +167,7 @@ class Commands(TyperGroup):
             if error.errno not in _OUTPUT_ERRORS:
                 named = f": {error.filename}" if error.filename else ""
                 remedy = "; set TMPDIR to one that can be written to"
-                # The message of tempfile if it can write to no folder.
+                # tempfile raises this message if it finds no folder to write to.
                 is_temporary = "temporary directory" in str(error.strerror)
                 terminal.print_error(f"{error.strerror or error}{named}{remedy if is_temporary else ''}")
                 raise typer.Exit(1) from error

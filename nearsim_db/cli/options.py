@@ -357,8 +357,8 @@ class Scope:
 class TwoDocuments:
     """Two documents, by their ids."""
 
-    one: Annotated[str, argument("ID", "Id of a document.")]
-    other: Annotated[str, argument("ID", "Id of another document.")]
+    left: Annotated[str, argument("ID", "Id of a document.")]
+    right: Annotated[str, argument("ID", "Id of another document.")]
 
 
 @dataclass(eq=False, repr=False)

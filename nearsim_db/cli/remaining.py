@@ -188,13 +188,13 @@ def show_summary(
 def _check_outputs(
     output: Path | None,
     format: FileFormat | None,
-    others: Sequence[Path],
+    lists: Sequence[Path],
     rejects: Path | None,
     *,
     is_sharded: bool,
     are_lines: bool,
 ) -> None:
-    """Raise UsageError for an unknown format, two outputs at one path, and for `others` in a format but JSON lines.
+    """Raise UsageError for an unknown format, a list that is not JSON lines, and two outputs at one path.
 
     With `are_lines` the inputs are lines of text, and so is an output whose suffix names no format.
     """
@@ -213,14 +213,14 @@ def _check_outputs(
     except InputError as error:
         raise UsageError(str(error)) from error
 
-    for path in others:
+    for path in lists:
         if file_type(path) in _OTHER_FORMATS:
             raise UsageError(
                 f"cannot write {path}: pairs and clusters are written as JSON lines; end the name in .jsonl (also with "
                 f"{', '.join(COMPRESSIONS)})"
             )
 
-    paths = [path for path in (output, rejects, *others) if path is not None and path != _NOWHERE]
+    paths = [path for path in (output, rejects, *lists) if path is not None and path != _NOWHERE]
     # Compare resolved paths: two names may lead to the same file.
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError(

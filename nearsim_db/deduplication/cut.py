@@ -75,7 +75,7 @@ class CutRecords:
         return None
 
     def finish(self) -> None:
-        """Do nothing: a record is complete when it is added."""
+        """Do nothing, because `add` has already found all cuts."""
 
 
 def cut_passages(

@@ -42,17 +42,17 @@ class Shard:
 
 
 def find_shards(
-    source: Source, parts: Sequence[Input], folder: Path, others: Collection[Path] = ()
+    source: Source, parts: Sequence[Input], folder: Path, further_outputs: Collection[Path] = ()
 ) -> list[Shard]:
     """Return the files to write in a folder. Each has the path of its input file below the folder of all input files.
 
     Arrow files become Parquet. If the folder is the folder of all input files, each file must replace its own input;
-    otherwise no file may replace an input. `others` are the further outputs of the command. Raises InputError for
-    inputs without files of records, and for a file that would be outside of the folder, or that would replace another
-    input, another shard or one of `others`.
+    otherwise no file may replace an input. Raises InputError for inputs without files of records, and for a file that
+    would be outside of the folder, or that would replace another input, another shard or one of `further_outputs`, the
+    other outputs of the command.
     """
     shards, root = dict[Path, Shard](), folder.resolve()
-    other_outputs = {path.resolve() for path in others if path != STANDARD_OUTPUT}
+    other_outputs = {path.resolve() for path in further_outputs if path != STANDARD_OUTPUT}
     if root / COMPLETE in other_outputs:
         raise InputError(f"{folder / COMPLETE} says that the folder is complete; name another output file")
     for number, (part, names) in enumerate(zip(parts, source.names_within_all(), strict=True)):
@@ -88,14 +88,14 @@ def find_shards(
     return list(shards.values())
 
 
-def find_stale(shards: Sequence[Shard], folder: Path, others: Collection[Path] = ()) -> list[Path]:
+def find_stale(shards: Sequence[Shard], folder: Path, further_outputs: Collection[Path] = ()) -> list[Path]:
     """Return the files of records in an output folder that this run does not write, such as files of an earlier run.
 
-    `others` are the further outputs of the command.
+    `further_outputs` are the further outputs of the command.
     """
     if not folder.is_dir():
         return []
-    written = {path.resolve() for path in (*(shard.path for shard in shards), *others)}
+    written = {path.resolve() for path in (*(shard.path for shard in shards), *further_outputs)}
     types = _RECORDS | {file_type(shard.path) for shard in shards}
     files = (path for path in list_files(folder) if isinstance(path, Path) and path.name != COMPLETE)
     return [path for path in files if file_type(path) in types and path.resolve() not in written]

@@ -66,7 +66,7 @@ class Marks:
     def of(
         cls, duplicates: Duplicates, places: RecordPlaces, names: tuple[str, ...], *, has_clusters: bool
     ) -> Self:
-        """Return the marks that tell the duplicates from the kept records."""
+        """Return the marks of all records."""
         match, members = duplicates.match, duplicates.clusters
         removed = np.flatnonzero(match >= 0)
         similarities = np.full(len(match), np.nan)

@@ -53,10 +53,10 @@ class Outputs:
         stale = find_stale(shards, self.unique, self.lists())
         if not stale:
             return []
-        others = "" if len(stale) == 1 else f" and {count_of(len(stale) - 1, 'other file')}"
+        further_files = "" if len(stale) == 1 else f" and {count_of(len(stale) - 1, 'other file')}"
         return [
-            f"{self.unique} has {stale[0]}{others} besides what is written now, as of an earlier run; a program that "
-            "reads the whole folder reads them, too"
+            f"{self.unique} has {stale[0]}{further_files} besides what is written now, as of an earlier run; a program "
+            "that reads the whole folder reads them, too"
         ]
 
     def refuse_links_to(self, files: Sequence[Path]) -> None:

@@ -104,10 +104,10 @@ class RecordReader:
         self.labels: Labels = Labels(comparison)
         self.against_read: int = 0
         self.against_rejected: int = 0
-        self.empty_others: list[int] = []  # numbers, from 0, of the sources of --against without any record
+        self.empty_against: list[int] = []  # numbers, from 0, of the sources of --against without any record
         self._source, self._against, self._beside = source, against, beside
         self._parts = [(path, _Part(source.fields, by_line, str(path))) for path, by_line in parts]
-        self._others = _Part(source.fields)
+        self._against_part = _Part(source.fields)
         self._origins: list[_Origin] = []  # of the records of the batch that is being read
         self._vectors = VectorLengths()
         self._has_field_value = False
@@ -130,7 +130,7 @@ class RecordReader:
 
         # Read --against first, because its records are always kept.
         input_records = self._beside.joined(chain.from_iterable(starmap(self._own_records, self._parts)))
-        for is_against, source in ((True, self._other_records()), (False, input_records)):
+        for is_against, source in ((True, self._against_records()), (False, input_records)):
             for batch in _batches(with_refusals(source, records.refusal)):
                 self._count(batch, is_against=is_against)
                 for record in batch:
@@ -148,16 +148,16 @@ class RecordReader:
         progress("read", total, total)
         self._refuse_unused(records)
 
-    def _other_records(self) -> Iterator[ReadDocument | Reject]:
+    def _against_records(self) -> Iterator[ReadDocument | Reject]:
         """Yield the records of --against; their positions count through all of its sources."""
         read = 0
         for number, source in enumerate(self._against):
             before = read
-            for record in self._noted(source, replace(self._others, fields=source.fields), read):
+            for record in self._noted(source, replace(self._against_part, fields=source.fields), read):
                 read += 1
                 yield record
             if read == before:
-                self.empty_others.append(number)
+                self.empty_against.append(number)
 
     def _own_records(self, path: Path, part: _Part) -> Iterator[ReadDocument | Reject]:
         return self._noted(self._source.read(path), part, 0)
@@ -345,7 +345,7 @@ class RecordReader:
     @property
     def rows(self) -> list[int]:
         """The positions of all documents in their parts; those of --against come first."""
-        parts = (self._others, *(part for _, part in self._parts))
+        parts = (self._against_part, *(part for _, part in self._parts))
         return [position for part in parts for position in part.positions]
 
     def kept(self, removed: Mask) -> dict[int, Ints]:

@@ -48,7 +48,7 @@ def _against_warnings(
     reader: RecordReader, against: Sequence[Source], duplicates: Duplicates
 ) -> Iterator[str]:
     """Warn if a source of --against has no records, or if every record has a near-duplicate in --against."""
-    for number in reader.empty_others:
+    for number in reader.empty_against:
         name = against[number].file(against[number].paths[0]).name
         yield f"--against {name} has no records: nothing was compared with it"
     if duplicates.matched and duplicates.matched == reader.summary.read - reader.summary.rejected:

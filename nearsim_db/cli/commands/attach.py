@@ -190,14 +190,14 @@ def detach(
             with Index(database, name, progress=progress) as index:
                 index.build()
 
-    others = len(detached.collections) - 1
+    value_collections = len(detached.collections) - 1
     done = {
         "collection": collection,
         "kept": keep,
         **terminal.values_of(detached, "documents", "collections"),
     }
     became = "kept" if keep else "deleted"
-    beside = f" and {count_of(others, 'collection')} of its values" if others else ""
+    beside = f" and {count_of(value_collections, 'collection')} of its values" if value_collections else ""
     outcome.show(
         done,
         f"detached: collection {collection}{beside}, {count_of(detached.documents, 'document')} {became}",

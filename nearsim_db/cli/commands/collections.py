@@ -104,13 +104,13 @@ def delete(
         deleted = describe_deletion(database, name)
         if not with_values:
             refuse_values(name, deleted)
-        others = (
+        of_values = (
             f" and {count_of(len(deleted.of_values), 'collection')} of its values"
             if deleted.of_values
             else ""
         )
         confirm(
-            f"Delete collection {name!r}{others} with {count_of(deleted.total, 'document')} and all indexes?",
+            f"Delete collection {name!r}{of_values} with {count_of(deleted.total, 'document')} and all indexes?",
             yes=yes,
         )
         documents = delete_collection(database, name)

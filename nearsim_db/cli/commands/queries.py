@@ -302,7 +302,7 @@ def _content(file: Path) -> str:
 
 def _explain(documents: options.TwoDocuments, scope: options.Scope) -> "Explanation":
     with scope.queries() as index:
-        return index.why(documents.one, documents.other)
+        return index.why(documents.left, documents.right)
 
 
 DUPLICATES_FOUND = 3

@@ -29,10 +29,10 @@ class _Decision(options.TwoDocuments):
     def make(self, outcome: options.ShortOutcome, judge: Literal["pin", "veto", "undo"], done: str) -> None:
         """Store the decision, and print it."""
         with outcome.index(self.collection) as index:
-            verdict = getattr(index, judge)(self.one, self.other, self.why, self.by)
+            verdict = getattr(index, judge)(self.left, self.right, self.why, self.by)
 
         def print_text() -> None:
-            terminal.print_line(f"{done} {self.one} and {self.other}")
+            terminal.print_line(f"{done} {self.left} and {self.right}")
             tables.print_facts(
                 {
                     "collection": verdict.collection,
@@ -41,7 +41,7 @@ class _Decision(options.TwoDocuments):
                 }
             )
 
-        outcome.show({done: [self.one, self.other], **row_of(verdict)}, print_text)
+        outcome.show({done: [self.left, self.right], **row_of(verdict)}, print_text)
 
 
 @verdict.command(

@@ -199,10 +199,10 @@ def _print_reasons(explanation: Explanation) -> None:
 def _figures(explanation: Explanation) -> dict[str, object]:
     required = "" if explanation.required == "1" else f", of which {explanation.required} required"
     is_containment = explanation.metric == "containment"
-    of = "fingerprints" if is_containment else f"of {explanation.bands}"
-    shared = None if explanation.shared_bands is None else f"{explanation.shared_bands} {of}{required}"
+    unit = "fingerprints" if is_containment else f"of {explanation.bands}"
+    shared = None if explanation.shared_bands is None else f"{explanation.shared_bands} {unit}{required}"
     chance = None if explanation.probability is None else f"{explanation.probability:.{_DIGITS}f}"
-    such = "with such a run in common" if is_containment else "of this similarity"
+    condition = "with such a run in common" if is_containment else "of this similarity"
 
     return {
         "profile": f"{explanation.profile}, generation {explanation.generation}",
@@ -212,7 +212,7 @@ def _figures(explanation: Explanation) -> dict[str, object]:
         "signature similarity": _signature_similarity(explanation),
         "shared_bands": shared,
         "buckets": _buckets(explanation),
-        "probability": chance and f"{chance} that a pair {such} becomes a candidate",
+        "probability": chance and f"{chance} that a pair {condition} becomes a candidate",
     }
 
 
@@ -259,9 +259,9 @@ def _buckets(explanation: Explanation) -> str | None:
 
     bands = ", ".join(str(bucket.band) for bucket in explanation.buckets)
     largest = max(bucket.members for bucket in explanation.buckets)
-    which = f"{len(explanation.buckets)}" if explanation.metric == "containment" else f"of bands {bands}"
+    buckets = f"{len(explanation.buckets)}" if explanation.metric == "containment" else f"of bands {bands}"
 
-    text = f"{which}; the largest has {largest:,} members"
+    text = f"{buckets}; the largest has {largest:,} members"
     return f"{text}, {len(large):,} over the limit of {limit:,}" if large else text
 
 

@@ -45,7 +45,7 @@ class Layout(Generic[Answer]):
     optional: Sequence[str] = ()  # columns that a narrow terminal leaves out, in this order
 
     def json_value(self, answer: Answer) -> object:
-        """Return an answer for JSON."""
+        """Return the value that represents an answer in JSON."""
         return self.json_object(answer) if self.as_json is None else self.as_json(answer)
 
     def json_object(self, answer: Answer) -> dict[str, object]:

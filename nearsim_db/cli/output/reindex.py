@@ -116,7 +116,7 @@ def _how_to_continue(generation: "Generation") -> str:
 
 
 def outline(status: "Status") -> dict[str, Any]:
-    """Return a status for JSON."""
+    """Return the values of a status that JSON shows."""
     generation = status.generation
 
     return {

@@ -43,8 +43,8 @@ def _print_shingles(steps: SketchSteps) -> None:
         for number, each in ordered.items()
     ]
 
-    what = "times" if all(each.weight is None for each in ordered.values()) else "weight"
-    _print("shingle", ("shingle", steps.base, *_sides(steps, what)), rows)
+    heading = "times" if all(each.weight is None for each in ordered.values()) else "weight"
+    _print("shingle", ("shingle", steps.base, *_sides(steps, heading)), rows)
 
 
 def _print_signatures(steps: SketchSteps) -> None:

@@ -66,7 +66,7 @@ def overview(site: Site, call: Call) -> Response:
         done = message(connection, site.desk, call)
     return site.render(
         "overview.html",
-        estimate=estimate(sampled, _least(from_mapping(live.recipe))),
+        estimate=estimate(sampled, _threshold_similarity(from_mapping(live.recipe))),
         about=_ABOUT,
         progress=progress,
         live=live,
@@ -203,7 +203,7 @@ def _pair(
         progress=site.desk.progress(connection),
         filters=call.filter_query(),
         done=message(connection, site.desk, call),
-        threshold=_least(recipe),
+        threshold=_threshold_similarity(recipe),
     )
 
 
@@ -271,7 +271,7 @@ def cluster(site: Site, call: Call) -> Response:
         weakest=drawing.weakest,
         spanning=drawing.spanning,
         side=SIDE,
-        least=_least(from_mapping(live.recipe)),
+        least=_threshold_similarity(from_mapping(live.recipe)),
         done=done,
     )
 
@@ -316,7 +316,7 @@ def state(site: Site, call: Call) -> Response:
     return JSONResponse({"state": site.indexer.look()})
 
 
-def _least(recipe: Recipe) -> float:
+def _threshold_similarity(recipe: Recipe) -> float:
     """Return the threshold of a recipe as a similarity, also if it is a distance."""
     threshold = recipe.match.threshold
     return 1 / (1 + threshold) if METRIC_OF_FAMILY[recipe.sketch.family] == "euclidean" else threshold
