@@ -243,8 +243,8 @@ def _sample_of(documents: list[Document]) -> Sample:
 def test_records_get_the_preset_for_them() -> None:
     sample = _sample_of(_records(150))
     found = tune(sample, DEFAULT)
-    assert (found.shingling.scheme, found.shingling.k, found.threshold) == ("char", 3, 0.5)
-    assert "preset records" in found.required().reasons["shingle.scheme"]
+    assert (found.shingling.scheme, found.shingling.k, found.threshold) == ("bag", 1, 0.5)
+    assert "preset record-linkage" in found.required().reasons["shingle.scheme"]
     chosen = tune(sample, DEFAULT, TuningOptions(kept=frozenset({"scheme"}), threshold=0.8))
     assert (chosen.shingling.scheme, chosen.threshold) == ("word", 0.8)
     assert tune(_sample(synthetic_corpus()), DEFAULT).shingling.scheme == "word"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nearsim_db.analysis.tuning.corpus import SampledCorpus
-from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets
+from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets, encoder_of
 from nearsim_db.analysis.tuning.labels import PairLabels
 from nearsim_db.analysis.tuning.pair_sample import WeightedPairs
 from nearsim_db.analysis.tuning.proposal import TuningOptions
@@ -59,8 +59,8 @@ def test_labels_of_records_propose_average_linkage_and_a_threshold_that_keeps_co
 @pytest.mark.slow("tunes a recipe")
 def test_precision_of_a_threshold_is_near_that_of_all_pairs_of_the_corpus() -> None:
     tuning, companies = _tuned(), _companies()
-    encoder = Encoder(resolve(tuning.shingling.apply(DEFAULT)))
     ids, texts = list(companies.texts), list(companies.texts.values())
+    encoder = encoder_of(tuning.required().profile.recipe, texts)
     sets = distinct_sets(encoder, texts)
     left, right = np.triu_indices(ROWS, 1)
     similarity = sets.similarities(sets.set_of[left], sets.set_of[right])

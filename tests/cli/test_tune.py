@@ -7,6 +7,7 @@ import pytest
 
 from nearsim_db.similarity.recipe import load
 from tests.builders.command_line import CommandLine, write_jsonl
+from tests.builders.two_shops import make_two_shops
 
 
 @pytest.fixture
@@ -151,3 +152,34 @@ def test_labels_of_other_documents_are_refused(filled: CommandLine, tmp_path: Pa
     labels = tmp_path / "labels.csv"
     labels.write_text("id_a,id_b,label\nx,y,1\n")
     assert "none of 1 labelled pairs" in filled.fail("evaluate", "--labels", labels)
+
+
+@pytest.mark.slow("tunes recipes")
+def test_questions_of_two_files_and_of_their_collection_have_the_same_answers(
+    nearsim: CommandLine, tmp_path: Path
+) -> None:
+    shops = make_two_shops(200)
+    files = []
+    for shop in ("left", "right"):
+        rows = [
+            {"id": name, "text": text, "source": shop}
+            for name, text in shops.texts.items()
+            if name.startswith(shop)
+        ]
+        files.append(write_jsonl(tmp_path / f"{shop}.jsonl", rows))
+    labels = tmp_path / "labels.csv"
+    lines = [f"{left},{right},{int(same)}" for left, right, same in shops.labels(60)]
+    labels.write_text("\n".join(["id_a,id_b,label", *lines]))
+
+    of_files = nearsim.succeed("tune", *files, "--labels", labels, "--json").document()["questions"]
+    assert [question["name"] for question in of_files if question["is_best"]] == ["nearest"]
+    command = of_files[-1]["command"]
+    assert command.startswith(f"nearsim ingest {files[1]} --collection records; nearsim nearest {files[0]} ")
+
+    nearsim.succeed("ingest", *files, "--quiet", "-c", "shops")
+    reported = nearsim.succeed("tune", "-c", "shops", "--labels", labels).out
+    assert "better than any recipe: nearsim nearest --collection shops -k 1 --mutual" in reported
+    options = ("--labels", labels, "--across", "source", "--json")
+    of_collection = nearsim.succeed("tune", "-c", "shops", *options).document()["questions"]
+    assert [question["pairs"] for question in of_collection] == [question["pairs"] for question in of_files]
+    assert "--across requires --labels" in nearsim.fail("tune", *files, "--across", "source", exit_code=2)

@@ -1,6 +1,7 @@
 """Checks of a corpus and a proposal, each with a verdict and advice, and the statistics behind them."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from nearsim_db.analysis.tuning.corpus import Forecast, SampledCorpus
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct
 from nearsim_db.analysis.tuning.labels import LabelScores
+from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import EQUAL_F1, Shingling, unit_of
 from nearsim_db.analysis.tuning.threshold_choice import ClustersAt
 from nearsim_db.similarity import recipe_warnings
@@ -244,6 +246,19 @@ def of_texts(corpus: SampledCorpus, chosen: Shingling, unspaced: float) -> Seque
             "another; they are found with any bands",
         ),
     ]
+
+
+def of_sources(sample: Sample) -> Iterator[Check]:
+    """Point to the nearest records if records are of two sources."""
+    sources = Counter(map(str, sample.values))
+    if sample.is_whole and len(sources) == 2 and None not in sample.values:
+        names = " and ".join(f"{count:,} from {name}" for name, count in sources.items())
+        yield Check(
+            "sources",
+            "warning",
+            f"the records are of two sources: {names}",
+            "nearsim nearest matches such records best, see docs/how-to/nearest.md; give --labels to compare",
+        )
 
 
 def of_labels(scores: LabelScores) -> Check:

@@ -33,6 +33,7 @@ class TuningOptions:
     seed: int = 1
     kept: frozenset[str] = frozenset()
     precision: float | None = None  # of labelled pairs, to be reached; None maximises F1
+    is_across: bool = False  # whether only pairs count whose values in the sample differ
 
     @property
     def fixes_shingles(self) -> bool:

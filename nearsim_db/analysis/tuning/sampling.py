@@ -5,6 +5,9 @@ import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
 
 from nearsim_db.records import CollectionId, Progress, ReadDocument, Reject, silent
 from nearsim_db.store.access import collection_rows
@@ -19,6 +22,7 @@ MAX_CLUSTERED_DOCUMENTS = 50_000
 _REPORT_EVERY = 1_000
 
 TextOf = Callable[[str | None, str | None], str]
+ValueOf = Callable[[ReadDocument], object]
 
 
 @dataclass(slots=True)
@@ -35,6 +39,14 @@ class Sample:
     # Title and body of the documents that were requested by id, sampled or not.
     wanted: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     first_rejects: list[Reject] = field(default_factory=list)
+    # Of the texts to cluster: the value of a field, such as the source, and the rows of requested documents.
+    values: list[object] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all documents are among the texts to cluster, with their values."""
+        return len(self.values) == len(self.texts_to_cluster) == self.documents
 
     @property
     def texts_to_cluster(self) -> list[str]:
@@ -48,34 +60,46 @@ class Sample:
 
 
 class Reservoir:
-    """A sample of the texts with the lowest random keys; the highest keys are evicted when it is full."""
+    """A sample of the texts with the lowest random keys; the highest keys are evicted when it is full.
+
+    Each text has a tag, for example its id.
+    """
 
     def __init__(self, size: int, characters: int, seed: int) -> None:
         self._size = size
         self._free_characters = characters
         self._random = random.Random(seed)
-        self._sampled: list[tuple[float, int, str]] = []
+        self._sampled: list[tuple[float, int, str, object]] = []
         self._limit = 1.0
         self.seen: int = 0
 
-    def offer(self, text: str) -> None:
+    def offer(self, text: str, tag: object = None) -> None:
         """Add a text if its random key is low enough."""
         self.seen += 1
         number = self._random.random()
         if number >= self._limit:
             return
-        heapq.heappush(self._sampled, (-number, self.seen, text))
+        heapq.heappush(self._sampled, (-number, self.seen, text, tag))
         self._free_characters -= len(text)
         while len(self._sampled) > self._size or (self._free_characters < 0 and len(self._sampled) > 2):
-            number, _, dropped = heapq.heappop(self._sampled)
+            number, _, dropped, _ = heapq.heappop(self._sampled)
             self._free_characters += len(dropped)
             # From now on only lower keys can enter the sample.
             self._limit = -number
 
     def texts(self, size: int | None = None) -> list[str]:
         """Return the sampled texts in input order, or the part that a reservoir of `size` would have."""
-        sampled = self._sampled if size is None else heapq.nlargest(size, self._sampled)
-        return [text for _, _, text in sorted(sampled, key=lambda entry: entry[1])]
+        return [text for text, _ in self.tagged(size)]
+
+    def tagged(self, size: int | None = None) -> list[tuple[str, object]]:
+        """Return the same texts with their tags."""
+        sampled = self._sampled if size is None else heapq.nlargest(size, self._sampled, key=_order)
+        return [(text, tag) for _, _, text, tag in sorted(sampled, key=lambda entry: entry[1])]
+
+
+def _order(entry: tuple[float, int, str, object]) -> tuple[float, int]:
+    """Return what entries are ordered by: no two have the same number, so that tags are never compared."""
+    return entry[:2]
 
 
 def draw(
@@ -85,10 +109,11 @@ def draw(
     seed: int = 1,
     wanted: Collection[str] = (),
     progress: Progress = silent,
+    value_of: ValueOf = lambda record: record.document.source,
 ) -> Sample:
     """Sample the records of a reader in memory bounded by the sample (reservoir sampling by random sort keys).
 
-    `text_of` returns the text of a title and a body.
+    `text_of` returns the text of a title and a body, `value_of` the value of a record that is kept with it.
     """
     reservoir = Reservoir(max(size, MAX_CLUSTERED_DOCUMENTS), MAX_CHARACTERS, seed)
     sample = Sample([], 0)
@@ -101,7 +126,8 @@ def draw(
                 sample.first_rejects.append(record)
             continue
         document = record.document
-        reservoir.offer(text_of(document.title, document.body))
+        tag = (document.external_id, value_of(record))
+        reservoir.offer(text_of(document.title, document.body), tag)
         if document.external_id in wanted:
             sample.wanted[document.external_id] = document.title, document.body
         if reservoir.seen % _REPORT_EVERY == 0:
@@ -109,6 +135,9 @@ def draw(
 
     progress("read", reservoir.seen, None)
     sample.texts, sample.larger, sample.documents = reservoir.texts(size), reservoir.texts(), reservoir.seen
+    tags = [cast(tuple[str, object], tag) for _, tag in reservoir.tagged()]
+    sample.values = [value for _, value in tags]
+    sample.rows = {external_id: row for row, (external_id, _) in enumerate(tags) if external_id in wanted}
     return sample
 
 
@@ -120,17 +149,22 @@ def draw_from_collection(
     seed: int = 1,
     wanted: Collection[str] = (),
     progress: Progress = silent,
+    across: str = "source",
 ) -> Sample:
-    """Sample the documents of a collection. Raises NotFoundError for an unknown collection."""
+    """Sample the documents of a collection, with their values of the field `across`.
+
+    Raises NotFoundError for an unknown collection.
+    """
     with database.transaction() as connection:
         collection_id = collection_rows.get_collection(connection, name).collection_id
         total = collection_rows.count_documents(connection, collection_id)
         doc_ids = documents.sample_documents(connection, collection_id, size, seed)
         reservoir = Reservoir(size, MAX_CHARACTERS, seed)
         for stored in _read(connection, collection_id, doc_ids):
-            reservoir.offer(text_of(stored.title, stored.body))
+            reservoir.offer(text_of(stored.title, stored.body), stored.doc_id)
             progress("read", reservoir.seen, len(doc_ids))
         sample = Sample(reservoir.texts(), total)
+        sampled_ids = [cast(int, doc_id) for _, doc_id in reservoir.tagged()]
 
         # The larger sample has about as many characters as the limit allows.
         mean = max(sample.characters / max(len(sample.texts), 1), 1.0)
@@ -141,12 +175,19 @@ def draw_from_collection(
             sample.larger = [*sample.texts]
             for stored in _read(connection, collection_id, further):
                 sample.larger.append(text_of(stored.title, stored.body))
+                sampled_ids.append(stored.doc_id)
                 progress("read", len(sample.larger), len(larger))
 
         by_id = documents.read_doc_ids(connection, collection_id, sorted(wanted)) if wanted else {}
         external_ids = {doc_id: external_id for external_id, doc_id in by_id.items()}
         for stored in _read(connection, collection_id, sorted(external_ids)):
             sample.wanted[external_ids[stored.doc_id]] = stored.title, stored.body
+
+        if len(sampled_ids) == total:
+            values = documents.read_values(connection, np.array(sampled_ids, np.int64), [across])
+            sample.values = [values[doc_id][0][0] if doc_id in values else None for doc_id in sampled_ids]
+            rows = {doc_id: row for row, doc_id in enumerate(sampled_ids)}
+            sample.rows = {name: rows[doc_id] for name, doc_id in by_id.items() if doc_id in rows}
     return sample
 
 

@@ -17,8 +17,12 @@ from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
 _SIZES = {"word": range(1, 6), "char": range(3, 11), "bag": range(1, 2)}
-_RECORDS = presets.load("records")
+_RECORDS, _LINKAGE = presets.load("records"), presets.load("record-linkage")
+# Of 0.4 to 0.6 the best without labels: below it different records of one form are joined, above it matches are lost.
+_LINKAGE_THRESHOLD = 0.5
 _MAX_TYPICAL_RECORD_WORDS = 60
+# Sentences of two dozen words share more runs of characters than rare words.
+_MAX_TYPICAL_LINKAGE_WORDS = 20
 _MIN_SHARE_OF_DISTINCT_WORDS = 0.75
 _MIN_RECORDS = 100
 _MIN_NEAR_PAIRS = 10
@@ -99,16 +103,37 @@ def are_records(words: Units) -> bool:
 
 
 def are_default(recipe: Recipe, options: TuningOptions) -> bool:
-    """Whether the recipe has the default shingles, and the user fixed neither scheme nor size."""
-    default = Recipe().shingle
+    """Whether the recipe has the default shingles and sketches, and the user fixed neither scheme nor size."""
+    default = Recipe()
     is_fixed = "scheme" in options.kept or "k" in options.kept
-    return not is_fixed and (recipe.shingle.scheme, recipe.shingle.k) == (default.scheme, default.k)
+    has_default_shingles = (recipe.shingle.scheme, recipe.shingle.k) == (
+        default.shingle.scheme,
+        default.shingle.k,
+    )
+    return not is_fixed and has_default_shingles and recipe.sketch.family == default.sketch.family
 
 
 def with_records_preset(recipe: Recipe) -> Recipe:
     """Return the recipe with shingles and threshold of the preset records."""
     shingled = with_shingles(recipe, _RECORDS.shingle.scheme, _RECORDS.shingle.k)
     return override(shingled, [f"match.threshold={_RECORDS.match.threshold!r}"])
+
+
+def suit_record_linkage(words: Units, unspaced: float) -> bool:
+    """Whether the words of records should be compared: they are few, and the script has spaces between them."""
+    return words.typical_length <= _MAX_TYPICAL_LINKAGE_WORDS and unspaced < NOTABLE_SHARE
+
+
+def with_record_linkage(recipe: Recipe) -> Recipe:
+    """Return the recipe with shingles and sketches of the preset record-linkage, and a threshold for most records."""
+    shingled = with_shingles(recipe, _LINKAGE.shingle.scheme, _LINKAGE.shingle.k)
+    sketch = _LINKAGE.sketch
+    settings = [
+        f"sketch.family={sketch.family}",
+        f"sketch.k={sketch.k}",
+        f"match.threshold={_LINKAGE_THRESHOLD!r}",
+    ]
+    return override(shingled, settings)
 
 
 def unit_of(scheme: str) -> str:

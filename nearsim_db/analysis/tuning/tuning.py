@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nearsim_db.analysis.tuning import checks, labels, proposal, shingling
+from nearsim_db.analysis.tuning import checks, labels, proposal, questions, shingling
 from nearsim_db.analysis.tuning.checks import Check
 from nearsim_db.analysis.tuning.corpus import Forecast, SampledCorpus
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets, distinct_sets, encoder_of
 from nearsim_db.analysis.tuning.labels import LabelScores, PairLabels
 from nearsim_db.analysis.tuning.pair_sample import Histogram, histogram, sample_pairs, valley
 from nearsim_db.analysis.tuning.proposal import Proposal, TuningOptions
+from nearsim_db.analysis.tuning.questions import Question
 from nearsim_db.analysis.tuning.sampling import Sample
 from nearsim_db.analysis.tuning.shingling import Shingling
 from nearsim_db.analysis.tuning.threshold_choice import ClustersAt, ThresholdJudge, choose_threshold
@@ -49,8 +50,10 @@ class Tuning:
     alternatives: list[Forecast]
     thresholds: list[Forecast]
     clusters: list[ClustersAt]
+    are_records: bool
     labels: PairLabels | None = None
     label_scores: LabelScores | None = None
+    questions: list[Question] = field(default_factory=list)  # compared by labels, the proposal first
 
     @property
     def clusters_at_threshold(self) -> ClustersAt | None:
@@ -76,7 +79,10 @@ class _TuningRun:
     progress: Progress
     small_sample: list[str] = field(default_factory=list)  # texts of a small part of the sample
     unspaced: float = 0.0  # share of the texts in scripts without spaces
-    has_preset: bool = False  # whether the recipe has the shingles and the threshold of the preset records
+    are_records: bool = False  # whether texts are short and few of their words recur
+    has_preset: bool = (
+        False  # whether the recipe has the shingles of a preset for records, and a threshold for them
+    )
     max_duplicates: float = math.inf  # bound of the duplicate pairs of the corpus
     reasons: dict[str, str] = field(default_factory=dict)  # by recipe key
 
@@ -91,12 +97,68 @@ def tune(
 ) -> Tuning:
     """Propose shingles, threshold and bands for the corpus that a sample was drawn from, for records the linkage too.
 
-    Starts from `recipe` and keeps its other keys. There is no proposal if no bands reach the recall. Raises RecipeError
+    Starts from `recipe` and keeps its other keys. If labels show that the starting recipe or, for records, the preset
+    record-linkage is better, this is proposed. There is no proposal if no bands reach the recall. Raises RecipeError
     for a recipe of vectors or distances, InputError if there are too few documents or labels.
     """
     _check(sample, recipe)
+    options = options or TuningOptions()
     usable_labels = None if labelled is None else known_labels(sample, labelled)
-    run = _TuningRun(sample, recipe, options or TuningOptions(), usable_labels, threads, progress)
+    tuning = _propose(_TuningRun(sample, recipe, options, usable_labels, threads, progress))
+    if usable_labels is None or tuning.proposed is None or not questions.can_ask(sample, recipe):
+        return tuning
+    return _choose_question(tuning, usable_labels, recipe, options, threads, progress)
+
+
+def _choose_question(
+    tuning: Tuning,
+    labelled: PairLabels,
+    start: Recipe,
+    options: TuningOptions,
+    threads: int,
+    progress: Progress,
+) -> Tuning:
+    """Compare the proposal with other questions by the labels, and return the tuning of the best recipe."""
+    sample = tuning.sample
+    tunings = {"proposal": tuning}
+    # What the user sets is not questioned.
+    if options.threshold is None and options.precision is None and not options.kept:
+        fixed = replace(options, kept=frozenset({"scheme", "k"}))
+        if tuning.are_records and shingling.are_default(start, options):
+            recipe = shingling.with_record_linkage(start)
+            tunings["preset record-linkage"] = _propose(
+                _TuningRun(sample, recipe, fixed, labelled, threads, progress)
+            )
+        own = replace(options, threshold=start.match.threshold, kept=fixed.kept | {"linkage"})
+        tunings["starting recipe"] = _propose(_TuningRun(sample, start, own, labelled, threads, progress))
+
+    recipes = {
+        name: candidate.proposed.profile.recipe
+        for name, candidate in tunings.items()
+        if candidate.proposed is not None
+    }
+    progress("ask", 0, None)
+    is_across = options.is_across or questions.are_across(sample, labelled)
+    asked = questions.LabelledCorpus(sample, labelled, is_across, threads).ask(recipes)
+
+    by_recipe = [question for question in asked if question.name in recipes]
+    best = questions.best_of(by_recipe)
+    chosen = tuning if best is None else tunings[best.name]
+    if best is not None and best.name != "proposal":
+        reasons = chosen.required().reasons
+        if best.name == "starting recipe":
+            reasons |= dict.fromkeys(("shingle.scheme", "match.threshold"), "the starting recipe's")
+        reasons["sketch.family"] = (
+            f"the {best.name}, whose clusters have an F1 of {best.f1:.3f} by the labels; those of "
+            f"{tuning.shingling.name} from {tuning.threshold:g} have {by_recipe[0].f1:.3f}"
+        )
+    chosen.questions = asked
+    return chosen
+
+
+def _propose(run: _TuningRun) -> Tuning:
+    """Propose a recipe that starts from the recipe of the run."""
+    sample, recipe, threads, progress = run.sample, run.recipe, run.threads, run.progress
     run.small_sample = shingling.draw_texts(sample.texts, run.options.seed)
     scripts = recipe_warnings.TextSample()
     scripts.add(run.small_sample)
@@ -119,6 +181,7 @@ def tune(
     all_checks = [
         *checks.of_shingles(corpus, chosen, recipe),
         *checks.of_texts(corpus, chosen, run.unspaced),
+        *(checks.of_sources(sample) if run.are_records and run.labelled is None else ()),
         *(() if scores is None else (checks.of_labels(scores),)),
         *_check_fields(run, scored, chosen),
         *checks.of_clusters(clusters, threshold, recipe, sample.documents),
@@ -150,6 +213,7 @@ def tune(
         alternatives=proposal.alternatives(corpus, basis, threshold),
         thresholds=proposal.thresholds(corpus, basis, run.options.recall, threshold),
         clusters=clusters,
+        are_records=run.are_records,
         labels=run.labelled,
         label_scores=scores,
     )
@@ -213,15 +277,18 @@ def _choose_shingles(run: _TuningRun) -> tuple[list[Shingling], Shingling, int]:
         reason = "the recipe's own, as there are no labels"
 
     # Pairs of records are rarely near enough to score shingles by them.
-    are_records = shingling.are_records(units["word"])
-    if are_records and run.labelled is None and shingling.are_default(recipe, options):
-        run.recipe, run.has_preset = shingling.with_records_preset(recipe), True
+    run.are_records = shingling.are_records(units["word"])
+    if run.are_records and run.labelled is None and shingling.are_default(recipe, options):
+        by_words = shingling.suit_record_linkage(units["word"], run.unspaced)
+        preset_name = "record-linkage" if by_words else "records"
+        run.recipe = (
+            shingling.with_record_linkage(recipe) if by_words else shingling.with_records_preset(recipe)
+        )
+        run.has_preset = True
         preset = run.recipe.shingle.scheme, run.recipe.shingle.k
         chosen = next(shingles for shingles in scored if (shingles.scheme, shingles.k) == preset)
-        reason = (
-            "the preset records, as the texts are short and few of their words recur, like those of records"
-        )
-    if are_records and "linkage" not in options.kept and recipe.cluster.linkage == "connected":
+        reason = f"the preset {preset_name}, as the texts are short and few of their words recur, like those of records"
+    if run.are_records and "linkage" not in options.kept and recipe.cluster.linkage == "connected":
         run.recipe = override(run.recipe, ["cluster.linkage=average"])
         run.reasons["cluster.linkage"] = (
             "the texts look like records, of which chains of pairs connect different ones"
@@ -294,7 +361,7 @@ def _choose_threshold(
     options = run.options
     threshold, reason = choose_threshold(options, scores, weighted, lowest, recipe.match.threshold)
     if run.has_preset and options.threshold is None:
-        threshold, reason = recipe.match.threshold, "the threshold of the preset records"
+        threshold, reason = recipe.match.threshold, "one that suits most records, as there are no labels"
     elif corpus.sets.weights is not None and scores is None and options.threshold is None:
         # Valleys were measured for the Jaccard similarity.
         threshold, reason = recipe.match.threshold, "the recipe's own, as there are no labels"

@@ -1,13 +1,18 @@
 """The command `nearsim tune`: propose a recipe for the user's documents."""
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nearsim_db.cli import inputs, options, recipes
 from nearsim_db.cli.failures import UsageError
 from nearsim_db.cli.output import terminal
+
+if TYPE_CHECKING:
+    from nearsim_db.analysis.tuning.sampling import ValueOf
+    from nearsim_db.readers import Fields
 
 _KEPT = ("shingle.scheme", "shingle.k", "match.passage", "match.passage_gap", "cluster.linkage")
 
@@ -63,6 +68,15 @@ _Precision = Annotated[
         help="Choose the threshold by this share of duplicates among the labelled pairs above it, instead of by F1.",
     ),
 ]
+_Across = Annotated[
+    str | None,
+    typer.Option(
+        "--across",
+        metavar="KEY",
+        help="Count only pairs whose values of this field differ when recipes and the nearest records are compared by "
+        "labels. (default: source, or for two files the file, if all labelled pairs are across two values)",
+    ),
+]
 _Size = Annotated[
     int,
     typer.Option(
@@ -85,6 +99,7 @@ def tune(
     recall: _Recall = 0.995,
     threshold: _Threshold = None,
     precision: _Precision = None,
+    across: _Across = None,
     size: _Size = 10_000,
     seed: _Seed = 1,
     recipe_options: recipes.RecipeOptions,
@@ -97,6 +112,8 @@ def tune(
     histogram of the whole corpus. Stores nothing. Starts from --recipe or --preset and keeps its normalisation;
     shingle.scheme and shingle.k are kept if given with --set. For the family winnow (--preset embedded-stories), it
     proposes match.passage, match.passage_gap and match.threshold; the first two are kept if given with --set.
+    With labels of a corpus that is read as a whole, the clusters of the proposal, the starting recipe, and for records
+    the preset record-linkage are compared; for two sources also the nearest record of the other one.
     """
     # Files override a collection from the environment.
     if files and not options.is_typed(context, "collection"):
@@ -105,6 +122,8 @@ def tune(
         raise UsageError("give either FILE or --collection")
     if not 0 < recall < 1:
         raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
+    if across is not None and labels is None and not verdicts:
+        raise UsageError("--across requires --labels or --verdicts")
     if precision is not None and labels is None and not verdicts:
         raise UsageError("--precision requires --labels or --verdicts")
     if verdicts and (labels is not None or files):
@@ -131,18 +150,22 @@ def tune(
     refuse_overwriting_inputs([output], [*(source.files if source else ()), *of_options])
     terminal.print_warnings(source.notes if source else ())
 
+    field = across or ("source" if source is None or len(source.files) != 2 else "file")
     with outcome.progress(source) as progress:
         text_of = Encoder(resolve(start)).text_of
         if source is not None:
-            sample = draw(source, text_of, size, seed, labelled.ids if labelled else set(), progress)
+            ids = labelled.ids if labelled else set()
+            sample = draw(source, text_of, size, seed, ids, progress, _value_of(field, source.fields))
         else:
             with options.connect() as database:
                 if verdicts:
                     labelled = PairLabels(database.labels(str(collection)))
                 ids = labelled.ids if labelled else set()
-                sample = draw_from_collection(database, str(collection), text_of, size, seed, ids, progress)
+                name = str(collection)
+                sample = draw_from_collection(database, name, text_of, size, seed, ids, progress, field)
 
-        tuning_options = TuningOptions(recall, threshold, seed, _kept(recipe_options.settings), precision)
+        kept = _kept(recipe_options.settings)
+        tuning_options = TuningOptions(recall, threshold, seed, kept, precision, across is not None)
         tuned = (
             tune_passages(sample, start, tuning_options, labelled, progress)
             if start.sketch.family == "winnow"
@@ -151,9 +174,34 @@ def tune(
 
     from nearsim_db.cli.output import tuning
 
-    tuning.show(outcome, tuned, output)
+    tuning.show(outcome, tuned, output, _nearest_command(paths, collection, field))
     if source is not None:
         terminal.print_warnings(source.warnings)
+
+
+def _value_of(field: str, fields: "Fields") -> "ValueOf":
+    """Return how the value of a field is read from a record."""
+    from nearsim_db.readers.values import column_of
+
+    return lambda record: column_of(record, field, fields)
+
+
+def _nearest_command(paths: list[Path], collection: str | None, field: str) -> str:
+    """Return the commands that match the records of two sources."""
+    from nearsim_db.analysis.tuning.questions import MARGIN, MIN_SIMILARITY
+
+    options = ["-k", "1", "--mutual", "--min-similarity", f"{MIN_SIMILARITY:g}", "--margin", f"{MARGIN:g}"]
+    if field == "file":
+        left, right = map(str, paths)
+        ingest = ["nearsim", "ingest", right, "--collection", "records"]
+        return (
+            f"{shlex.join(ingest)}; {shlex.join(['nearsim', 'nearest', left, '--in', 'records', *options])}"
+        )
+    nearest = ["nearsim", "nearest", "--collection", collection or "records", *options, "--across", field]
+    if collection is not None:
+        return shlex.join(nearest)
+    ingest = ["nearsim", "ingest", *map(str, paths), "--collection", "records"]
+    return f"{shlex.join(ingest)}; {shlex.join(nearest)}"
 
 
 def _kept(settings: list[str] | None) -> frozenset[str]:

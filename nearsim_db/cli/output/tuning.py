@@ -77,11 +77,11 @@ def _print_passages(tuning: PassageTuning, output: Path | None, stream: TextIO) 
     terminal.print_line(_next_step(output), stream)
 
 
-def show(outcome: Outcome, tuning: Tuning | PassageTuning, output: Path | None) -> None:
+def show(outcome: Outcome, tuning: Tuning | PassageTuning, output: Path | None, nearest_command: str) -> None:
     """Write the proposed recipe, if there is one, and print the findings.
 
-    If the recipe is written to standard output, the findings go to standard error. Raises RecipeError, after printing
-    the findings, if there is no proposal.
+    If the recipe is written to standard output, the findings go to standard error. `nearest_command` finds the nearest
+    record of the other source. Raises RecipeError, after printing the findings, if there is no proposal.
     """
     stream = sys.stderr if output == STANDARD_OUTPUT else sys.stdout
     if isinstance(tuning, PassageTuning):
@@ -94,13 +94,14 @@ def show(outcome: Outcome, tuning: Tuning | PassageTuning, output: Path | None) 
     if proposal is not None:
         _write(tuning.sample, proposal.profile.recipe, proposal.reasons, output)
     written = None if output is None or proposal is None else str(output)
-    outcome.show(_document(tuning) | {"output": written}, lambda: _print(tuning, output, stream), stream)
+    document = _document(tuning, nearest_command) | {"output": written}
+    outcome.show(document, lambda: _print(tuning, output, nearest_command, stream), stream)
 
     # Raise the error last, so that the findings are printed even without a proposal.
     tuning.required()
 
 
-def _print(tuning: Tuning, output: Path | None, stream: TextIO) -> None:
+def _print(tuning: Tuning, output: Path | None, nearest_command: str, stream: TextIO) -> None:
     """Print the findings, and the proposal at the end."""
     width = terminal.width_of(stream) if stream.isatty() else _DEFAULT_WIDTH
 
@@ -133,10 +134,16 @@ def _print(tuning: Tuning, output: Path | None, stream: TextIO) -> None:
         headline(f"Sketch sizes and requested recalls at the threshold {tuning.threshold:g}")
         _print_forecasts(tuning.alternatives, tuning, ("k", "requested"), stream)
 
+    if tuning.questions:
+        headline("Questions, compared by the labels: pairs of each answer, precision and recall as estimated")
+        _print_questions(tuning, stream)
+
     if tuning.proposed is not None:
         headline("Proposal")
         tables.print_facts(_proposal(tuning, tuning.proposed), stream, width)
         headline(_next_step(output))
+    if any(question.is_best and question.name == "nearest" for question in tuning.questions):
+        terminal.print_line(f"better than any recipe: {nearest_command}", stream)
 
 
 def _print_sample(sample: Sample, stream: TextIO) -> None:
@@ -289,10 +296,20 @@ def _print_clusters(tuning: Tuning, stream: TextIO) -> None:
     tables.print_table(columns, rows, decimals=decimals, stream=stream)
 
 
+def _print_questions(tuning: Tuning, stream: TextIO) -> None:
+    rows = [
+        [">" if question.is_best else " ", question.name, question.pairs, *astuple(question)[2:5]]
+        for question in tuning.questions
+    ]
+    decimals = {"precision": 3, "recall": 3, "F1": 3}
+    tables.print_table(("", "question", "pairs", *decimals), rows, decimals=decimals, stream=stream)
+
+
 def _proposal(tuning: Tuning, proposal: Proposal) -> dict[str, object]:
     forecast, reasons = proposal.forecast, proposal.reasons
 
     return {
+        **({"recipe": reasons["sketch.family"]} if "sketch.family" in reasons else {}),
         "shingles": reasons["shingle.scheme"],
         "threshold": f"{forecast.threshold:g}: {reasons['match.threshold']}",
         "sketch": f"k = {forecast.k}: {reasons['sketch.k']}",
@@ -328,7 +345,7 @@ def _next_step(output: Path | None) -> str:
     return f"wrote {output}; use it with: nearsim profile create NAME --recipe {output}"
 
 
-def _document(tuning: Tuning) -> dict[str, Any]:
+def _document(tuning: Tuning, nearest_command: str) -> dict[str, Any]:
     sample, spread = tuning.sample, tuning.histogram
     bins = len(spread.pairs)
 
@@ -350,6 +367,10 @@ def _document(tuning: Tuning) -> dict[str, Any]:
         "refusal": tuning.refusal or None,
         **values_of(tuning, "alternatives", "thresholds"),
         "labels": _labels_document(tuning),
+        "questions": [
+            asdict(question) | {"command": nearest_command if question.name == "nearest" else None}
+            for question in tuning.questions
+        ],
         "recipe": None if tuning.proposed is None else to_mapping(tuning.proposed.profile.recipe),
     }
 

@@ -122,7 +122,7 @@ class Sketch(_Section, frozen=True):
     weights: Literal["count", "log", "idf"] | None = None
     """For the same families with `input = "terms"`: the weight of a shingle that occurs n times is n (count, the
     default), 1 + ln n (log), or its inverse document frequency (idf). rare supports idf only. A generation keeps the
-    document frequencies that it was built with."""
+    document frequencies that it was built with; they count distinct texts."""
     vectors: Literal["gaussian", "sign"] | None = None
     """For hyperplane: the components of the random vectors are normally distributed (gaussian, the default), or +1 and
     -1 (sign). sign is about three times as fast for terms, and as accurate for texts of many words."""

@@ -1,0 +1,180 @@
+"""Compare questions by labels: clusters by several recipes, and for two sources the nearest record of the other one.
+
+Each question has an answer, a set of pairs. With D duplicate pairs in the corpus, an answer of n pairs that has a share
+R of the labelled duplicates has D R of them, so its precision is D R / n. D is unknown, but no larger than n / R for
+any answer, as in `weighted_labels`. The labelled pairs of an answer bound its precision too.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from nearsim_db.analysis.tuning.labels import PairLabels, f1_of
+from nearsim_db.analysis.tuning.sampling import Sample
+from nearsim_db.deduplication.rows import dedupe
+from nearsim_db.records import Document
+from nearsim_db.search.nearest import NearestQuery, NearestSearch, Record
+from nearsim_db.similarity.field_rules import FieldRules
+from nearsim_db.similarity.recipe import Recipe, override
+
+# Comparisons of so many by several recipes take about a minute.
+MAX_CHARACTERS = 10_000_000
+# What docs/how-to/nearest.md recommends for two sources.
+MIN_SIMILARITY, MARGIN = 0.1, 0.03
+# The F1 of a hundred labels varies by more than this, so the first question is kept for less.
+MIN_BETTER_F1 = 0.02
+_MIN_DUPLICATES, _MIN_PAIRS = 10, 30
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and how well the labels say that it is answered."""
+
+    name: str  # proposal, preset record-linkage, starting recipe, nearest
+    pairs: int  # in the answer: of different texts, across two sources only pairs of both
+    precision: float  # estimated
+    recall: float  # of the labelled duplicates
+    f1: float
+    is_best: bool = False
+
+
+class LabelledCorpus:
+    """All texts of a corpus, with labelled pairs of both kinds as rows."""
+
+    def __init__(self, sample: Sample, labelled: PairLabels, is_across: bool, threads: int) -> None:
+        """`sample` is the whole corpus; if `is_across` only pairs of texts with different values count."""
+        self._texts, self._threads = sample.texts_to_cluster, threads
+        self._values = [str(value) for value in sample.values] if is_across else None
+        self._labels: dict[Pair, bool] = {}
+        for left, right, is_duplicate in labelled.pairs:
+            pair = _pair(sample.rows[left], sample.rows[right])
+            # Equal texts of one source are found by all recipes.
+            if is_across or self._texts[pair[0]] != self._texts[pair[1]]:
+                self._labels[pair] = is_duplicate
+        self._duplicates = sum(self._labels.values())
+
+    def ask(self, recipes: dict[str, Recipe]) -> list[Question]:
+        """Return a question for each recipe, by name, and for two sources the nearest record; the best is marked.
+
+        The first recipe is the best unless another question is better by 0.02. Empty without duplicates.
+        """
+        if not self._duplicates:
+            return []
+        answers = {name: self._cluster(recipe) for name, recipe in recipes.items()}
+        if self._values is not None:
+            answers["nearest"] = self._match_nearest()
+        max_duplicates = min(map(self._max_duplicates, answers.values()), default=math.inf)
+        questions = [self._question(name, answer, max_duplicates) for name, answer in answers.items()]
+
+        best = best_of(questions)
+        return [replace(question, is_best=question is best) for question in questions]
+
+    def _cluster(self, recipe: Recipe) -> "_Answer":
+        """Return the pairs within the clusters of a recipe."""
+        documents = [
+            Document(str(row), None, text, None if self._values is None else self._values[row])
+            for row, text in enumerate(self._texts)
+        ]
+        # The texts are those of the recipe's fields.
+        deduped = dedupe(
+            documents,
+            recipe=override(recipe, ['fields=["body"]', "cluster.keep=earliest"]),
+            across=None if self._values is None else "source",
+            threads=self._threads,
+        )
+
+        survivor_of = {removed.row: removed.of for removed in deduped.removed if removed.of is not None}
+        clusters = defaultdict(list)
+        for row, survivor in survivor_of.items():
+            while survivor in survivor_of:
+                survivor = survivor_of[survivor]
+            clusters[survivor].append(row)
+        cluster_of = {row: first for first, rows in clusters.items() for row in (first, *rows)}
+        joined = {pair for pair in self._labels if _are_joined(cluster_of, pair)}
+        count = sum(self._count_pairs((first, *rows)) for first, rows in clusters.items())
+        return _Answer(count, joined)
+
+    def _count_pairs(self, rows: Sequence[int]) -> int:
+        """Return the number of pairs of a cluster that count."""
+        if self._values is not None:
+            sizes = Counter(self._values[row] for row in rows)
+            return sum(left * right for left, right in combinations(sizes.values(), 2))
+        different = len({self._texts[row] for row in rows})
+        return different * (different - 1) // 2
+
+    def _match_nearest(self) -> "_Answer":
+        """Return the pairs of records that are the nearest of each other."""
+        assert self._values is not None
+        query = NearestQuery(1, MIN_SIMILARITY, mutual=True, across="source", margin=MARGIN)
+        records = (
+            Record(str(row), None, text, (value,))
+            for row, (text, value) in enumerate(zip(self._texts, self._values, strict=True))
+        )
+        matches = NearestSearch(query).find(records, None)
+        # A match is found from both sides.
+        pairs = {_pair(int(match.id), int(match.nearest)) for match in matches}
+        return _Answer(len(pairs), self._labels.keys() & pairs)
+
+    def _max_duplicates(self, answer: "_Answer") -> float:
+        """Return the most duplicates that an answer allows, one standard error higher; infinite for small answers."""
+        hits = self._hits(answer)
+        if hits < _MIN_DUPLICATES or answer.pairs < _MIN_PAIRS:
+            return math.inf
+        recall = hits / self._duplicates
+        error = math.sqrt(recall * (1 - recall) / self._duplicates)
+        return answer.pairs * (1 + 1 / math.sqrt(answer.pairs)) / (recall - error)
+
+    def _hits(self, answer: "_Answer") -> int:
+        return sum(self._labels[pair] for pair in answer.labelled)
+
+    def _question(self, name: str, answer: "_Answer", max_duplicates: float) -> Question:
+        hits, recall = self._hits(answer), self._hits(answer) / self._duplicates
+        precision = 0.0
+        if answer.labelled and answer.pairs:
+            expected = max_duplicates * (hits + 2) / (self._duplicates + 4)
+            precision = min(hits / len(answer.labelled), expected / answer.pairs, 1.0)
+        return Question(name, answer.pairs, precision, recall, f1_of(precision, recall))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The number of pairs of an answer, and the labelled ones among them."""
+
+    pairs: int
+    labelled: set[Pair]
+
+
+def _are_joined(cluster_of: dict[int, int], pair: Pair) -> bool:
+    left, right = pair
+    return left in cluster_of and cluster_of[left] == cluster_of.get(right)
+
+
+def _pair(left: int, right: int) -> Pair:
+    return (left, right) if left < right else (right, left)
+
+
+def best_of(questions: Sequence[Question]) -> Question | None:
+    """Return the question with the highest F1, the first one unless another is better by 0.02; None for none."""
+    best = questions[0] if questions else None
+    for question in questions[1:]:
+        if best is not None and question.f1 > max(best.f1, questions[0].f1 + MIN_BETTER_F1):
+            best = question
+    return best
+
+
+def can_ask(sample: Sample, recipe: Recipe) -> bool:
+    """Whether all texts are known and not too many, and no fields decide which of them may be a pair."""
+    is_small = sample.is_whole and sum(map(len, sample.texts_to_cluster)) <= MAX_CHARACTERS
+    return is_small and FieldRules.of(recipe) is None
+
+
+def are_across(sample: Sample, labelled: PairLabels) -> bool:
+    """Whether the corpus has two values, and every labelled pair has both."""
+    values, rows = sample.values, sample.rows
+    if None in values or len(set(map(str, values))) != 2:
+        return False
+    return all(values[rows[left]] != values[rows[right]] for left, right, _ in labelled.pairs)
