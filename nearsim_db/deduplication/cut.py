@@ -63,7 +63,7 @@ class CutRecords:
     ) -> None:
         """Find the cuts in the texts of documents; titles are not cut."""
         for number, document in enumerate(documents, len(self)):
-            cuts, left = self._cutter.cut(document.body or "", number)
+            cuts, left = self._cutter.cut(self._cutter.text_of(document.body or ""), number)
             if cuts:
                 self.cuts[number] = cuts
                 if not left.strip():
@@ -89,8 +89,9 @@ def cut_passages(
 ) -> DedupeSummary:
     """Write all records without the passages that occur earlier in the input; whole sentences are cut.
 
-    A record without any remaining text is not written. The file `outputs.cuts` lists all cuts. Records are read and
-    written as by `dedupe`. Raises InputError if the recipe does not compare plain text.
+    A record without any remaining text is not written. If the recipe reads pages, their texts are written instead of
+    them. The file `outputs.cuts` lists all cuts. Records are read and written as by `dedupe`. Raises InputError if the
+    recipe does not compare prose.
     """
     check_readable_twice(source.paths)
     source.refuse_repeated()
@@ -105,7 +106,8 @@ def cut_passages(
         open_vectors(None) as beside,
     ):
         # Read, and find the cuts.
-        records = CutRecords(PassageCutter(recipe, backends.resolve(backend), WindowIndex()))
+        cutter = PassageCutter(recipe, backends.resolve(backend), WindowIndex())
+        records = CutRecords(cutter)
         by_line = [(part.path, part.is_by_line) for part in parts]
         reader = RecordReader(source, by_line, beside, (), Comparison())
         reader.read(records, places, rejects, progress, strict=strict)
@@ -113,7 +115,7 @@ def cut_passages(
 
         # Read again, and write what remains.
         placed = reader.placed(records.cuts)
-        inputs = [CutInput(source, part.path, cuts) for part, cuts in zip(parts, placed, strict=True)]
+        inputs = [CutInput(source, part.path, cuts, cutter) for part, cuts in zip(parts, placed, strict=True)]
         shards = outputs.shards(source, inputs)
         reader.refuse_replacing(outputs.of_records(shards), source.files, max_rejected)
         is_emptied = np.zeros(len(records), bool)
@@ -165,9 +167,12 @@ def _lines(records: CutRecords, places: RecordPlaces) -> Iterator[bytes]:
 class CutInput(Input):
     """An input whose texts are cut as it is read; `cuts` are by position of the record."""
 
-    def __init__(self, source: Source, path: Path, cuts: Mapping[int, list[Cut]]) -> None:
+    def __init__(
+        self, source: Source, path: Path, cuts: Mapping[int, list[Cut]], cutter: PassageCutter
+    ) -> None:
         super().__init__(source, path)
         self._cuts = cuts
+        self._cutter = cutter
         maker = DocumentMaker(str(path), source.fields)
         # Groups of keys that may have the text: the first group with a text is used, its texts joined by line ends.
         self._key_groups = [
@@ -180,15 +185,17 @@ class CutInput(Input):
         for first, lines in super().blocks():
             for position in range(first, first + len(lines)):
                 line = lines[position - first]
-                if line is not None and position in self._cuts:
-                    record = self._cut(position, self.record_of(line))
-                    lines[position - first] = self._line_of(record)
+                if line is not None and self._changes(position):
+                    record = self.record_of(line)
+                    cut = self._cut(position, record)
+                    if cut is not record:
+                        lines[position - first] = self._line_of(cut)
             yield first, lines
 
     def _line_of(self, record: Mapping[str, object]) -> bytes:
         if self.format is FileFormat.LINES:
             (text,) = record.values()
-            return str(text).encode()
+            return " ".join(filter(None, str(text).split("\n"))).encode()
         return orjson.dumps(encodable(record))
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
@@ -199,17 +206,20 @@ class CutInput(Input):
         if self._file.has_header:
             next(rows, None)
         for position, (raw, cells) in enumerate(rows):
-            if position in self._cuts and cells is not None:
+            if cells is None or not self._changes(position):
+                yield position, raw
+                continue
+            record = dict(zip(names, cells, strict=False))
+            if (cut := self._cut(position, record)) is not record:
                 # Keep the row's own line end.
                 end = b"\r\n" if raw.endswith(b"\r\n") else b"\n"
-                cut = self._cut(position, dict(zip(names, cells, strict=False)))
                 raw = written.line(list(cut.values())).encode().removesuffix(b"\n") + end
             yield position, raw
 
     def batches(self) -> Iterator[tuple[int, "RecordBatch"]]:
         """Yield batches as `Input.batches` does, without the cuts."""
         for begin, batch in super().batches():
-            inside = [position for position in range(begin, begin + batch.num_rows) if position in self._cuts]
+            inside = list(filter(self._changes, range(begin, begin + batch.num_rows)))
             yield begin, self._cut_batch(batch, begin, inside) if inside else batch
 
     def _cut_batch(self, batch: "RecordBatch", begin: int, inside: Sequence[int]) -> "RecordBatch":
@@ -233,7 +243,7 @@ class CutInput(Input):
     def records(self) -> Iterator[tuple[int, Mapping[str, object]]]:
         """Yield records as `Input.records` does, without the cuts."""
         for position, record in super().records():
-            yield position, self._cut(position, record) if position in self._cuts else record
+            yield position, self._cut(position, record) if self._changes(position) else record
 
     def files(self) -> Iterator[tuple[Input, int, int | None]]:
         """Yield files as `Input.files` does, each with its cuts."""
@@ -241,16 +251,42 @@ class CutInput(Input):
             in_file = {
                 at - begin: cuts for at, cuts in self._cuts.items() if end is None or begin <= at < end
             }
-            yield file if file is self else CutInput(self._source, file.path, in_file), begin, end
+            yield (
+                file if file is self else CutInput(self._source, file.path, in_file, self._cutter),
+                begin,
+                end,
+            )
+
+    def _changes(self, position: int) -> bool:
+        """Whether the record at a position may have another text: it has cuts, or its page becomes a text."""
+        return position in self._cuts or self._cutter.reads_pages
 
     def _cut(self, position: int, record: Mapping[str, object]) -> Mapping[str, object]:
         for keys in self._key_groups:
             values = [(key, record[key] if key in record else value_at(record, key)) for key in keys]
             read = [(key, number_as_text(value) if len(keys) > 1 else value) for key, value in values]
             texts = [(key, text) for key, text in read if isinstance(text, str) and text]
+            if texts and self._cutter.reads_pages:
+                record, texts = self._as_text(record, texts)
             if texts:
-                return _without(record, texts, self._cuts[position])
+                return _without(record, texts, self._cuts.get(position, ()))
+        if position not in self._cuts:
+            return record  # rejected, or without a text
         raise InputError(f"{self.path} changed between two readings; run the command again")
+
+    def _as_text(
+        self, record: Mapping[str, object], texts: list[tuple[str, str]]
+    ) -> tuple[Mapping[str, object], list[tuple[str, str]]]:
+        """Return a record with the text of its page, and that text with its key."""
+        if len(texts) > 1:
+            names = ", ".join(key for key, _ in texts)
+            raise InputError(
+                f"{self.path}: with normalise.html one field has the page, but the text is joined from {names}; "
+                f"name one with {self._source.fields.arguments.body}"
+            )
+        ((key, page),) = texts
+        text = self._cutter.text_of(page)
+        return (record if text == page else _with_text(record, key, text)), [(key, text)]
 
 
 def _without(
@@ -267,10 +303,15 @@ def _without(
         ]
         if in_text:
             left = without(text, in_text)
-            record = {**record, key: left} if key in record else _with_value(record, key, left)
+            record = _with_text(record, key, left)
         # Skip the line end between two texts.
         begin = end + 1
     return record
+
+
+def _with_text(record: Mapping[str, object], key: str, text: str) -> Mapping[str, object]:
+    """Return a record with another text at a key, or at a path."""
+    return {**record, key: text} if key in record else _with_value(record, key, text)
 
 
 def _with_value(record: Mapping[str, object], path: str, text: str) -> Mapping[str, object]:

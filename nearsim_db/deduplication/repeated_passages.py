@@ -22,6 +22,7 @@ from nearsim_db.similarity.backend import Backend
 from nearsim_db.similarity.passages import grams
 from nearsim_db.similarity.recipe import Recipe
 from nearsim_db.similarity.recipe.validation import DEFAULT_PASSAGE
+from nearsim_db.similarity.text.pages import is_page, line_reader
 from nearsim_db.similarity.text.tokens import Tokeniser, Tokens
 from nearsim_db.similarity.text.words import sentence_ends
 
@@ -126,16 +127,33 @@ class PassageCutter:
     """
 
     def __init__(self, recipe: Recipe, backend: Backend, index: WindowIndex) -> None:
-        """Raises InputError if the recipe does not compare plain text."""
-        if recipe.normalise.html or recipe.shingle.language or recipe.sketch.input == "vector":
+        """Raises InputError if the recipe does not compare prose."""
+        if recipe.shingle.language or recipe.sketch.input == "vector":
             raise InputError(
-                "--cut cuts plain text; choose a recipe without normalise.html, shingle.tokens = code and "
+                "--cut cuts plain text and pages; choose a recipe without shingle.tokens = code and "
                 "sketch.input = vector"
             )
         plain = replace(recipe.shingle, stopwords="none", stem="none", min_token_length=1)
         self.length: int = recipe.match.passage or DEFAULT_PASSAGE
-        self._tokeniser = Tokeniser(replace(recipe, shingle=plain), backend)
+        text_rules = replace(recipe.normalise, html=False)
+        self._tokeniser = Tokeniser(replace(recipe, shingle=plain, normalise=text_rules), backend)
+        self._read_page = line_reader(recipe.normalise.html)
         self._index = index
+
+    @property
+    def reads_pages(self) -> bool:
+        """Whether the texts of pages are cut, not the pages."""
+        return self._read_page is not None
+
+    def text_of(self, text: str) -> str:
+        """Return the text that is cut: the text of a page, or the text itself.
+
+        Blocks of a page are separated by empty lines, which end sentences.
+        """
+        if self._read_page is None:
+            return text
+        lines = self._read_page(text)
+        return lines.replace("\n", "\n\n") if is_page(text) else lines
 
     def cut(self, text: str, document: int) -> tuple[list[Cut], str]:
         """Return the cuts of a text, in order, and the remaining text, whose passages are cut out of later texts."""

@@ -10,7 +10,7 @@ from nearsim_db.readers.output import full_disk
 from nearsim_db.readers.values import value_digest
 from nearsim_db.similarity.recipe import Normalise
 from nearsim_db.similarity.recipe.sections import NOWHERE
-from nearsim_db.similarity.text.pages import page_reader
+from nearsim_db.similarity.text.pages import line_reader
 from nearsim_db.similarity.text.repeated_lines import Page, RepeatedLines
 
 _SOURCE_BYTES, _SIZE_BYTES = 16, 8
@@ -28,7 +28,7 @@ class WaitingPages:
     """Pages and their sources, in the order in which they are written to a temporary file."""
 
     def __init__(self, html: bool | Literal["main"], file: BinaryIO) -> None:
-        self._read_lines = page_reader(html, in_lines=True) if html else None
+        self._read_lines = line_reader(html)
         self._file = file
         self.has_sources: bool = False  # whether any page has a source
         self.repeated: RepeatedLines | None = None  # None until `without_repeated_lines` is called
@@ -39,7 +39,7 @@ class WaitingPages:
         return [
             Page(
                 value_digest(source, _SOURCE_BYTES),
-                self._read_lines(text) if self._read_lines and ("<" in text or "&" in text) else text,
+                text if self._read_lines is None else self._read_lines(text),
             )
             for text, source in zip(contents, sources, strict=True)
         ]

@@ -146,8 +146,9 @@ def test_an_index_in_files_finds_what_one_in_memory_finds(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "settings", [["normalise.html=true"], ["shingle.tokens=code", "shingle.language=java"]]
+    "settings",
+    [["sketch.family=hyperplane", "sketch.input=vector"], ["shingle.tokens=code", "shingle.language=java"]],
 )
-def test_only_plain_text_is_cut(settings: list[str]) -> None:
-    with pytest.raises(InputError, match="--cut cuts plain text"):
+def test_only_texts_of_words_are_cut(settings: list[str]) -> None:
+    with pytest.raises(InputError, match="--cut cuts plain text and pages"):
         PassageCutter(override(RECIPE, settings), "numpy", WindowIndex())

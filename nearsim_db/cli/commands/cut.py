@@ -20,7 +20,8 @@ def cut(
 
     If a passage of match.passage words (20 by default) occurs several times, in different records or in one, the first
     copy is kept and all later copies are cut out, as whole sentences. Records without any remaining text are not
-    written; all other records are written as nearsim dedupe does, which removes whole records. Files are read twice;
+    written; all other records are written as nearsim dedupe does, which removes whole records.
+    If the recipe reads web pages (normalise.html), their texts are written instead of the pages. Files are read twice;
     standard input and pipes are copied to TMPDIR first. Exits with 1 if nothing is written. Exits with 3 if records are
     rejected and the others are written, unless --rejects or --max-rejected allows that.
     """

@@ -32,6 +32,19 @@ def page_reader(html: bool | Literal["main"], *, in_lines: bool = False) -> Call
     return _article_reader(read_all) if html == "main" else read_all
 
 
+def line_reader(html: bool | Literal["main"]) -> Callable[[str], str] | None:
+    """Return the function that converts a text, which may be a page, to lines; None if `html` keeps markup."""
+    if not html:
+        return None
+    read_page = page_reader(html, in_lines=True)
+    return lambda text: read_page(text).strip() if "<" in text or "&" in text else text
+
+
+def is_page(text: str) -> bool:
+    """Whether a text has a tag of a page, or of a part of a page."""
+    return _BEGIN.search(text) is not None
+
+
 def _lines_of_page(page: str) -> str:
     begin = _BEGIN.search(page)
     if begin is None:
