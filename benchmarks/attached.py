@@ -98,7 +98,7 @@ def _questions(session: Session, database: Database, folder: Path) -> Mapping[st
     """Return the questions, each asked of a collection."""
     index = Index(database, "ingested")
     left, right = min((pair.left, pair.right) for pair in index.pairs())
-    largest = next(iter(index.clusters())).survivor
+    largest = next(iter(index.clusters())).members[0]
     (folder / "new.jsonl").write_text(
         "".join(f'{{"id": "{number}", "text": "text {number} of a new document"}}\n' for number in range(50))
     )

@@ -261,7 +261,7 @@ class Verification:
         for digest, values in zip(digests, evidence_values(pairs, scores, verified), strict=True):
             match = Match(*values, external_id="", title=None)
             intersection, union = match.intersection, match.union
-            has_shares = encoder.metric.name == "containment" or self.wanted.direction is not None
+            has_shares = encoder.metric.name == "containment" or self.match_filter.direction is not None
             if has_shares and intersection is not None and union is not None:
                 match_size = intersection + union - query.size
                 match = replace(
