@@ -91,8 +91,9 @@ def test_threshold_of_a_projection_is_a_distance(database_url: str) -> None:
             (documents, known.ask(pairs)[0][0], True)
         ]
         assert known.ask("SELECT is_complete FROM nearsim.clusters_at(3.6)") == [(False,)]
-        with pytest.raises(psycopg.errors.InvalidParameterValue, match="distances, which begin at 0"):
-            known.ask(COUNTS, -1.0)
+        for refused in (-1.0, float("nan")):
+            with pytest.raises(psycopg.errors.InvalidParameterValue, match="distances, which begin at 0"):
+                known.ask(COUNTS, refused)
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), None])

@@ -26,7 +26,8 @@ BEGIN
         RETURN;
     END IF;
     is_distance := nearsim.metric_of(live.recipe) = 'euclidean';
-    IF (threshold >= 0 AND (is_distance OR threshold <= 1)) IS NOT TRUE THEN
+    -- NaN is larger than all other numbers.
+    IF (threshold >= 0 AND (is_distance AND threshold < 'NaN' OR threshold <= 1)) IS NOT TRUE THEN
         RAISE EXCEPTION 'a threshold of % is outside %', coalesce(CAST(threshold AS text), 'null'),
             CASE WHEN is_distance THEN 'the distances, which begin at 0' ELSE '0..1' END USING ERRCODE = 'invalid_parameter_value';
     END IF;
