@@ -49,7 +49,7 @@ _COMMANDS = (
 _OF_COLLECTION = {"stats", "reindex status"}
 _CLIENTS = 64
 _OWN = "own-00001"
-# The maximum number of collections that the session reads whose memory is measured.
+# The maximum number of collections that a session reads before its memory is measured.
 _MAX_COLLECTIONS_READ = 1_000
 _ROUNDS = 5
 _FIRST_DOCUMENT: LiteralString = """

@@ -32,11 +32,10 @@ def make_templates(corpus: Corpus, count: int, rng: np.random.Generator) -> list
 
 
 def mixed_documents(documents: int, seed: int, hot_share: float) -> Iterator[Document]:
-    """Return a corpus of that many documents, `hot_share` of them scattered members of families of about FAMILY
-    texts.
+    """Yield the documents of a corpus in which a share of `hot_share` are members of families from templates.
 
-    Members of such a family share buckets with more than the usual limit of 64 documents. Every section has the
-    same mix.
+    A family has about FAMILY members, which share buckets with more than the usual limit of 64 documents. The members
+    are spread evenly over the corpus.
     """
     rng = generator(np.random.SeedSequence([seed, documents]))
     # Shuffle, so that the members of templates are spread over the corpus.

@@ -24,8 +24,8 @@ BATCH = 10_000
 class Job:
     """The files of a run: the input, which is compressed JSON lines of id and text; the output; and optionally pairs.
 
-    The output has the lines of the survivors, and the pairs are pairs of rows. With `lookups`, a file like the input,
-    the texts of that file are looked up instead. `server` is the address of a server.
+    The output has the lines of the survivors, and the pairs are pairs of rows. If `lookups`, a file like the input, is
+    given, its texts are looked up instead. `server` is the address of a server.
     """
 
     input: Path

@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers.with_ensemble FILE.jsonl PAIRS.jsonl THRESHOLD
 
-Writes each pair of texts of which the index returns one for the other. Pairs are not verified.
+Writes a pair for each text that the index returns for another text. The pairs are not verified.
 """
 
 import json

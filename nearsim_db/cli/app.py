@@ -411,7 +411,7 @@ def _expand(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _option_info(parameter: Parameter) -> Any:
-    """Return Typer's description of a parameter's argument or option; an empty one for the context of a command."""
+    """Return Typer's description of a parameter, an empty description for a parameter such as the context."""
     return next(iter(getattr(parameter.annotation, "__metadata__", ())), typer.models.OptionInfo())
 
 

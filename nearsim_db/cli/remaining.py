@@ -84,7 +84,7 @@ class RemainingOptions:
 
     @property
     def path(self) -> Path | None:
-        """The path of --output. None in a dry run without it; otherwise raises UsageError if it is missing."""
+        """The path of --output. If it is missing, this is None in a dry run, and raises UsageError otherwise."""
         if not self.output and not self.dry_run:
             raise UsageError("give --output PATH (- for standard output), or --dry-run")
         if self.output is None:

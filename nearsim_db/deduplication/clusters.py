@@ -33,7 +33,7 @@ class Duplicates:
     # For each removed record the record that is kept instead: the survivor of its cluster or, with --against, a better
     # record that it is paired with. -1 for a record that is kept.
     match: Ints
-    is_removed: Mask  # also for the records of a cluster of which no record is kept
+    is_removed: Mask  # includes all records of a cluster from which no record is kept
     matched: int  # records that are removed because of records of --against
     rank: Ints  # place of each record in the order of the keep policy; empty without --against
 
@@ -44,7 +44,7 @@ class Duplicates:
 
     @property
     def untouched_clusters(self) -> int:
-        """The number of clusters of which no record is removed."""
+        """The number of clusters from which no record is removed."""
         is_touched = self.is_removed[self.clusters.numbers]
         return len(self.clusters) - len(np.unique(self.clusters.cluster_ids[is_touched]))
 
@@ -120,9 +120,10 @@ def find_duplicates(records: EncodedRecords, labels: Labels, progress: Progress)
 
 
 def _compares_twins(records: EncodedRecords, labels: Labels) -> bool:
-    """Whether records with the same features are compared like all other records, as in an index with `match.across`.
+    """Whether records with the same features are compared with each other, instead of being grouped as twins.
 
-    Two such records with equal values of the field are no pair, which matters if clusters depend on all pairs.
+    With `match.across`, two records with the same features are no pair if their values of the field are equal. That
+    matters for linkages in which clusters depend on all pairs.
     """
     is_across = labels.values is not None and not labels.comparison.against
     encoder = records.encoder

@@ -49,7 +49,7 @@ class CutRecords:
         self.ranks: Ranks = Ranks(keep_policy("earliest"))
         self.sources_by: str | None = None
         self.cuts: dict[int, list[Cut]] = {}  # by number of the record
-        self.emptied: set[int] = set()  # numbers of the records of which no text remains
+        self.emptied: set[int] = set()  # numbers of the records without any remaining text
 
     def __len__(self) -> int:
         return len(self.ranks)

@@ -48,12 +48,12 @@ class CutCounts:
 
 @dataclass(frozen=True, slots=True)
 class DedupeSummary:
-    """What `dedupe` or `cut_passages` did. Of the input, read = unique + duplicates + rejected."""
+    """What `dedupe` or `cut_passages` did. For the input, read = unique + duplicates + rejected."""
 
     ingest: IngestSummary  # counts of the records that were read and rejected
     against: AgainstSummary
     unique: int  # records that remain
-    duplicates: int  # removed records; of `cut_passages`, the records of which no text remains
+    duplicates: int  # removed records; for `cut_passages`, the records without any remaining text
     pairs: int  # all pairs of records that count, pairs of equal texts included
     review_pairs: int  # pairs to be reviewed; 0 unless a file is written for them
     clusters: int  # 0 with --against
@@ -62,7 +62,9 @@ class DedupeSummary:
     rejected: str | None  # how many records were rejected, and why; None if no record was
     cut: CutCounts | None = None  # None for `dedupe`
     marked: int | None = None  # records written with marks; None if only the remaining records were written
-    untouched_clusters: int | None = None  # clusters of which nothing was removed; None without `only_from`
+    untouched_clusters: int | None = (
+        None  # clusters from which no record was removed; None without `only_from`
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,9 +88,9 @@ class WholeTexts(Encoder):
 
 
 class Ranks:
-    """The values by which the rules of a keep policy rank documents, then dates.
+    """The values by which the rules of a keep policy rank documents, and the dates, which decide between equal ones.
 
-    A missing date counts as the present time. `fields` are the fields of which `add` takes values.
+    A missing date counts as the present time. `fields` are the names of the fields whose values `add` needs.
     """
 
     def __init__(self, policy: KeepPolicy) -> None:
@@ -320,14 +320,14 @@ class EncodedRecords:
             self._wait_for(self._writer.submit(self.pages.write, pages), contents)
 
     def _encode(self, first: int, contents: list[Content]) -> None:
-        """Encode the texts or vectors of the documents from number `first` on, and write what they become."""
+        """Encode the texts or vectors of the documents from number `first` on, and write the results."""
         if self.min_words:
             contents = [content if self._is_long_enough(cast(str, content)) else "" for content in contents]
         encoded = self.pool.submit(self.encoder.encode, contents, keep_features=True)
         self._wait_for(self._writer.submit(self._write, first, contents, encoded), contents)
 
     def _wait_for(self, written: Future[None], contents: Sequence[Content]) -> None:
-        """Wait while too many texts are in memory, of which those of a batch are until it is written."""
+        """Wait while too many texts are in memory. The texts of a batch are in memory until the batch is written."""
         size = sum([_TEXT_OVERHEAD_BYTES + len(content) for content in contents if content is not None])
         self._waiting.append((size, written))
         self._waiting_bytes += size

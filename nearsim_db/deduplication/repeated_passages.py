@@ -236,8 +236,8 @@ def _kept_places(windows: Hashes, in_earlier_documents: Ints, length: int, docum
 def _cuts(text: str, tokens: Tokens, kept: tuple[Ints, Ints], length: int) -> Iterator[Cut]:
     """Yield the cuts of a text: runs of sentences that remain at other places, with the spaces on one side.
 
-    A run is divided into cuts by the documents that keep its parts. `kept` has the first and the last place where each
-    window remains.
+    Such a run is divided into cuts, because different documents may keep its parts. `kept` has the first and the last
+    place at which each window remains.
     """
     repeated = np.flatnonzero(kept[0] >= 0)
     if not len(repeated):

@@ -126,7 +126,7 @@ def _frame_warnings(records: EncodedRecords, duplicates: Duplicates) -> list[str
     if not are_features or not count >= frames.MIN_PAIRS_PER_DOCUMENT * len(duplicates.clusters.numbers) > 0:
         return []
 
-    # One in `step` pairs is looked at, as pairs are sorted.
+    # Sample every `step`-th pair, in the order of the sorted pairs.
     step = -(-count // frames.MAX_SAMPLED_PAIRS)
     edges = np.concatenate([block[::step] for block in pairs.edges()])
     numbers, places = np.unique(edges, return_inverse=True)

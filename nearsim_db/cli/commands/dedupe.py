@@ -225,15 +225,15 @@ _Report = Annotated[
     typer.Option(
         metavar="PATH",
         parser=options.path,
-        help="HTML page with counts by file, clusters and pairs side by side, also with --dry-run; its figures if the "
-        "name ends in .json.",
+        help="File for an HTML page with counts by file, clusters and pairs side by side, or for its figures if the "
+        "name ends in .json; also with --dry-run.",
         rich_help_panel=options.OUTPUT,
     ),
 ]
 
 
 def _check_report(path: Path) -> None:
-    """Raise UsageError for another suffix than those of pages and JSON, NearsimError if no page can be rendered."""
+    """Raise UsageError for a suffix of neither HTML nor JSON, and NearsimError if no page can be rendered."""
     from nearsim_db.analysis.report.page import check_requirements
 
     suffix = path.suffix.lower()

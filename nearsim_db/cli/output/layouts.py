@@ -306,7 +306,7 @@ EVENTS: "Layout[Event]" = Layout(
 
 
 def of_unstored(answers: "Answers | Queries", collection: str, wanted: float) -> list[str]:
-    """Return a warning, with a remedy, if the wanted similarity is below those that the index stores."""
+    """Return a warning, with a remedy, if the wanted similarity is lower than any that the index stores."""
     if not wanted:
         return []
     profile, threshold, min_stored = answers.least_similarity()
