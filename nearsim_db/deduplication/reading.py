@@ -276,7 +276,7 @@ class RecordReader:
                 "source": f"name the field that holds it with {names.source}",
                 "latest": f"name the field that holds it with {names.published_at}",
                 "highest": "name another column",
-                "has": "name another field",
+                "has": "name another field, but no part of a joined text",
             }
             refuse_unusable_keep(records.ranks.policy, partial(self._has, records.ranks), remedies)
 

@@ -140,3 +140,21 @@ def test_reports_that_cannot_be_written_are_refused(
 
     assert message in nearsim.fail("dedupe", stories, "-o", kept, *options, exit_code=2)
     assert not kept.exists()
+
+
+def test_a_file_is_counted_by_what_is_removed_from_it(nearsim: CommandLine, tmp_path: Path) -> None:
+    curated = write_jsonl(
+        tmp_path / "curated.jsonl", [{"id": "a", "text": STORM}, {"id": "b", "text": STORM}]
+    )
+    new = write_jsonl(
+        tmp_path / "new.jsonl", [{"id": "c", "text": STORM_AGAIN}, {"id": "d", "text": HARVEST}]
+    )
+    counts: dict[tuple[str, ...], list[list[int]]] = {
+        ("--only-from", str(new)): [[2, 0, 0], [1, 1, 1]],
+        ("--set", "cluster.keep=none"): [[0, 2, 0], [1, 1, 0]],
+    }
+    for options, expected in counts.items():
+        report = report_of(nearsim, [curated, new], tmp_path / "report.json", *options)
+        names = ("kept", "removed", "removed_for_other_file")
+        assert [[file[name] for name in names] for file in report["inputs"]] == expected
+        assert report["stats"]["removed"] == sum(removed for _, removed, _ in expected)

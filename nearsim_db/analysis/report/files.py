@@ -66,7 +66,7 @@ def gather_files(found: FoundDuplicates, options: Options, progress: Progress = 
     stats: dict[str, Any] = {
         "records": summary.read,
         "rejected": summary.rejected,
-        "removed": int((found.duplicates.match >= 0).sum()),
+        "removed": int(found.duplicates.is_removed.sum()),
         "pairs": found.duplicates.pair_count,
         "stored_pairs": len(found.duplicates.pairs),
         "clusters": clusters.clusters,
@@ -100,9 +100,9 @@ def _names(inputs: tuple[InputCounts, ...]) -> str:
 def _count_inputs(found: FoundDuplicates) -> tuple[InputCounts, ...]:
     """Count the records of each input file, in the order in which the files were read."""
     files, file_of = found.places.files, found.places.columns()["file"]
-    match = found.duplicates.match
-    is_removed = match >= 0
-    is_elsewhere = is_removed & (file_of != file_of[match])
+    match, is_removed = found.duplicates.match, found.duplicates.is_removed
+    # A record that is removed with its whole cluster duplicates none that is kept.
+    is_elsewhere = (match >= 0) & (file_of != file_of[match])
 
     counts: dict[str, Counter[str]] = {}
     # A file may have several runs of records, and others may have rejects only.
