@@ -9,7 +9,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION nearsim.copy_signatures(integer) IS
-    'Internal (used by every build of a large collection): copies its signatures to signed_document';
+    'Internal (used by every build of a large collection): copies the signatures of the generation to signed_document';
 
 -- Copies the signatures of generations whose tables have the triggers. A build that has not created its triggers yet copies
 -- its signatures itself later. This is the only place that creates the indexes, also in a new database.

@@ -86,9 +86,9 @@ class Copies:
     other: str | None  # the other source
     pairs: int
     one_first: int  # number of pairs that `one` published first
-    one_delay_seconds: float | None  # by how much `other` was later in these pairs
+    one_delay_seconds: float | None  # median time by which `other` was later in these pairs
     other_first: int  # number of pairs that `other` published first
-    other_delay_seconds: float | None  # by how much `one` was later in these pairs
+    other_delay_seconds: float | None  # median time by which `one` was later in these pairs
     at_once: int  # number of pairs with equal dates
 
 

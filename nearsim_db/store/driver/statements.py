@@ -323,7 +323,7 @@ def stream_rows(
     /,
     **parameters: object,
 ) -> Iterator[Row]:
-    """Yield the rows of a named statement through a server-side cursor; `make` is called with the columns of each."""
+    """Yield what `make` returns for the columns of each row of a named statement, read through a server-side cursor."""
     with connection.backend.cursor(
         name=f"{connection.cursor_prefix}_{name}", row_factory=args_row(make)
     ) as cursor:

