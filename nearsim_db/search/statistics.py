@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
+import numpy as np
+
 from nearsim_db.messages import count_of
 from nearsim_db.records import DEFAULT
 from nearsim_db.similarity import chains, frames, recipe_warnings
@@ -190,9 +192,14 @@ def _chain_hints(tables: GenerationTables, profile: Profile) -> list[Hint]:
         max_texts=chains.MAX_SAMPLED_TEXTS,
         min_texts=chains.MIN_TEXTS,
     )
+    if not sampled:
+        return []
+
     encoder, spreads = Encoder(profile, "numpy"), []
+    signed = tables.signatures.read_sketches(np.concatenate([heads for _, heads in sampled]), encoder.family)
     for documents, heads in sampled:
-        sketches = tables.signatures.read_sketches(heads, encoder.family).sketches
+        # A worker may have removed some of the heads meanwhile.
+        sketches = signed.sketches[np.isin(signed.doc_ids, heads)]
         if len(sketches) < chains.MIN_TEXTS:
             continue
 
