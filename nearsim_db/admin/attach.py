@@ -10,7 +10,7 @@ from functools import partial
 
 from nearsim_db.errors import BuildStoppedError, ConflictError, DatabaseError, InputError, NearsimError
 from nearsim_db.index import Index
-from nearsim_db.indexing import attached_table, drop_generation, profiles
+from nearsim_db.indexing import attached_marks, attached_table, drop_generation, profiles
 from nearsim_db.indexing.attached_sweep import SweepResult
 from nearsim_db.records import CollectionId, Progress, silent
 from nearsim_db.similarity.recipe import Recipe
@@ -67,6 +67,15 @@ def attach_table(database: Database, table: str, columns: Columns, collection: s
             connection, relation.shown, partial(_attach, connection, relation, resolved, name)
         )
     return Attached(name, relation.shown, resolved, warnings, *before)
+
+
+def write_marks(database: Database, collection: str) -> None:
+    """Write the mark column of a collection's attached table. Raises ConflictError if it cannot be written."""
+    with database.transaction() as connection:
+        collection_id = collection_rows.get_collection(connection, collection).collection_id
+    trouble = attached_marks.write_marks(database.engine, collection_id)
+    if trouble is not None:
+        raise ConflictError(trouble)
 
 
 def _attach(

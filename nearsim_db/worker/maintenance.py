@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from nearsim_db.errors import ConflictError, NotFoundError
-from nearsim_db.indexing import attached_sweep, drop_generation, retention
+from nearsim_db.indexing import attached_marks, attached_sweep, drop_generation, retention
 from nearsim_db.indexing.context import Context
 from nearsim_db.messages import suggested_command
 from nearsim_db.records import CollectionId, GenerationId
 from nearsim_db.store.access import collection_rows
-from nearsim_db.store.attached import attachments, obstacles
+from nearsim_db.store.attached import attachments, mark_columns, obstacles
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import is_lock_timeout
 from nearsim_db.store.generations import generation_rows, generation_states, partitions
@@ -133,7 +133,7 @@ def remove_expired_documents(scope: WorkerScope, between: Callable[[], None]) ->
 
 
 class AttachedTables:
-    """Sweeps attached tables when they are due, and logs each problem once while it lasts.
+    """Sweeps attached tables and writes their mark columns when due, and logs each problem once while it lasts.
 
     `between` is called after each slice of a sweep.
     """
@@ -144,6 +144,7 @@ class AttachedTables:
         self._monitor = monitor
         self._between = between
         self._check_at = 0.0
+        self._mark_troubles: dict[CollectionId, str | None] = {}
 
     def sweep_due(self) -> None:
         """Sweep the tables whose sweep is due."""
@@ -161,6 +162,17 @@ class AttachedTables:
                 attached_sweep.sweep(
                     scope.engine, collection_id, wait=False, meanwhile=self._between, stopping=scope.stopping
                 )
+
+    def write_marks(self, *, at_once: bool = False) -> None:
+        """Write the mark columns that are due, all of them with `at_once`, and log each new reason for a failure."""
+        scope = self._scope
+        with scope.engine.connect() as connection:
+            due = mark_columns.find_due_marks(connection, scope.collection_id, at_once=at_once)
+        for collection_id in due:
+            trouble = attached_marks.write_marks(scope.engine, collection_id, self._between, scope.stopping)
+            if trouble is not None and trouble != self._mark_troubles.get(collection_id):
+                log(logging.ERROR, "not_marked", trouble, {"collection_id": collection_id})
+            self._mark_troubles[collection_id] = trouble
 
     def check_if_due(self) -> None:
         """Check the tables, unless the last check took long and was recent."""

@@ -91,6 +91,7 @@ class Session:
         yield _DROP_SECONDS, partial(maintenance.drop_generations, scope)
 
         yield _SERVICE_SECONDS, self._attached.sweep_due
+        yield _SERVICE_SECONDS, self._attached.write_marks
         yield _SERVICE_SECONDS, self._attached.check_if_due
         yield _NOTICE_SECONDS, states.log_unindexed
         yield _MAINTENANCE_SECONDS, partial(maintenance.remove_expired_documents, scope, keep_alive)
@@ -131,6 +132,10 @@ class Session:
         """Count the work in the queue; thread-safe."""
         with translate_errors(), self._scope.engine.connect() as connection:
             return backlog.read_backlog(connection, self._scope.collection_id, self.failures)
+
+    def write_marks(self) -> None:
+        """Bring the mark columns of attached tables up to date."""
+        self._attached.write_marks(at_once=True)
 
     def check_attached_tables(self) -> list[str]:
         """Return the reasons why attached tables are not followed; empty if all of them are."""
@@ -208,6 +213,7 @@ class Worker:
                     session.make_due()
                     is_changed = False
 
+            session.write_marks()
             for error in session.failures.values():
                 raise error
             if problems := session.check_attached_tables():

@@ -23,6 +23,10 @@ CREATE TABLE nearsim_index.attachment (
     detaching boolean NOT NULL DEFAULT false,
     trouble text,
     troubled_at timestamptz,
+    mark_column text,
+    marked_at timestamptz,
+    mark_seconds double precision NOT NULL DEFAULT 0,
+    mark_trouble text,
     CONSTRAINT attachment_value_key UNIQUE (parent_id, collection_value),
     CONSTRAINT attachment_of_value CHECK (
         (parent_id IS NULL) = (collection_value IS NULL) AND (parent_id IS NULL OR collection_field IS NOT NULL)),
@@ -63,3 +67,8 @@ COMMENT ON COLUMN nearsim_index.attachment.detaching IS
     'Whether the table is being detached: its texts are being copied, and its changes are no longer read';
 COMMENT ON COLUMN nearsim_index.attachment.trouble IS 'Reason why changes of the table are not indexed; NULL if they are';
 COMMENT ON COLUMN nearsim_index.attachment.troubled_at IS 'When a worker first noticed this; NULL if changes are indexed';
+COMMENT ON COLUMN nearsim_index.attachment.mark_column IS
+    'Name of the column into which workers write the id of the document to keep instead of each duplicate; NULL if there is none';
+COMMENT ON COLUMN nearsim_index.attachment.marked_at IS 'Start of the last completed pass that wrote this column';
+COMMENT ON COLUMN nearsim_index.attachment.mark_seconds IS 'Duration of the last completed pass, in seconds';
+COMMENT ON COLUMN nearsim_index.attachment.mark_trouble IS 'Reason why the last pass failed; NULL if it did not';

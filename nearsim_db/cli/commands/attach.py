@@ -78,6 +78,14 @@ def attach_table(
             rich_help_panel=options.INPUT,
         ),
     ] = None,
+    mark_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column of the table into which workers write, for each duplicate, the id of the row to keep.",
+            rich_help_panel=options.MARKS,
+        ),
+    ] = None,
     collection: Collection = None,
     profile: options.NewProfile = options.DEFAULT,
     recipe_options: recipes.RecipeOptions,
@@ -107,7 +115,9 @@ def attach_table(
     if chosen is not None:
         service.refuse_vectors(chosen)
     columns = Columns(
-        id, join_texts(text), title, source, url, published_at, where, collection_field=collection_field
+        *(id, join_texts(text), title, source, url, published_at, where),
+        collection_field=collection_field,
+        mark_column=mark_column,
     )
     with options.connect() as database, outcome.progress() as progress:
         attached = service.attach_table(database, table, columns, collection)
@@ -117,6 +127,8 @@ def attach_table(
             Index(database, attached.collection, progress=progress) as index,
         ):
             swept = service.ingest_table(index, profile, chosen)
+            if mark_column is not None:
+                service.write_marks(database, attached.collection)
             profiles = summaries.live_profile_stats(index)
 
     def print_text() -> None:
@@ -253,7 +265,9 @@ def _row(attachment: "Attachment") -> dict[str, Any]:
         **terminal.values_of(attachment, "collection", "table"),
         "columns": attachment.columns.given(),
         **terminal.values_of(attachment, "attached_at", "swept_at", "unusable"),
-        "trouble": "is being detached" if attachment.detaching else attachment.problem,
+        "trouble": "is being detached"
+        if attachment.detaching
+        else attachment.problem or attachment.mark_trouble,
     }
 
 

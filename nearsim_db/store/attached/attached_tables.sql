@@ -6,9 +6,9 @@ SELECT collection_id, collection.name, CAST(CAST(relation AS oid) AS bigint),
     FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
     WHERE pg_class.oid = relation),
     id_column, text_column, title_column, source_column, url_column, published_at_column, condition, computed,
-    collection_field, given_condition, parent_id, collection_value,
+    collection_field, given_condition, mark_column, parent_id, collection_value,
     coalesce((SELECT name FROM nearsim.collection AS parent WHERE parent.collection_id = parent_id), collection.name),
-    attached_at, wanted_at, swept_at, sweep_seconds, unusable, detaching, trouble, troubled_at
+    attached_at, wanted_at, swept_at, sweep_seconds, unusable, detaching, trouble, troubled_at, marked_at, mark_trouble
 FROM nearsim_index.attachment JOIN nearsim.collection USING (collection_id)
 WHERE collection_id = %(collection_id)s OR %(collection_id)s IS NULL
     AND (parent_id IS NULL OR trouble IS NOT NULL OR %(of_values)s)
@@ -30,14 +30,15 @@ ORDER BY name
 -- name: store_attachment
 -- Attach a table to a collection, or change the columns that are read from it. Relies on attachment_pkey.
 INSERT INTO nearsim_index.attachment (collection_id, relation, id_column, text_column, title_column, source_column, url_column,
-    published_at_column, condition, computed, collection_field, given_condition, parent_id, collection_value)
+    published_at_column, condition, computed, collection_field, given_condition, mark_column, parent_id, collection_value)
 VALUES (%(collection_id)s, CAST(%(relation)s AS oid), %(id)s, %(text)s, %(title)s, %(source)s, %(url)s, %(published_at)s,
-    %(where)s, CAST(%(computed)s AS jsonb), %(collection_field)s, %(given_where)s, %(parent_id)s, %(collection_value)s)
+    %(where)s, CAST(%(computed)s AS jsonb), %(collection_field)s, %(given_where)s, %(mark_column)s, %(parent_id)s, %(collection_value)s)
 ON CONFLICT (collection_id) DO UPDATE SET
     id_column = excluded.id_column, text_column = excluded.text_column, title_column = excluded.title_column,
     source_column = excluded.source_column, url_column = excluded.url_column,
     published_at_column = excluded.published_at_column, condition = excluded.condition, computed = excluded.computed,
     collection_field = excluded.collection_field, given_condition = excluded.given_condition,
+    mark_column = excluded.mark_column, marked_at = NULL, mark_trouble = NULL,
     wanted_at = clock_timestamp(), trouble = NULL, troubled_at = NULL
 
 -- name: create_source_triggers
@@ -269,7 +270,8 @@ SELECT {types} FROM (SELECT (CAST(NULL AS {relation})).*) AS attached
 
 -- name: read_columns
 -- Columns of a table, each with its declared type, base type and collation, and whether it is virtual, unique, the first
--- column of an index, readable by the user, and readable by the owner of nearsim's functions. Reads only the catalog.
+-- column of an index, readable by the user, readable by the owner of nearsim's functions, generated, and writable by the user.
+-- Reads only the catalog.
 WITH RECURSIVE kind AS (
     SELECT attnum, atttypid AS type FROM pg_catalog.pg_attribute
     WHERE attrelid = CAST(%(relation)s AS oid) AND attnum > 0 AND NOT attisdropped
@@ -285,7 +287,8 @@ SELECT attname, CAST(atttypid AS bigint), format_type(type, NULL), collation_in.
         SELECT FROM pg_catalog.pg_index
         WHERE indrelid = attrelid AND indisvalid AND indpred IS NULL AND indkey[0] = attnum),
     has_column_privilege(attrelid, attname, 'SELECT'),
-    has_column_privilege(pg_get_userbyid(document.relowner), attrelid, attname, 'SELECT'), quote_ident(pg_get_userbyid(document.relowner))
+    has_column_privilege(pg_get_userbyid(document.relowner), attrelid, attname, 'SELECT'), quote_ident(pg_get_userbyid(document.relowner)),
+    attgenerated <> '', has_column_privilege(attrelid, attname, 'UPDATE')
 FROM pg_catalog.pg_attribute JOIN kind USING (attnum) JOIN pg_catalog.pg_type ON pg_type.oid = type AND typbasetype = 0
 LEFT JOIN pg_catalog.pg_collation ON pg_collation.oid = attcollation
 LEFT JOIN pg_catalog.pg_namespace AS collation_in ON collation_in.oid = collnamespace

@@ -38,6 +38,8 @@ class Attachment:
     detaching: bool
     trouble: str | None  # why changes of the table are not indexed; None if they are
     troubled_at: datetime | None  # since when
+    marked_at: datetime | None  # when the last completed pass began that wrote the mark column
+    mark_trouble: str | None  # why the last pass failed; None if it did not
 
     @property
     def problem(self) -> str | None:
@@ -87,7 +89,7 @@ def list_attachments(
 
 
 def _attachment(*row: Any) -> Attachment:
-    return Attachment(*row[:4], Columns(*row[4:14]), *row[14:])  # type: ignore[call-arg]
+    return Attachment(*row[:4], Columns(*row[4:15]), *row[15:])  # type: ignore[call-arg]
 
 
 def find_attachment(connection: Connection, collection_id: CollectionId) -> Attachment | None:

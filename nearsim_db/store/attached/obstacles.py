@@ -56,8 +56,30 @@ def check_columns(connection: Connection, relation: Relation, columns: Columns) 
             f"column {field!r} has no index, but nearsim reads the rows of each of its values; run: CREATE INDEX ON "
             f"{relation.shown} ({field}, {columns.id})"
         )
+    if reason is None and columns.mark_column is not None:
+        reason = unmarkable(relation, available, columns)
     if reason is not None:
         raise InputError(f"{relation.shown} cannot be attached: {reason}")
+
+
+def unmarkable(relation: Relation, available: Mapping[str, Column], columns: Columns) -> str | None:
+    """Return why the id of another document cannot be written into the mark column; None if it can."""
+    name = columns.mark_column
+    column = None if name is None else available.get(name)
+    if column is None:
+        return f"its column {name!r} does not exist"
+    if name in columns.read():
+        return f"column {name!r} is read as part of the documents, so it cannot be the mark column"
+
+    id_type = available[columns.id].type
+    types = dict.fromkeys((id_type, *(["bigint"] if id_type in NUMBERS else []), *_TEXTS))
+    if column.type not in types:
+        return f"column {name!r} is of type {column.type}; the mark column may be {' or '.join(types)}"
+    if column.is_generated:
+        return f"column {name!r} is a generated column, which nobody can write"
+    if not column.is_writable:
+        return f"the user may not write column {name!r}; run: GRANT UPDATE ({name}) ON {relation.shown} TO <role>"
+    return None
 
 
 def unreadable(

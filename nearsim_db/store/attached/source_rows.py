@@ -138,7 +138,7 @@ def find_new_values(connection: Connection, source: AttachedSource) -> list[str]
 
 def find_slice(connection: Connection, source: AttachedSource, start: str | None, amount: int) -> str | None:
     """Return the id that is `amount` rows after `start`, or after the first id; None if there are fewer rows."""
-    command = source.statement("find_slice", from_here=_from(source, start))
+    command = source.statement("find_slice", from_here=from_id(source, start))
     next_start: str | None = run(connection, command, start=start, amount=amount).value()
     return next_start
 
@@ -151,10 +151,10 @@ def update_slice(
     Returns the number of inserted documents, the number of updated documents, and the number of rows.
     """
     parameters: dict[str, object] = {"start": start, "amount": amount}
-    return _write(connection, source, "select_rows_in_slice", parameters, from_here=_from(source, start))
+    return _write(connection, source, "select_rows_in_slice", parameters, from_here=from_id(source, start))
 
 
-def _from(source: AttachedSource, start: str | None) -> sql.Composable:
+def from_id(source: AttachedSource, start: str | None) -> sql.Composable:
     """Return the condition for the rows from the id `start` on, or for all rows with an id."""
     if start is None:
         return sql.SQL("source.{} IS NOT NULL").format(source.parts["id"])

@@ -15,7 +15,9 @@ from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.driver_errors import translate_errors
 from nearsim_db.store.driver.statements import Expression, run, statement
 
-Kind = Literal["id", "text", "title", "source", "url", "published_at", "where", "collection_field"]
+Kind = Literal[
+    "id", "text", "title", "source", "url", "published_at", "where", "collection_field", "mark_column"
+]
 COMPUTABLE: tuple[Kind, ...] = ("text", "title", "source", "url", "where")
 
 NUMBERS = ("smallint", "integer", "bigint")
@@ -28,7 +30,7 @@ _NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of an attached table that nearsim reads: names of columns, or SQL expressions."""
+    """The columns of an attached table that nearsim reads, names or SQL expressions, and the one that it writes."""
 
     id: str
     text: str
@@ -46,6 +48,8 @@ class Columns:
     collection_field: str | None = None
     # With `collection_field`: the user's condition for the rows of all collections.
     given_where: str | None = None
+    # The column into which workers write which document each row duplicates. It is the only column that is not read.
+    mark_column: str | None = None
 
     def named(self) -> dict[Kind, str]:
         """Return the columns and expressions that are set, by kind."""
@@ -70,7 +74,11 @@ class Columns:
 
     def plain(self) -> dict[Kind, str]:
         """Return the columns that are not expressions, by kind."""
-        return {kind: name for kind, name in self.named().items() if kind not in self.computed}
+        return {
+            kind: name
+            for kind, name in self.named().items()
+            if kind not in self.computed and kind != "mark_column"
+        }
 
     def read(self) -> list[str]:
         """Return the names of all columns that are read, without repetitions, the id first."""
@@ -133,6 +141,8 @@ class Column:
     is_readable: bool  # whether the user may read it
     is_readable_to_owner: bool  # whether the owner of nearsim's functions may read it
     our_owner: str  # name of the owner of nearsim's functions
+    is_generated: bool  # whether its values are computed, stored or not
+    is_writable: bool  # whether the user may update it
 
 
 def find_relation(connection: Connection, name: str) -> Relation:
@@ -254,6 +264,8 @@ def of_value(columns: Columns, field: Column, value: str | None) -> Columns:
     names = {*columns.computed.get("where", ()), field.name}
     return replace(
         columns,
+        # The column is written by the passes over the whole table.
+        mark_column=columns.mark_column if value is None else None,
         where=of_collection if where is None else f"({where}) AND {of_collection}",
         computed={**columns.computed, "where": sorted(names)},
     )
