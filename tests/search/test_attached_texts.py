@@ -14,7 +14,8 @@ from tests.builders.workers import Application, ask
 
 # A text that is read by itself takes as long as the check of its table.
 REFUSE_SINGLE_TEXTS = """
-CREATE OR REPLACE FUNCTION nearsim.foreign_code(relation regclass) RETURNS text LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION nearsim.foreign_code(relation regclass, for_update boolean DEFAULT false) RETURNS text
+LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('nearsim.checked', true) = 'true' THEN
         RAISE EXCEPTION 'a table is checked twice';

@@ -4,7 +4,8 @@
 -- Therefore both owners must be roles that may act as the role that runs the query, or as the owner of nearsim: such roles
 -- gain nothing. The function is PL/pgSQL with a generic plan, because planning takes a hundred times as long as the query,
 -- which runs for each text.
-CREATE FUNCTION nearsim.foreign_code(relation regclass) RETURNS text
+-- An UPDATE also calls the functions of triggers, rules and generated columns.
+CREATE FUNCTION nearsim.foreign_code(relation regclass, for_update boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     RETURN (
@@ -22,6 +23,16 @@ BEGIN
             UNION ALL
             SELECT CAST('pg_constraint' AS regclass), pg_constraint.oid
             FROM pg_constraint JOIN family ON conrelid = family.oid
+            UNION ALL
+            SELECT CAST('pg_trigger' AS regclass), pg_trigger.oid
+            FROM pg_trigger JOIN family ON tgrelid = family.oid WHERE for_update AND NOT tgisinternal
+            UNION ALL
+            SELECT CAST('pg_rewrite' AS regclass), pg_rewrite.oid
+            FROM pg_rewrite JOIN family ON ev_class = family.oid WHERE for_update
+            UNION ALL
+            SELECT CAST('pg_attrdef' AS regclass), pg_attrdef.oid
+            FROM pg_attrdef JOIN family ON adrelid = family.oid
+            JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum AND attgenerated <> '' WHERE for_update
         ), owned (description, owner) AS (
             SELECT pg_describe_object(CAST('pg_class' AS regclass), oid, 0) || ' belongs to', relowner
             FROM family JOIN pg_class USING (oid)
@@ -47,5 +58,5 @@ BEGIN
         LIMIT 1);
 END
 $$;
-COMMENT ON FUNCTION nearsim.foreign_code(regclass) IS
-    'Internal (used by attach): a description of the object through which an untrusted role could run code with the rights of current_user when a table is read; NULL if there is none';
+COMMENT ON FUNCTION nearsim.foreign_code(regclass, boolean) IS
+    'Internal (used by attach): a description of the object through which an untrusted role could run code with the rights of current_user when a table is read, or with for_update when its rows are updated; NULL if there is none';

@@ -30,7 +30,9 @@ def find_marked_source(connection: Connection, collection_id: CollectionId) -> A
     """
     source = source_rows.with_values(connection, source_rows.get_source(connection, collection_id))
     available, name = read_columns(connection, source.relation), source.columns.mark_column
-    if (reason := unmarkable(source.relation, available, source.columns)) is not None or name is None:
+    if (
+        reason := unmarkable(connection, source.relation, available, source.columns)
+    ) is not None or name is None:
         raise NotFoundError(f"the marks of {source.relation.shown} cannot be written: {reason}")
 
     parts: dict[str, sql.Composable] = {

@@ -8,6 +8,11 @@ WHERE mark_column IS NOT NULL AND NOT detaching
         OR marked_at IS NULL OR CAST(%(at_once)s AS boolean))
 ORDER BY collection_id
 
+-- name: find_foreign_update_code
+-- The object through which an untrusted role could run code with the user's rights when rows of a table are updated; NULL if
+-- there is none. Reads only the catalog.
+SELECT nearsim.foreign_code(CAST(CAST(%(relation)s AS oid) AS regclass), true)
+
 -- name: write_marks
 -- Write, into the rows of a slice, the id of the document to keep instead of each duplicate, and NULL into all other rows.
 -- Rows that another transaction has locked are skipped, so that the application never waits for a lock in a circle. Returns

@@ -57,12 +57,14 @@ def check_columns(connection: Connection, relation: Relation, columns: Columns) 
             f"{relation.shown} ({field}, {columns.id})"
         )
     if reason is None and columns.mark_column is not None:
-        reason = unmarkable(relation, available, columns)
+        reason = unmarkable(connection, relation, available, columns)
     if reason is not None:
         raise InputError(f"{relation.shown} cannot be attached: {reason}")
 
 
-def unmarkable(relation: Relation, available: Mapping[str, Column], columns: Columns) -> str | None:
+def unmarkable(
+    connection: Connection, relation: Relation, available: Mapping[str, Column], columns: Columns
+) -> str | None:
     """Return why the id of another document cannot be written into the mark column; None if it can."""
     name = columns.mark_column
     column = None if name is None else available.get(name)
@@ -79,6 +81,11 @@ def unmarkable(relation: Relation, available: Mapping[str, Column], columns: Col
         return f"column {name!r} is a generated column, which nobody can write"
     if not column.is_writable:
         return f"the user may not write column {name!r}; run: GRANT UPDATE ({name}) ON {relation.shown} TO <role>"
+
+    # Triggers of the table run with the rights of the worker that updates it.
+    foreign_code = run(connection, "find_foreign_update_code", relation=relation.oid).value()
+    if foreign_code is not None:
+        return f"{foreign_code}, whose code would run with this user's rights when marks are written"
     return None
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nearsim_db import Index
 from nearsim_db.admin import attach
@@ -14,6 +15,7 @@ from nearsim_db.store.attached.tables import Columns
 from nearsim_db.store.database import Database
 from nearsim_db.worker.worker import Worker
 from tests.builders.command_line import BRIDGE, HARVEST, STORM, STORM_AGAIN, CommandLine
+from tests.builders.logins import login, user_of
 from tests.builders.workers import Application, application, ask
 
 COLUMNS = Columns("story_id", "body", mark_column="duplicate_of")
@@ -32,11 +34,8 @@ def create(app: Application, kind: str = "integer") -> None:
 
 
 def marks(app: Application) -> dict[object, object]:
-    query = (
-        "SELECT array_agg(story_id ORDER BY story_id), array_agg(duplicate_of ORDER BY story_id) FROM story"
-    )
-    story_ids, duplicates = app.execute(query).fetchall()[0]
-    return dict(zip(story_ids, duplicates, strict=True))
+    query = "SELECT json_object_agg(story_id, duplicate_of) FROM story"
+    return {int(story_id): duplicate_of for story_id, duplicate_of in ask(app, query).items()}
 
 
 @pytest.fixture
@@ -156,6 +155,54 @@ def test_unfit_columns_are_refused(app: Application, database_url: str, column: 
 
     with Database.connect(database_url) as database, pytest.raises(InputError, match=message):
         attach.attach_table(database, "public.story", Columns("story_id", "body", mark_column=column))
+
+
+def test_triggers_of_untrusted_roles_never_run_with_a_workers_rights(
+    app: Application, nearsim: CommandLine, database_url: str
+) -> None:
+    create(app)
+    with login(database_url) as user:
+        owner = sql.Identifier(user_of(user))
+        app.execute(
+            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'ran'; END$$;"
+            "CREATE TRIGGER note BEFORE UPDATE ON story FOR EACH ROW EXECUTE FUNCTION note()"
+        )
+        app.execute(sql.SQL("ALTER FUNCTION note() OWNER TO {}").format(owner))
+        with (
+            Database.connect(database_url) as database,
+            pytest.raises(InputError, match="code would run with this user"),
+        ):
+            attach.attach_table(database, "public.story", COLUMNS)
+
+        # A trigger that is added later ends the passes.
+        app.execute("ALTER TABLE story DISABLE TRIGGER note; ALTER FUNCTION note() OWNER TO CURRENT_USER")
+        attach_story(nearsim)
+        app.execute("UPDATE story SET duplicate_of = NULL; ALTER TABLE story ENABLE TRIGGER note")
+        app.execute(sql.SQL("ALTER FUNCTION note() OWNER TO {}").format(owner))
+        Worker(database_url).drain()
+
+        assert marks(app)[2] is None
+        (attached,) = nearsim.succeed("table", "list", "--json").document()
+        assert "calls public.note() of" in attached["trouble"]
+        app.execute("DROP FUNCTION note() CASCADE")
+
+
+def test_a_worker_without_the_right_to_write_says_which_it_needs(
+    app: Application, nearsim: CommandLine, database_url: str
+) -> None:
+    create(app)
+    attach_story(nearsim)
+    app.execute("UPDATE story SET duplicate_of = NULL")
+    with login(database_url) as user:
+        name = sql.Identifier(user_of(user))
+        app.execute(sql.SQL("GRANT nearsim_admin TO {0}; GRANT SELECT ON story TO {0}").format(name))
+        Worker(user).drain()
+        (attached,) = nearsim.succeed("table", "list", "--json").document()
+        assert "GRANT UPDATE (duplicate_of) ON public.story" in attached["trouble"]
+
+        app.execute(sql.SQL("GRANT UPDATE (duplicate_of) ON story TO {}").format(name))
+        Worker(user).drain()
+    assert marks(app)[2] == 1
 
 
 def test_detaching_leaves_the_marks(app: Application, nearsim: CommandLine) -> None:
