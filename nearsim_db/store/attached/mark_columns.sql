@@ -1,10 +1,10 @@
 -- name: find_due_marks
 -- Attached tables whose mark column is due for a pass: it was never written, or the last pass began ten seconds ago and at
--- least fifty times its duration. Reads the whole table, which has a row for each attached collection.
+-- least ten times its duration ago. Reads the whole table, which has a row for each attached collection.
 SELECT collection_id FROM nearsim_index.attachment
 WHERE mark_column IS NOT NULL AND NOT detaching
     AND (collection_id = %(collection_id)s OR CAST(%(collection_id)s AS integer) IS NULL)
-    AND (marked_at < clock_timestamp() - greatest(interval '10 seconds', 50 * make_interval(secs => mark_seconds))
+    AND (marked_at < clock_timestamp() - greatest(interval '10 seconds', 10 * make_interval(secs => mark_seconds))
         OR marked_at IS NULL OR CAST(%(at_once)s AS boolean))
 ORDER BY collection_id
 
