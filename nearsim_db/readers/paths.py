@@ -14,7 +14,8 @@ from nearsim_db.readers.input_file import STANDARD_INPUT
 from nearsim_db.readers.rows import ROW_READERS
 from nearsim_db.readers.writers.file_format import SUFFIXES, file_type
 
-TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".html", ".htm"})
+HTML_SUFFIXES = frozenset({".html", ".htm"})
+TEXT_SUFFIXES = frozenset({".txt", ".text", ".md"}) | HTML_SUFFIXES
 # Folders often contain files of these suffixes that are not documents, so they are read only if the format is named.
 _OTHER_TEXT_SUFFIXES = frozenset({".rst", ".log", ".adoc", ".org", ".tex", ".markdown"})
 # If this format is named, files are read as text.

@@ -22,6 +22,7 @@ from nearsim_db.readers.json_array import read_json
 from nearsim_db.readers.jsonl import read_jsonl
 from nearsim_db.readers.parquet import read_parquet, refuse_without_pyarrow
 from nearsim_db.readers.paths import (
+    HTML_SUFFIXES,
     LINES,
     TEXT_SUFFIXES,
     XML,
@@ -74,7 +75,8 @@ def text_document(file: InputFile, external_id: str) -> ReadDocument | Reject:
             "to text, or leave it out",
         )
 
-    file.progress.note_lines(file.name, content)
+    if file_type(file.path) not in HTML_SUFFIXES:
+        file.progress.note_lines(file.name, content)
     record = {_DEFAULT_FIELDS.id: external_id, "body": content.decode("utf-8", "surrogateescape")}
     return DocumentMaker(file.name, _DEFAULT_FIELDS).make(record, 0)
 

@@ -11,7 +11,14 @@ from nearsim_db import Index, RecipeError
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 from nearsim_db.similarity.text.pages import page_reader
-from nearsim_db.similarity.text.repeated_lines import MIN_OWN_WORDS, MIN_PAGES, MIN_SHARE, Page, RepeatedLines
+from nearsim_db.similarity.text.repeated_lines import (
+    ENOUGH_PAGES,
+    MIN_OWN_WORDS,
+    MIN_PAGES,
+    MIN_SHARE,
+    Page,
+    RepeatedLines,
+)
 from tests.builders.pages import MENU, page, site, words
 
 BY_SITE = ["normalise.html=true", "normalise.drop_repeated=site"]
@@ -81,8 +88,16 @@ def expected_of(texts: Sequence[tuple[str, str]]) -> Iterator[str]:
             rarer = [other for other in own if having[source, other] <= having[source, line] // 2]
             differing[source, line] += sum(len(other.split()) for other in rarer) >= MIN_OWN_WORDS
     for source, text in texts:
-        least = max(MIN_PAGES, MIN_SHARE * pages[source])
+        least = max(MIN_PAGES, min(ENOUGH_PAGES, MIN_SHARE * pages[source]))
         yield "\n".join(line for line in text.split("\n") if differing[source, line] < least)
+
+
+def test_a_line_of_a_section_recurs_on_a_large_site() -> None:
+    texts = [
+        ("site", f"{'section' if at % 12 == 0 else 'other'} line\n{words(f'own{at}x', 25)}")
+        for at in range(720)
+    ]
+    assert all("section" not in text for text in left_of(texts))
 
 
 @pytest.mark.parametrize("seed", range(20))

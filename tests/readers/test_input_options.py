@@ -107,6 +107,13 @@ def test_a_text_of_many_short_lines_gets_a_warning(tmp_path: Path) -> None:
     assert len(list(source)) == 1 and source.warnings == ()
 
 
+def test_the_lines_of_a_page_are_no_documents(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text("<p>a line of the page</p>\n" * 1_001)
+    source = Source([path])
+    assert len(list(source)) == 1 and source.warnings == ()
+
+
 @pytest.mark.parametrize("format", [".txt", ".html", ".xml"])
 def test_a_named_format_of_texts_holds_for_every_file_of_a_folder(tmp_path: Path, format: str) -> None:
     for name in ("a.rst", "b.log", "c.txt", ".hidden", "_SUCCESS"):

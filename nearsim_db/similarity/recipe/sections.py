@@ -43,8 +43,8 @@ class Normalise(_Section, frozen=True):
     drop_repeated: str = NOWHERE
     """For `nearsim dedupe`, the field by which pages belong to one source: source, or an attribute by its name or path
     (`site.host`); documents without a value are one source, too. Lines that recur on the pages of a source, such as
-    menus and footers, are not compared: lines that at least 3 of its pages have, and at least a tenth of them, with
-    other text beside. With `html` a line is a block of the page. An index cannot have it."""
+    menus and footers, are not compared: a tenth of its pages have the line, or 50 pages, and at least 3, with other
+    text beside it. With `html` a line is a block of the page. An index cannot have it."""
     invisible: Literal["drop", "keep"] = "drop"
     """With drop, characters that no reader sees are left out: soft hyphens, joiners, variation selectors, marks of
     direction, the byte order mark, and all others that Unicode calls default-ignorable. Texts that look the same are

@@ -1,8 +1,9 @@
 """Lines that recur on many pages of one source, such as menus and footers, and texts without these lines.
 
-A line recurs if at least `MIN_PAGES` pages of a source have it, and at least the share `MIN_SHARE` of its pages. A page
-counts only if it also has text of its own: `MIN_OWN_WORDS` words in lines that at most half as many pages have. So a
-menu recurs, but not the paragraphs of a story that is published with a few changes. Equal pages count as one.
+A line recurs if at least the share `MIN_SHARE` of the pages of a source have it, but no fewer than `MIN_PAGES`; a line
+of `ENOUGH_PAGES` recurs in any case. A page counts only if it also has text of its own: `MIN_OWN_WORDS` words in lines
+that at most half as many pages have. So a menu recurs, but not the paragraphs of a story that is published with a few
+changes. Equal pages count as one.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ import numpy as np
 from nearsim_db.similarity.arrays import Hashes, Ints, Mask
 from nearsim_db.similarity.common_shingles import ShingleCounts
 
-MIN_PAGES = 3
+MIN_PAGES, ENOUGH_PAGES = 3, 50
 MIN_SHARE = 0.1
 MIN_OWN_WORDS = 20
 
@@ -82,7 +83,7 @@ class RepeatedLines:
 
     def _min_pages(self, page: Page) -> float:
         pages = int(self._counter.counts_of(page.source_id())[0])
-        return max(MIN_PAGES, MIN_SHARE * pages)
+        return max(MIN_PAGES, min(ENOUGH_PAGES, MIN_SHARE * pages))
 
 
 def _has_own_text(page: Page, counts: Ints) -> Mask:
