@@ -8,7 +8,7 @@ import pytest
 
 from nearsim_db.analysis.tuning.labels import PairLabels
 from nearsim_db.analysis.tuning.proposal import TuningOptions
-from nearsim_db.analysis.tuning.questions import LabelledCorpus, Question, are_across, best_of
+from nearsim_db.analysis.tuning.questions import LabelledCorpus, Question, are_across, best_of, refusal
 from nearsim_db.analysis.tuning.sampling import Sample, draw
 from nearsim_db.analysis.tuning.tuning import Tuning, tune
 from nearsim_db.records import Document, ReadDocument
@@ -16,6 +16,7 @@ from nearsim_db.search.nearest import NearestQuery, NearestSearch, Record
 from nearsim_db.similarity import presets
 from nearsim_db.similarity.encoder import Encoder
 from nearsim_db.similarity.profile import resolve
+from nearsim_db.similarity.recipe import override
 from tests.builders.companies import make_companies
 from tests.builders.two_shops import TwoShops, make_two_shops
 
@@ -130,10 +131,11 @@ def test_two_sources_are_known_by_their_labels() -> None:
     assert not are_across(_sample(third, across), across)
 
 
-def test_a_part_of_a_corpus_is_not_whole() -> None:
+def test_questions_need_a_whole_corpus_without_rules_about_fields() -> None:
     texts, labels = _articles()
     sample = _sample(texts, labels)
-    assert sample.is_whole
     assert [sample.texts_to_cluster[sample.rows[name]] for name in texts] == list(texts.values())
+    assert refusal(sample, DEFAULT) is None
+    assert "match.within" in (refusal(sample, override(DEFAULT, ["match.within=source"])) or "")
     sample.documents += 1
-    assert not sample.is_whole
+    assert "only a sample" in (refusal(sample, DEFAULT) or "")

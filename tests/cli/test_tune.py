@@ -182,4 +182,6 @@ def test_questions_of_two_files_and_of_their_collection_have_the_same_answers(
     options = ("--labels", labels, "--across", "source", "--json")
     of_collection = nearsim.succeed("tune", "-c", "shops", *options).document()["questions"]
     assert [question["pairs"] for question in of_collection] == [question["pairs"] for question in of_files]
+    winnow = ("tune", *files, "--preset", "embedded-stories", "--labels", labels, "--across", "source")
+    assert "does not apply to the family winnow" in nearsim.fail(*winnow, exit_code=2)
     assert "--across requires --labels" in nearsim.fail("tune", *files, "--across", "source", exit_code=2)

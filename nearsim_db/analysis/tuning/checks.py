@@ -257,7 +257,7 @@ def of_sources(sample: Sample) -> Iterator[Check]:
             "sources",
             "warning",
             f"the records are of two sources: {names}",
-            "nearsim nearest matches such records best, see docs/how-to/nearest.md; give --labels to compare",
+            "nearsim nearest usually matches such records better (docs/how-to/nearest.md); give --labels to compare",
         )
 
 

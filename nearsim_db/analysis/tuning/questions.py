@@ -166,10 +166,16 @@ def best_of(questions: Sequence[Question]) -> Question | None:
     return best
 
 
-def can_ask(sample: Sample, recipe: Recipe) -> bool:
-    """Whether all texts are known and not too many, and no fields decide which of them may be a pair."""
-    is_small = sample.is_whole and sum(map(len, sample.texts_to_cluster)) <= MAX_CHARACTERS
-    return is_small and FieldRules.of(recipe) is None
+def refusal(sample: Sample, recipe: Recipe) -> str | None:
+    """Return why other questions are not compared, None if they are."""
+    if not sample.is_whole:
+        return "only a sample of the documents is read"
+    characters = sum(map(len, sample.texts_to_cluster))
+    if characters > MAX_CHARACTERS:
+        return f"the texts have {characters:,} characters, more than {MAX_CHARACTERS:,}"
+    if FieldRules.of(recipe) is not None:
+        return "fields decide which documents may be a pair (match.within, match.within_days, match.across)"
+    return None
 
 
 def are_across(sample: Sample, labelled: PairLabels) -> bool:

@@ -23,7 +23,7 @@ from nearsim_db.records import Progress, silent
 from nearsim_db.similarity import recipe_warnings
 from nearsim_db.similarity.arrays import Floats, Mask
 from nearsim_db.similarity.encoder import Encoder
-from nearsim_db.similarity.k_rule import count_units
+from nearsim_db.similarity.k_rule import Verdict, count_units
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 
@@ -105,7 +105,13 @@ def tune(
     options = options or TuningOptions()
     usable_labels = None if labelled is None else known_labels(sample, labelled)
     tuning = _propose(_TuningRun(sample, recipe, options, usable_labels, threads, progress))
-    if usable_labels is None or tuning.proposed is None or not questions.can_ask(sample, recipe):
+    if usable_labels is None or tuning.proposed is None:
+        return tuning
+
+    refusal = questions.refusal(sample, recipe)
+    if refusal is not None:
+        verdict: Verdict = "warning" if options.is_across else "ok"
+        tuning.checks.append(Check("questions", verdict, f"other questions are not compared: {refusal}"))
         return tuning
     return _choose_question(tuning, usable_labels, recipe, options, threads, progress)
 
@@ -146,8 +152,10 @@ def _choose_question(
     chosen = tuning if best is None else tunings[best.name]
     if best is not None and best.name != "proposal":
         reasons = chosen.required().reasons
+        # What the comparison fixed was not given by the user.
+        reasons["shingle.scheme"] = f"{chosen.shingling.name}: of the {best.name}"
         if best.name == "starting recipe":
-            reasons |= dict.fromkeys(("shingle.scheme", "match.threshold"), "the starting recipe's")
+            reasons["match.threshold"] = "of the starting recipe"
         reasons["sketch.family"] = (
             f"the {best.name}, whose clusters have an F1 of {best.f1:.3f} by the labels; those of "
             f"{tuning.shingling.name} from {tuning.threshold:g} have {by_recipe[0].f1:.3f}"

@@ -122,10 +122,9 @@ def tune(
         raise UsageError("give either FILE or --collection")
     if not 0 < recall < 1:
         raise UsageError(f"--recall is {recall:g}; it must be above 0 and below 1")
-    if across is not None and labels is None and not verdicts:
-        raise UsageError("--across requires --labels or --verdicts")
-    if precision is not None and labels is None and not verdicts:
-        raise UsageError("--precision requires --labels or --verdicts")
+    for name, value in (("--across", across), ("--precision", precision)):
+        if value is not None and labels is None and not verdicts:
+            raise UsageError(f"{name} requires --labels or --verdicts")
     if verdicts and (labels is not None or files):
         raise UsageError(
             "--verdicts takes the labels from --collection; give neither FILE nor --labels with it"
@@ -143,6 +142,8 @@ def tune(
 
     paths = files or []
     start = recipe_options.chosen()
+    if across is not None and start.sketch.family == "winnow":
+        raise UsageError("--across compares recipes by labels; it does not apply to the family winnow")
     labelled = None if labels is None else read_labels(labels)
     reading = file_options.reading()
     source = Source(paths, file_options.fields(), reading=reading) if paths else None
