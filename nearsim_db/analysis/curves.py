@@ -1,7 +1,7 @@
 """S-curves: the probability that a pair becomes a candidate, by its similarity or distance.
 
-A curve belongs to bands, to an amplification, or to a profile. It is measured (steepest point, errors at a threshold),
-and drawn to an image.
+A curve is that of a number of bands and rows, of an amplification, or of a profile. `measure` returns its steepest
+point and its errors at a threshold; `draw` writes an image.
 """
 
 import math
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _BANDS = re.compile(r"\s*([0-9]{1,5})\s*[xX×]\s*([0-9]{1,5})\s*(?:@\s*([0-9]{1,5})\s*)?")
-# Distances are unbounded, so their axis ends at this multiple of the threshold.
+# Distances have no upper bound, so a distance axis ends at this multiple of the threshold.
 _MAX_THRESHOLDS_SHOWN = 5
 
 
@@ -36,28 +36,26 @@ _MAX_THRESHOLDS_SHOWN = 5
 class Curve:
     """The probability that a pair becomes a candidate, by its similarity or distance from `low` to `high`.
 
-    The axis is the similarity of the metric, for euclidean the distance, for containment the number of equal words in a
-    row. For bare bands or an amplification it is the probability that one hash function agrees: for minhash the Jaccard
-    similarity.
+    The axis of a profile's curve depends on its metric: the distance for euclidean, the number of equal words in a row
+    for containment, the similarity for all others. The axis of bands or an amplification without a profile is the
+    probability that one hash function agrees; for minhash this is the Jaccard similarity.
     """
 
     name: str
     amplification: Amplification
-    probability: Callable[[float], float]  # of becoming a candidate, at a place of the axis
+    probability: Callable[[float], float]  # of becoming a candidate, at a point of the axis
     metric: str = "jaccard"  # jaccard, weighted_jaccard, cosine, euclidean or containment
     low: float = 0.0
     high: float = 1.0
-    threshold: float | None = (
-        None  # of a profile, on the axis; for containment the length that is never missed
-    )
+    # The profile's threshold, on the axis; for containment, the length of run that always gives a candidate.
+    threshold: float | None = None
     windows: str | None = None  # description of the windows of winnow, None for other families
-    agreement: Callable[[float], float] = lambda similarity: (
-        similarity
-    )  # of one function, at a place of the axis
+    # The probability that one hash function agrees, at a point of the axis.
+    agreement: Callable[[float], float] = lambda similarity: similarity
 
     @property
     def label(self) -> str:
-        """The name, followed by the amplification or windows unless they are the name."""
+        """The name, followed by the amplification or the windows unless the name says the same."""
         construction = self.windows or str(self.amplification)
         return construction if self.name == construction else f"{self.name}: {construction}"
 
@@ -67,18 +65,18 @@ class Curve:
         return self.metric == "euclidean"
 
     def sensitivity(self, near: float, far: float) -> Sensitivity:
-        """Return the sensitivity at two distances: 1 - Jaccard similarity, degrees for cosines, or Euclidean.
+        """Return the sensitivity at two distances: 1 - Jaccard similarity, an angle in degrees, or Euclidean.
 
-        Raises RecipeError unless they are distances of the metric and `near` is smaller.
+        Raises RecipeError if a distance is out of the metric's range, or `near` is not smaller than `far`.
         """
         self._check_distances(near, far)
         return Sensitivity.of(near, far, lambda distance: self.probability(self.place_of(distance)))
 
     def design(self, wanted: Sensitivity) -> "Curve":
-        """Return a curve over the same axis, of a construction that reaches the wanted sensitivity.
+        """Return a curve over the same axis whose construction reaches the wanted sensitivity.
 
-        It is the smallest banding or, where no banding suffices, nested bandings of few functions. Raises RecipeError
-        as `sensitivity` does, and if nested bandings do not reach the sensitivity either.
+        The construction is the smallest banding or, if no banding suffices, nested bandings of few functions. Raises
+        RecipeError for the same distances as `sensitivity`, and if nested bandings do not suffice either.
         """
         self._check_distances(wanted.near_distance, wanted.far_distance)
         designed = design(wanted, lambda distance: self.agreement(self.place_of(distance)))
@@ -92,7 +90,7 @@ class Curve:
         )
 
     def place_of(self, distance: float) -> float:
-        """Return the place of a distance on the axis."""
+        """Return the point of the axis that is at a distance."""
         match self.metric:
             case "euclidean":
                 return distance
@@ -103,7 +101,9 @@ class Curve:
 
     def _check_distances(self, near: float, far: float) -> None:
         if self.windows:
-            raise RecipeError(f"{self.name} has a curve over runs of equal words, which are no distances")
+            raise RecipeError(
+                f"{self.name} has a curve over the length of runs of equal words, which is not a distance"
+            )
         max_distance = {"cosine": 180.0, "euclidean": math.inf}.get(self.metric, 1.0)
         if not (0 <= near < far <= max_distance and math.isfinite(far)):
             raise RecipeError(
@@ -113,7 +113,7 @@ class Curve:
 
 
 def of_text(text: str, min_shared_bands: int = 1) -> Curve:
-    """Parse bands x rows such as 25x2, 25x2@3 for 3 required bands, or an amplification.
+    """Parse bands x rows such as 25x2, bands x rows with 3 required bands such as 25x2@3, or an amplification.
 
     `min_shared_bands` applies to bands x rows without @. Raises RecipeError for any other text.
     """
@@ -164,7 +164,7 @@ def _of_runs(name: str, profile: Profile, window: int) -> Curve:
     passage = profile.recipe.match.passage
     assert passage is not None, "winnow has a passage"
 
-    # The longest run that has no shingle: a run of n units has n - shorter shingles.
+    # The longest run that is too short for a shingle. A run of n units has n - shorter shingles.
     shorter = passage - window
     unit = "character" if profile.recipe.shingle.scheme == "char" else "word"
 
@@ -180,29 +180,26 @@ def _of_runs(name: str, profile: Profile, window: int) -> Curve:
     )
 
 
-# Halving the axis this often goes beyond the precision of a double.
+# After this many halvings, the interval is smaller than the precision of a double.
 _HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The steepest point of a curve, and its errors at a threshold.
-
-    The probability at the threshold and the error areas are None without a threshold.
-    """
+    """The steepest point of a curve, and its errors at a threshold."""
 
     steepest_point: float
-    approximate_steepest_point: float | None  # (1/b)^(1/r) for b bands of r rows, else None
-    fixed_point: (
-        float | None
-    )  # where the construction leaves the probability of agreement unchanged, None if nowhere
-    probability_at_threshold: float | None
-    false_negative_area: float | None
-    false_positive_area: float | None
+    # (1/b)^(1/r) for b bands of r rows, None for other constructions
+    approximate_steepest_point: float | None
+    # Where the construction leaves the probability of agreement unchanged, None if there is no such point.
+    fixed_point: float | None
+    probability_at_threshold: float | None  # None without a threshold
+    false_negative_area: float | None  # None without a threshold
+    false_positive_area: float | None  # None without a threshold
 
 
 def measure(curve: Curve, threshold: float | None) -> Measures:
-    """Measure a curve; points and areas are in the unit of its axis."""
+    """Measure a curve. Points and areas are in the unit of the curve's axis."""
     construction = curve.amplification
     is_banding = construction.min_shared_bands == 1
     is_plain = curve.threshold is None and is_banding
@@ -212,7 +209,7 @@ def measure(curve: Curve, threshold: float | None) -> Measures:
     if threshold is not None:
         whole = [Bin(curve.low, curve.high, curve.high - curve.low)]
         areas = lsh.error_areas(lambda at: _rising(curve, at), threshold, whole)
-        # On a distance axis, pairs to find lie left of the threshold.
+        # On a distance axis, the pairs that should be found are left of the threshold.
         negatives, positives = areas.false_negatives, areas.false_positives
         if curve.is_falling:
             negatives, positives = positives, negatives
@@ -233,18 +230,18 @@ def measure(curve: Curve, threshold: float | None) -> Measures:
 
 
 def _rising(curve: Curve, at: float) -> float:
-    """Return the probability at a place of the axis, its complement if the curve falls."""
+    """Return the probability at a point of the axis, or 1 minus the probability if the curve falls."""
     probability = curve.probability(at)
     return 1 - probability if curve.is_falling else probability
 
 
 def _fixed_point(curve: Curve) -> float | None:
-    """Return the point where the curve is as high as the construction's fixed probability of agreement."""
+    """Return the point where the probability of agreement is one that the construction leaves unchanged."""
     agreement = None if curve.windows else lsh.fixed_point(curve.amplification)
     if agreement is None or curve.metric in ("jaccard", "weighted_jaccard"):
         return agreement
 
-    # On other axes similarity is not agreement: bisect for the place of this height.
+    # On other axes a point is not itself a probability of agreement: bisect for the point where the curve is this high.
     height = 1 - agreement if curve.is_falling else agreement
     low, high = curve.low, curve.high
     if not _rising(curve, low) <= height <= _rising(curve, high):
@@ -279,11 +276,11 @@ def draw(
     sensitivities: Sequence[Sensitivity] | None,
     path: Path,
 ) -> None:
-    """Write curves that share an axis to an .svg or .png file.
+    """Draw curves over the same axis to an .svg or .png file.
 
-    With a threshold, the areas of false negatives and false positives are shaded. The distances and probabilities of
-    sensitivities are drawn as lines d1, d2, p1 and p2. Raises NearsimError if matplotlib is
-    not installed or the file cannot be written.
+    With a threshold, the areas of false negatives and false positives are shaded. With sensitivities, lines labelled
+    d1, d2, p1 and p2 show their distances and probabilities. Raises NearsimError if matplotlib is not installed or the
+    file cannot be written.
     """
     try:
         from matplotlib import rc_context
@@ -294,7 +291,7 @@ def draw(
             "images require matplotlib: pip install 'nearsim-db[report]', or omit --output"
         ) from error
 
-    # Text stays text, and a fixed salt makes the same curves give the same file.
+    # Text is stored as text, and a fixed salt makes the same curves give the same file.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "nearsim", "font.size": 10}):
         picture = Figure(figsize=(8, 5.4), layout="constrained")
         FigureCanvasAgg(picture)
@@ -307,7 +304,7 @@ def draw(
         if sensitivities is not None:
             _draw_sensitivities(axes, curves, sensitivities, low)
 
-        # The legend is below the axes, so that it covers no curve.
+        # The legend is below the axes, where it covers no curve.
         longest = max(len(line) for text in axes.get_legend_handles_labels()[1] for line in text.split("\n"))
         columns = max(1, min(4, _LEGEND_LINE_CHARACTERS // (longest + 8)))
         if len(curves) > len(_COLOURS):
@@ -329,7 +326,8 @@ def _draw_curve(
     colour = _COLOURS[place % len(_COLOURS)]
     label = curve.label
 
-    # The areas of errors have colours and labels of their own only if there is one curve.
+    # The error areas of a single curve have their own colours and labels. With several curves the figures are in the
+    # curve's label, and the areas have the curve's colour.
     negatives, positives = measured.false_negative_area, measured.false_positive_area
     if threshold is not None:
         near, far = points >= threshold, points <= threshold

@@ -1,7 +1,7 @@
-"""Evaluation by labelled pairs: how well an index agrees with them, and which threshold would agree best.
+"""Evaluation by labelled pairs: how well an index agrees with the labels, and which threshold would agree best.
 
-`evaluate` compares the pairs and clusters of a live index with labels; `estimate` computes the precision at a threshold
-and a better threshold from decisions made in a review.
+`evaluate` compares the pairs and clusters of a live index with labels. `estimate` takes the decisions of a review, and
+estimates the precision at today's threshold and a threshold with a better F1.
 """
 
 import math
@@ -26,39 +26,41 @@ _NORMAL_QUANTILE = 1.959964
 class Disagreement:
     """A labelled pair whose label differs from the pairs or the clusters of an index."""
 
-    cluster: int | None  # of the left document, or of the right one if the left one has none
+    cluster: int | None  # of the left document; if it is in no cluster, of the right document
     left: str
     right: str
-    duplicate: bool  # the label
-    is_pair: bool
-    same_cluster: bool
+    duplicate: bool  # whether the label says that the two are duplicates
+    is_pair: bool  # whether the index has the pair
+    same_cluster: bool  # whether the index has both documents in one cluster
     similarity: float | None  # None if no pair is stored
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Precision, recall and F1 of the pairs and of the clusters of a profile, with its threshold."""
+    """Precision, recall and F1 of the pairs and of the clusters of a profile, measured by labelled pairs."""
 
     profile: str
-    threshold: float
-    duplicates: int
-    distinct: int
-    pairs: Point
-    clusters: Point
-    accept_all: Point  # if every labelled pair were called a duplicate
-    bands: list[Band]  # labelled pairs whose similarity is stored, from the threshold or `match.review` on
-    unknown: int  # pairs of documents that the index lacks
+    threshold: float  # the profile's, as a similarity
+    duplicates: int  # pairs that are labelled duplicate
+    distinct: int  # pairs that are labelled distinct
+    pairs: Point  # if the index's pairs are called duplicates
+    clusters: Point  # if all documents of a cluster are called duplicates of each other
+    accept_all: Point  # if every labelled pair is called a duplicate
+    # Of the labelled pairs whose similarity is stored: from `match.review` or the threshold on
+    bands: list[Band]
+    unknown: int  # labelled pairs that name a document that the index lacks
     bad_lines: int  # unusable lines of the labels
-    first_reasons: list[str]  # the first unusable lines and unknown pairs
-    disagreements: list[Disagreement]  # by cluster
+    first_reasons: list[str]  # why the first unusable lines and unknown pairs are left out
+    disagreements: list[Disagreement]  # ordered by cluster
 
 
 def find_disagreements(
     stored_pairs: Sequence[StoredPair], labelled: PairLabels
 ) -> list[tuple[Disagreement, StoredPair]]:
-    """Return the labelled pairs of indexed documents whose label differs from the index, by cluster.
+    """Return the labelled pairs whose label differs from the index, ordered by cluster.
 
-    `stored_pairs` are in the order of the labels.
+    `stored_pairs` has what the index stores for each labelled pair, in the order of the labels. Pairs with a document
+    that is not indexed are left out.
     """
     differing = [
         (
@@ -78,7 +80,7 @@ def find_disagreements(
 
 
 def evaluate(answers: Answers, labelled: PairLabels) -> Evaluation:
-    """Score the live index of a profile. Raises InputError if no labelled pair is in it."""
+    """Score the live index of a profile by labels. Raises InputError if the index has no labelled pair of documents."""
     stored_pairs = answers.look_up_pairs([(left, right) for left, right, _ in labelled.pairs])
     indexed = [
         (pair, label)
@@ -127,26 +129,28 @@ def evaluate(answers: Answers, labelled: PairLabels) -> Evaluation:
 class ThresholdEstimate:
     """Precision at or above today's threshold, with its 95 % interval, and the threshold with the best expected F1.
 
-    No threshold is suggested with fewer than `MIN_DECISIONS` decisions, or if all are alike; the suggested one is below
-    today's only if pairs there were judged. F1 is of the pairs that can be drawn for review.
+    No threshold is suggested if there are fewer than `MIN_DECISIONS` decisions, or if all decisions are the same. A
+    threshold below today's is suggested only if pairs below today's threshold were judged. F1 is measured on the pairs
+    that can be drawn for review.
     """
 
-    judged: int  # decisions at or above the threshold
-    below: int  # decisions below it
-    precision: float | None  # None without a decision at or above the threshold
-    low: float
-    high: float
-    missing: int  # about how many more decisions an interval of 5 points to either side needs, at least `MIN_DECISIONS`
+    judged: int  # decisions at or above today's threshold
+    below: int  # decisions below today's threshold
+    precision: float | None  # None without a decision at or above today's threshold
+    low: float  # lower end of the interval
+    high: float  # upper end of the interval
+    missing: int  # about how many decisions are still needed: `MIN_DECISIONS` in all, and an interval of +-5 points
     f1: float | None  # at today's threshold
-    suggested: float | None
-    suggested_f1: float | None
+    suggested: float | None  # the threshold with the best expected F1
+    suggested_f1: float | None  # at the suggested threshold
 
 
 def estimate(decisions: Sequence[tuple[float, bool, float]], threshold: float) -> ThresholdEstimate:
-    """Estimate from decided pairs: the similarity, whether both are the same, and the inclusion probability of each.
+    """Estimate the precision at a threshold, and a better threshold, from the decisions of a review.
 
-    Each pair counts for the inverse of its probability (Hajek's estimator). The interval is Wilson's (1927) with Kish's
-    effective sample size (sum of weights)^2 / sum of squared weights.
+    Each decision has the similarity of a pair, whether its two documents are the same, and the probability with which
+    the pair was drawn. A pair is weighted by the inverse of this probability (Hajek's estimator). The interval is
+    Wilson's (1927), with Kish's effective sample size (sum of weights)^2 / sum of squared weights.
     """
     similarity = np.array([similarity for similarity, _, _ in decisions])
     same = np.array([is_same for _, is_same, _ in decisions], bool)
@@ -179,7 +183,7 @@ def estimate(decisions: Sequence[tuple[float, bool, float]], threshold: float) -
 
 
 def wilson(share: float, size: float) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share that was observed in a sample of some size."""
+    """Return Wilson's 95 % interval of a fraction that was observed in a sample of `size` items."""
     z = _NORMAL_QUANTILE
     centre = share + z**2 / (2 * size)
     spread = z * math.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
@@ -190,11 +194,11 @@ def wilson(share: float, size: float) -> tuple[float, float]:
 def _best_threshold(similarity: np.ndarray, same: np.ndarray, weight: np.ndarray) -> float:
     """Return the threshold with the best expected F1, among the similarities rounded down to two decimals.
 
-    F1 is expected under a logistic curve of the share of same pairs: a few decisions determine a curve better than a
-    step.
+    The expected F1 comes from a logistic curve, fitted to the probability that a pair of some similarity is the same.
+    A few decisions determine such a curve more reliably than they determine the best cut between them.
     """
     chance = _logistic(similarity, same, weight)
-    # The margin keeps 0.29, which is slightly less in binary, from becoming 0.28.
+    # In floating point, 0.29 * 100 is slightly less than 29: without the addition, 0.29 would be rounded down to 0.28.
     candidates = np.unique(np.floor(similarity * 100 + 1e-9) / 100)
     expected = [
         2
@@ -206,15 +210,18 @@ def _best_threshold(similarity: np.ndarray, same: np.ndarray, weight: np.ndarray
 
 
 def _logistic(similarity: np.ndarray, same: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the probability that each pair is the same, by ridge regression (le Cessie and van Houwelingen 1992)."""
+    """Return the probability that each pair is the same.
+
+    The model is a logistic regression with a ridge penalty (le Cessie and van Houwelingen 1992).
+    """
     centre = np.average(similarity, weights=weight)
     spread = max(float(np.sqrt(np.average((similarity - centre) ** 2, weights=weight))), 1e-9)
-    # Standardised, so that the penalty does not depend on the spread of the similarities.
+    # Similarities are standardised, because the penalty would otherwise depend on their spread.
     rows = np.stack([np.ones_like(similarity), (similarity - centre) / spread], axis=1)
     # The intercept is not penalised.
     weight, ridge, coefficients = weight / weight.mean(), np.diag([0.0, 1.0]), np.zeros(2)
 
-    # Newton's method converges in fewer iterations.
+    # Newton's method converges well before this number of iterations.
     for _ in range(_NEWTON_ITERATIONS):
         chance = 1 / (1 + np.exp(-rows @ coefficients))
         gradient = rows.T @ (weight * (same - chance)) - ridge @ coefficients

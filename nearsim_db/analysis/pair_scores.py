@@ -1,4 +1,4 @@
-"""Scores of given pairs of texts under a recipe, without a database: in memory, or of a file of pairs."""
+"""Pair scores: how similar two texts are under a recipe, for texts in memory or a file of pairs, without a database."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,17 +30,17 @@ LABEL = "label"
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """How similar two texts are under a recipe; None where one of them has no features."""
+    """How similar two texts are under a recipe. The figures are None if one of the texts has no features."""
 
-    similarity: float | None  # exact; of a distance d it is 1 / (1 + d)
-    estimate: float | None  # of the similarity, by the sketches
-    left_in_right: float | None  # the share of the left text's features that the right one has
-    right_in_left: float | None
-    intersection: int | None  # distinct features that both have
-    union: int | None  # distinct features that either has
+    similarity: float | None  # exact; 1 / (1 + distance) for a metric that is a distance
+    estimate: float | None  # of the similarity, from the sketches
+    left_in_right: float | None  # fraction of the left text's features that the right text has too
+    right_in_left: float | None  # fraction of the right text's features that the left text has too
+    intersection: int | None  # distinct features that both texts have
+    union: int | None  # distinct features that at least one of the texts has
     shared_bands: int | None
-    candidate: bool  # whether so many bands are enough for a candidate
-    pair: bool  # whether it is a candidate, and the recipe's threshold is reached
+    candidate: bool  # whether the two share enough bands to be a candidate
+    pair: bool  # whether they are a candidate that reaches the recipe's threshold
 
 
 _WITHOUT_FEATURES = PairScore(None, None, None, None, None, None, None, False, False)
@@ -54,10 +54,10 @@ def score(left: Iterable[str], right: Iterable[str], *, recipe: Recipe | None = 
 def score(
     left: str | Iterable[str], right: str | Iterable[str], *, recipe: Recipe | None = None
 ) -> PairScore | list[PairScore]:
-    """Compare two texts, or two sequences of texts pair by pair; no database is used.
+    """Compare two texts, or two sequences of texts pair by pair, without a database.
 
-    Weights by document frequency are counted in the texts given. Raises InputError for sequences of different lengths,
-    a value that is not a text, and a recipe that compares vectors.
+    If the recipe weights features by document frequency, the frequencies are counted in the texts of this call. Raises
+    InputError if the sequences differ in length, a value is not a text, or the recipe compares vectors.
     """
     if isinstance(left, str) and isinstance(right, str):
         return score([left], [right], recipe=recipe)[0]
@@ -81,11 +81,11 @@ def score(
 
 
 class PairScorer:
-    """Scores pairs of texts under a recipe; the texts are cleaned already, as readers clean them.
+    """Scores pairs of texts under a recipe. The texts must have been cleaned, as readers clean them.
 
-    `read` yields all pairs in lists, once, if features are weighted by their frequency in all texts or common ones are
-    ignored; `expected_bytes` is about the size of the texts, None if unknown. Raises InputError if the recipe compares
-    vectors.
+    `read` yields all pairs in batches. It is called only if the recipe needs document frequencies, to weight features
+    or to ignore common ones. `expected_bytes` is the approximate size of the texts, None if unknown. Raises InputError
+    if the recipe compares vectors.
     """
 
     def __init__(
@@ -98,8 +98,8 @@ class PairScorer:
         self.encoder.count_features(lambda: self._feature_ids(read()))
 
     def _feature_ids(self, batches: Iterable[Sequence[TextPair]]) -> Iterator[list[Hashes]]:
-        """Yield the ids of the features of all distinct texts."""
-        # Hashes take less memory than the texts.
+        """Yield the feature ids of each distinct text, in batches."""
+        # The hashes of the texts take less memory than the texts.
         seen: set[int] = set()
         for pairs in batches:
             distinct = dict.fromkeys(text for pair in pairs for text in pair)
@@ -110,7 +110,7 @@ class PairScorer:
 
     @property
     def threshold(self) -> float:
-        """The similarity from which on candidates are pairs."""
+        """The lowest similarity at which a candidate is a pair."""
         return self.encoder.metric.similarity_at_threshold(self.encoder.profile.recipe.match.threshold)
 
     def score(self, pairs: Sequence[TextPair]) -> list[PairScore]:
@@ -119,13 +119,13 @@ class PairScorer:
 
 
 def score_pairs(encoder: Encoder, contents: Sequence[Content]) -> list[PairScore]:
-    """Score the first content with the second, the third with the fourth, and so on."""
+    """Compare the first content with the second, the third with the fourth, and so on."""
     features, count = encoder.features(contents), len(contents)
     sets = [features.of(row) for row in range(count)]
     distinct = [np.unique(features.ids_of(row)) for row in range(count)]
     sketches = encoder.sketch(features)
 
-    # Rows of pairs in which both texts have features.
+    # The left row of each pair in which both texts have features; the right row is the next one.
     left = np.array([row for row in range(0, count, 2) if len(sets[row]) and len(sets[row + 1])], np.int64)
     scores = [_WITHOUT_FEATURES] * (count // 2)
     if not len(left):
@@ -154,24 +154,25 @@ def score_pairs(encoder: Encoder, contents: Sequence[Content]) -> list[PairScore
 
 @dataclass(frozen=True, slots=True)
 class PairFields:
-    """The columns of a file of pairs: texts, or ids of documents of a corpus, and whether the two are duplicates.
+    """The columns of a file of pairs.
 
-    Names are those of readers: paths, and 'a,b' for two that are joined.
+    Columns are named as readers name fields: by a path, or by 'a,b' to join the texts of two fields.
     """
 
-    left: str
-    right: str
-    label: str | None = None  # by default 'label', if the file has it
+    left: str  # the left text, or the id of a document of the corpus
+    right: str  # the right text, or the id of a document of the corpus
+    # Whether the two are duplicates; None for the column 'label', if the file has one
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """A row of a file of pairs: its number from 1, what it has, and its score."""
+    """A row of a file of pairs, with its score."""
 
-    row: int
-    left: str
-    right: str
-    label: bool | None
+    row: int  # from 1
+    left: str  # text or id, as in the file
+    right: str  # text or id, as in the file
+    label: bool | None  # whether the two are labelled duplicates, None without a label
     score: PairScore
 
 
@@ -185,13 +186,16 @@ class _PairRow:
 
 
 class PairFile:
-    """The pairs of a file, with the texts of a corpus if their fields have ids; `skipped` rows have no such pair."""
+    """The pairs of a file. With a corpus, the file has document ids, and the texts come from the corpus.
+
+    `skipped` counts the rows that have no usable pair.
+    """
 
     def __init__(self, source: Source, fields: PairFields, corpus: Source | None = None) -> None:
         self._inputs = [Input(source, path) for path in source.paths]
         self._fields = fields
         self.skipped: int = 0
-        self.reasons: list[str] = []  # why the first rows are skipped
+        self.reasons: list[str] = []  # why the first skipped rows have no usable pair
         self.expected_bytes: int | None = (corpus or source).content_bytes
         self.threshold: float = 0.0
         self._similarities: list[float] = []
@@ -199,7 +203,7 @@ class PairFile:
         self._texts: Mapping[str, str] | None = None if corpus is None else self._read_corpus(corpus)
 
     def _read_corpus(self, corpus: Source) -> dict[str, str]:
-        """Return the texts of the documents that the pairs name, by their ids."""
+        """Return the texts of the documents that occur in the pairs, by id."""
         wanted = {
             name
             for _, record in self._records()
@@ -218,7 +222,7 @@ class PairFile:
         return enumerate(records, 1)
 
     def read(self) -> Iterator[list[_PairRow]]:
-        """Yield the pairs in lists."""
+        """Yield the usable pairs in batches, and count the skipped rows."""
         self.skipped, self.reasons = 0, []
         pairs = self._pairs()
         while batch := list(islice(pairs, _PAIRS_AT_ONCE)):
@@ -234,21 +238,21 @@ class PairFile:
                     self.reasons.append(f"row {row:,}: {error}")
 
     def _pair(self, row: int, record: Mapping[str, object]) -> _PairRow:
-        """Return the pair of a record. Raises InputError if it lacks one."""
-        given = []
+        """Return the pair of a record. Raises InputError if a text, a document or a usable label is missing."""
+        values = []
         for name in (self._fields.left, self._fields.right):
             value = _text_at(record, name)
             if value is None:
                 raise InputError(f"no {name!r} (columns: {', '.join(record)[:200]})")
-            given.append(value)
+            values.append(value)
 
-        texts = given if self._texts is None else [self._texts.get(name) for name in given]
-        missing = [name for name, text in zip(given, texts, strict=True) if text is None]
+        texts = values if self._texts is None else [self._texts.get(name) for name in values]
+        missing = [name for name, text in zip(values, texts, strict=True) if text is None]
         if missing:
             raise InputError(f"the corpus has no document {missing[0]!r}")
 
         left, right = map(str, texts)
-        return _PairRow(row, given[0], given[1], self._label(record), (left, right))
+        return _PairRow(row, values[0], values[1], self._label(record), (left, right))
 
     def _label(self, record: Mapping[str, object]) -> bool | None:
         name = self._fields.label or LABEL
@@ -258,7 +262,7 @@ class PairFile:
             return None
 
         label = labelled.label_of(str(record[name]))
-        # A column that is only by chance called label may have any values.
+        # If the user did not name the column, it may be called label by chance and have any values.
         if label is None and self._fields.label is not None:
             raise InputError(
                 f"the label {record[name]!r} is neither 1/0, yes/no, true/false nor duplicate/distinct"
@@ -279,7 +283,10 @@ class PairFile:
                 yield ScoredRow(pair.row, pair.left, pair.right, pair.label, scored)
 
     def labels(self) -> labelled.LabelScores | None:
-        """Return precision and recall by threshold, once all scores are read; None without labels of both kinds."""
+        """Return precision and recall by threshold, after all scores were read.
+
+        Returns None unless there are both duplicate and distinct labels.
+        """
         labels = np.array(self._labels, bool)
         if not labels.any() or labels.all():
             return None
@@ -287,7 +294,7 @@ class PairFile:
 
 
 def _text_at(record: Mapping[str, object], name: str) -> str | None:
-    """Return the text of a field, of several joined by line ends; None if there is none."""
+    """Return the text of a field, or of several fields joined by line ends; None if no field has a text."""
     names = [name] if name in record else name.split(",")
     values = [number_as_text(record[key] if key in record else value_at(record, key)) for key in names]
     texts = [value for value in values if isinstance(value, str)]

@@ -1,4 +1,7 @@
-"""The steps from a text to its buckets, to look at: normalised text, shingles, hashes, signature, band keys."""
+"""Sketch steps: each step from a text to its buckets, for display.
+
+The steps are the normalised text, shingles, hashes, the signature and the band keys.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,7 +15,7 @@ from nearsim_db.similarity.sketch.bands import HASH_MASK
 from nearsim_db.similarity.sketch.minhash import MinHash
 from nearsim_db.similarity.sketch.winnow import fingerprints
 
-# Base hashes whose values their systems print with a sign.
+# Base hashes whose 32-bit values are shown with a sign, as the systems that use them do.
 _SIGNED_HASHES = ("djb2a-signed", "djb2a-cast")
 # The top byte of a bucket hash is the band.
 _BAND_SHIFT = 56
@@ -20,39 +23,40 @@ _BAND_SHIFT = 56
 
 @dataclass(frozen=True, slots=True)
 class CountedShingle:
-    """A distinct shingle of a text, or a dimension of a vector, as 'dimension 7'."""
+    """A distinct shingle of a text, or a dimension of a vector."""
 
-    shingle: str
+    shingle: str  # for a vector the dimension, such as 'dimension 7'
     hash: int
-    count: int  # of its places in the text
+    count: int  # how often the shingle occurs in the text
     weight: float | None  # None unless the metric has weights
 
 
 @dataclass(frozen=True, slots=True)
 class BandKey:
-    """A bucket of a text."""
+    """The key of one band of a text, which is the text's bucket in that band."""
 
-    band: int
+    band: int  # from 0
     hash: int  # of the rows of the band
     bucket_hash: int  # with the band in its top byte, as in the database
 
 
 @dataclass(frozen=True, slots=True)
 class SketchedText:
-    """What a text, or a vector, becomes. Without features it has no signature and no band keys."""
+    """The results of all steps for a text or a vector."""
 
     normalised: str | None  # None for a vector
     shingles: tuple[CountedShingle, ...]  # in the order of the text
-    signature: tuple[int, ...]
-    bands: tuple[BandKey, ...]
+    signature: tuple[int, ...]  # empty if the text has no features
+    bands: tuple[BandKey, ...]  # empty if the text has no features
 
 
 @dataclass(frozen=True, slots=True)
 class SketchedPair:
-    """What two texts share: shingles, places of their signatures, bands; and what follows from it."""
+    """What two texts have in common, and their similarity."""
 
-    common: tuple[str, ...]
-    equal_places: tuple[int, ...]  # of the signatures, from 0; none if places are not compared
+    common: tuple[str, ...]  # shingles
+    # Places of the signatures, from 0; empty if the family does not compare places
+    equal_places: tuple[int, ...]
     shared_buckets: tuple[int, ...]  # bucket hashes
     score: PairScore
 
@@ -69,20 +73,23 @@ class LinearFunction:
 class SketchSteps:
     """The steps of one or two texts under a recipe."""
 
-    base: str  # the hash of a shingle
+    base: str  # name of the hash of a shingle
     family: str
-    k: int
-    functions: tuple[LinearFunction, ...]  # of minhash, one a place of the signature
+    k: int  # size of the sketch
+    functions: tuple[LinearFunction, ...]  # for minhash, one for each place of the signature; else empty
     band_count: int
-    rows: int  # places of a band
+    rows: int  # places of the signature in each band
     positional: bool  # whether signatures are compared place by place
     band_hash: str
     documents: tuple[SketchedText, ...]
-    pair: SketchedPair | None  # of two
+    pair: SketchedPair | None  # None for a single text
 
 
 def encoder_of(recipe: Recipe, texts: Sequence[str]) -> Encoder:
-    """Return the encoder of a recipe, with weights by frequency in these cleaned texts if the recipe has any."""
+    """Return the encoder of a recipe. Document frequencies, if the recipe needs them, are counted in `texts`.
+
+    The texts must have been cleaned.
+    """
     return PairScorer(recipe, lambda: [[(text, text) for text in texts]], None).encoder
 
 
@@ -121,7 +128,7 @@ def sketch_steps(encoder: Encoder, contents: Sequence[Content]) -> SketchSteps:
 
 
 def _shingles(encoder: Encoder, content: Content, features: Features, row: int) -> Iterator[CountedShingle]:
-    """Yield the distinct shingles of a content that are features, in the order of the text."""
+    """Yield the distinct shingles that are features, in the order of the text."""
     begin, end = features.offsets[row], features.offsets[row + 1]
     ids = features.ids[begin:end].tolist()
     weights = [None] * len(ids) if features.weights is None else features.weights[begin:end].tolist()
@@ -147,26 +154,28 @@ def _signature(encoder: Encoder, sketches: Sketches, row: int) -> tuple[int, ...
     if encoder.family.ordered:
         return tuple(fingerprints(sketches[row : row + 1]).values.tolist())
     values = map(int, sketches[row].tolist())
-    # Short sketches of single values are filled with the last one.
+    # Sketches whose places are not compared are padded with their last value: show each value once.
     return tuple(values if encoder.family.positional else dict.fromkeys(values))
 
 
 def _bands(keys: Keys, row: int) -> Iterator[BandKey]:
-    own = keys.values[keys.offsets[row] : keys.offsets[row + 1]] if isinstance(keys, Ragged) else keys[row]
-    for key in dict.fromkeys(own.tolist()):
-        # A bigint is signed.
+    row_keys = (
+        keys.values[keys.offsets[row] : keys.offsets[row + 1]] if isinstance(keys, Ragged) else keys[row]
+    )
+    for key in dict.fromkeys(row_keys.tolist()):
+        # The database stores the key as bigint, which is signed.
         yield BandKey(key >> _BAND_SHIFT, key & int(HASH_MASK), key - 2**64 if key >= 2**63 else key)
 
 
 def _pair(encoder: Encoder, contents: Sequence[Content], documents: Sequence[SketchedText]) -> SketchedPair:
     left, right = documents
-    others = {shingle.hash for shingle in right.shingles}
+    right_hashes = {shingle.hash for shingle in right.shingles}
     buckets = {key.bucket_hash for key in right.bands}
     both = zip(left.signature, right.signature, strict=False)
     (score,) = score_pairs(encoder, contents)
 
     return SketchedPair(
-        tuple(shingle.shingle for shingle in left.shingles if shingle.hash in others),
+        tuple(shingle.shingle for shingle in left.shingles if shingle.hash in right_hashes),
         tuple(place for place, (left, right) in enumerate(both) if left == right and _is_positional(encoder)),
         tuple(key.bucket_hash for key in left.bands if key.bucket_hash in buckets),
         score,

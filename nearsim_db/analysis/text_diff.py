@@ -1,6 +1,6 @@
 """Word-by-word differences of two texts, side by side (`compare`) or inline (`compare_inline`).
 
-Numbers that the other text lacks are marked.
+Changed words are marked, and numbers that the other text lacks are marked as numbers.
 """
 
 import re
@@ -14,14 +14,15 @@ from operator import itemgetter
 from typing import Literal
 
 Kind = Literal["same", "changed", "number"]
-# Whether both texts have the same words, begin and end in the left text, begin and end in the right text.
+# Whether both texts have the same words, then begin and end in the left text, then begin and end in the right text.
 Block = tuple[bool, int, int, int, int]
 
 CONTEXT_WORDS = 24
 MAX_COMPARED_WORDS = 1_500
 MAX_WORD_CHARACTERS = 100
 
-# A number with its separators, a character of a script without spaces between words, a word, or anything else.
+# A word is a number with its separators, a character of a script without spaces, a run of letters, or any other
+# character.
 _NO_SPACES = "\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"(\d+(?:[.,:]\d+)*|[{_NO_SPACES}]|(?:(?![{_NO_SPACES}])[^\W\d])+|\S)(\s*)")
 _FULL_STOPS = ".!?。！？"
@@ -29,7 +30,10 @@ _FULL_STOPS = ".!?。！？"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of words of one text: the same as in the other text, changed, or numbers that the other text lacks."""
+    """A run of words of one text.
+
+    Its words are the same in the other text, or changed, or they are numbers that the other text lacks.
+    """
 
     kind: Kind
     text: str
@@ -39,7 +43,7 @@ class Piece:
 class Hunk:
     """A changed region of both texts, with the words around it."""
 
-    skipped: int  # equal words that are omitted before it
+    skipped: int  # equal words that are omitted before the hunk
     left: tuple[Piece, ...]
     right: tuple[Piece, ...]
 
@@ -62,11 +66,12 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The words of two texts, and the blocks of words that are the same or differ."""
+    """The words of two texts, and the blocks of words in which the texts are the same or differ."""
 
     left: Sequence[tuple[str, str]]  # words, each with the white space after it
-    right: Sequence[tuple[str, str]]
-    hunks: Sequence[tuple[int, Sequence[Block]]]  # equal words omitted before a hunk, and its blocks
+    right: Sequence[tuple[str, str]]  # words, each with the white space after it
+    # The number of equal words omitted before a hunk, and its blocks
+    hunks: Sequence[tuple[int, Sequence[Block]]]
     skipped: int  # equal words that are omitted after the last hunk
     left_only: Counter[str]  # numbers that the right text lacks or has less often
     right_only: Counter[str]  # numbers that the left text lacks or has less often
@@ -74,10 +79,10 @@ class Alignment:
 
 
 def compare(left: str, right: str, context: int = CONTEXT_WORDS, max_words: int = MAX_COMPARED_WORDS) -> Diff:
-    """Compare two texts except for white space, reduced to the changes and `context` words around each.
+    """Compare two texts word by word, ignoring white space; keep the changes and `context` words around each change.
 
-    Equal words at both ends are excluded first; of the rest, at most `max_words` words of each text are compared. Words
-    of more than 100 characters are truncated.
+    Equal words at both ends of the texts are set aside first. At most `max_words` of the remaining words of each text
+    are compared. Words of more than 100 characters are shown truncated.
     """
     aligned = align(left, right, context, max_words)
 
@@ -106,7 +111,7 @@ def align(
     a_end, b_end = len(a) - tail, len(b) - tail
 
     uncompared = max(0, a_end - begin - max_words) + max(0, b_end - begin - max_words)
-    # The common end is cut off with the words before it.
+    # If words before the common end are left out, the common end is left out too.
     if uncompared:
         a_end, b_end, tail = min(a_end, begin + max_words), min(b_end, begin + max_words), 0
 
@@ -117,7 +122,7 @@ def align(
 
 
 def _ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
-    """Return the lengths of the common prefix and of the common suffix after it."""
+    """Return the length of the common prefix, and of the common suffix of the words after the prefix."""
     shorter = min(len(a), len(b))
     prefix = next((at for at in range(shorter) if a[at] != b[at]), shorter)
     remaining = shorter - prefix
@@ -130,7 +135,7 @@ def _blocks(
     if begin:
         yield True, 0, begin, 0, begin
     words = [word for word, _ in a[begin:a_end]], [word for word, _ in b[begin:b_end]]
-    # By default, difflib ignores frequent words of long texts.
+    # With autojunk, difflib would ignore the frequent words of long texts.
     for tag, i, j, k, m in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
         yield tag == "equal", begin + i, begin + j, begin + k, begin + m
     if tail:
@@ -145,7 +150,7 @@ def _align_stops(
     for block in blocks:
         same, i, j, k, m = block
 
-        # An insertion that begins with a full stop, and is followed by the same one, moves right by one word.
+        # An insertion that begins with a full stop, and is followed by the same mark, moves right by one word.
         if same and aligned and not aligned[-1][0]:
             _, before_i, before_j, before_k, before_m = aligned[-1]
             in_left, in_right = before_j > before_i, before_m > before_k
@@ -175,9 +180,9 @@ def _merge_equal(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _cut(blocks: Sequence[Block], context: int) -> tuple[list[tuple[int, list[Block]]], int]:
-    """Group blocks into hunks, each with the number of words omitted before it.
+    """Group blocks into hunks, each with the number of equal words omitted before it.
 
-    Also returns the number of words omitted after the last hunk.
+    Also returns the number of equal words omitted after the last hunk.
     """
     hunks: list[tuple[int, list[Block]]] = []
     hunk: list[Block] = []
@@ -185,22 +190,22 @@ def _cut(blocks: Sequence[Block], context: int) -> tuple[list[tuple[int, list[Bl
     for number, block in enumerate(blocks):
         same, i, j, k, m = block
 
-        # Words of an equal block to show after the change before it, and before the change after it.
-        head = context if number else 0
-        tail = context if number < len(blocks) - 1 else 0
-        if not number and not tail:
+        # How many words to show at the beginning of an equal block, after a change, and at its end, before a change.
+        begin_words = context if number else 0
+        end_words = context if number < len(blocks) - 1 else 0
+        if not number and not end_words:
             # The texts do not differ: show their beginning.
-            head = 2 * context
-        omitted = j - i - head - tail
+            begin_words = 2 * context
+        omitted = j - i - begin_words - end_words
         if not same or omitted <= context:
             hunk.append(block)
             continue
 
-        if head:
-            hunk.append((True, i, i + head, k, k + head))
+        if begin_words:
+            hunk.append((True, i, i + begin_words, k, k + begin_words))
         if hunk:
             hunks.append((skipped, hunk))
-        skipped, hunk = omitted, [(True, j - tail, j, m - tail, m)] if tail else []
+        skipped, hunk = omitted, [(True, j - end_words, j, m - end_words, m)] if end_words else []
     if hunk:
         hunks.append((skipped, hunk))
         skipped = 0
@@ -210,16 +215,16 @@ def _cut(blocks: Sequence[Block], context: int) -> tuple[list[tuple[int, list[Bl
 def pieces(
     words: Sequence[tuple[str, str]], blocks: Iterable[tuple[bool, int, int]], surplus: Counter[str]
 ) -> tuple[Piece, ...]:
-    """Return the words of blocks of one text, each (same, begin, end), as runs of one kind."""
+    """Return the words of some blocks of one text, joined into runs of one kind. A block is (same, begin, end)."""
     kinds: list[tuple[Kind, str, str]] = [
         ("same" if same else "number" if _number(word) in surplus else "changed", word, space)
         for same, begin, end in blocks
         for word, space in words[begin:end]
     ]
     parts: list[tuple[Kind, str]] = []
-    # The last word needs a successor.
+    # Each word is looked at with the next one, so a final empty word is added as the successor of the last word.
     for (kind, word, space), (next_kind, _, _) in pairwise([*kinds, ("same", "", "")]):
-        # White space is marked if the words on both sides are; line breaks never are.
+        # White space is marked if the words on both sides of it are marked alike. Line breaks are never marked.
         shown = word if len(word) <= MAX_WORD_CHARACTERS else f"{word[: MAX_WORD_CHARACTERS - 1]}…"
         parts += [(kind, shown), (kind if kind == next_kind and "\n" not in space else "same", space)]
     runs = groupby((part for part in parts if part[1]), key=itemgetter(0))
@@ -227,14 +232,14 @@ def pieces(
 
 
 def _number(word: str) -> str | None:
-    """Return a word that contains digits in NFKC form, otherwise None."""
+    """Return the NFKC form of a word that contains digits, None for any other word."""
     return unicodedata.normalize("NFKC", word) if any(character.isdigit() for character in word) else None
 
 
-def _surplus(words: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]]) -> Counter[str]:
-    """Return the numbers that occur in `words` more often than in `others`."""
+def _surplus(words: Sequence[tuple[str, str]], other_words: Sequence[tuple[str, str]]) -> Counter[str]:
+    """Return the numbers that occur more often in `words` than in `other_words`."""
     counts, other_counts = (
-        Counter(filter(None, (_number(word) for word, _ in text))) for text in (words, others)
+        Counter(filter(None, (_number(word) for word, _ in text))) for text in (words, other_words)
     )
     return counts - other_counts
 
@@ -244,24 +249,24 @@ Side = Literal["both", "left", "right"]
 
 @dataclass(frozen=True, slots=True)
 class InlineRun:
-    """Words of both texts, or of one."""
+    """A run of words that both texts have, or only one of them."""
 
     side: Side
     text: str
-    is_number: bool = False  # whether they are numbers that the other text lacks
+    is_number: bool = False  # whether the words are numbers that the other text lacks
 
 
 @dataclass(frozen=True, slots=True)
 class InlineHunk:
     """A changed region of both texts, with the words around it."""
 
-    skipped: int  # equal words that are omitted before it
+    skipped: int  # equal words that are omitted before the hunk
     runs: tuple[InlineRun, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class InlineDiff:
-    """The difference of two texts, in one text."""
+    """The difference of two texts, merged into one text."""
 
     hunks: tuple[InlineHunk, ...]
     skipped: int  # equal words that are omitted after the last hunk
@@ -274,7 +279,7 @@ class InlineDiff:
 
 
 def compare_inline(left: str, right: str) -> InlineDiff:
-    """Compare two texts except for white space; words of more than 100 characters are truncated."""
+    """Compare two texts as `compare` does, and return both in one text."""
     aligned = align(left, right)
     hunks = tuple(InlineHunk(skipped, tuple(_runs(aligned, blocks))) for skipped, blocks in aligned.hunks)
     return InlineDiff(hunks, aligned.skipped, aligned.uncompared)
@@ -283,14 +288,15 @@ def compare_inline(left: str, right: str) -> InlineDiff:
 def _runs(aligned: Alignment, blocks: Sequence[Block]) -> Iterator[InlineRun]:
     for same, i, j, k, m in blocks:
         if same:
-            # The last word of a text has no white space after it, and the other text may continue.
+            # The last word of the right text has no white space after it, so take the words of the left text,
+            # which may continue.
             ends = m == len(aligned.right)
             words, begin, end = (aligned.left, i, j) if ends else (aligned.right, k, m)
             yield from _side_runs("both", words, (True, begin, end), Counter())
         else:
             left = list(_side_runs("left", aligned.left, (False, i, j), aligned.left_only))
             if m > k and left and left[-1].side == "both":
-                # A line end comes after the words that replace these.
+                # The white space after the replaced words may be a line end, which belongs after their replacement.
                 left[-1] = InlineRun("both", " ")
             yield from left
             yield from _side_runs("right", aligned.right, (False, k, m), aligned.right_only)
