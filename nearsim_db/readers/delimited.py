@@ -232,7 +232,7 @@ def csv_rows(
     # The limit applies to the whole process, so it is only ever raised. The part of a row that is in memory never
     # exceeds the limit of the file by more than a block.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * file.limit + _MAX_BLOCK_CHARACTERS))
-    lines = _DelimitedLines(file, delimiter.encode(), keep=keep)
+    lines = _PhysicalLines(file, delimiter.encode(), keep=keep)
     source = chain.from_iterable(lines.blocks())
     rows = _reader(_without_comments(source, lines, file.comment), delimiter, file)
     begin, before, columns = 1, 0, 0  # `before` lines were read by earlier readers
@@ -286,7 +286,7 @@ def _reader(lines: Iterable[str], delimiter: str, file: InputFile) -> "_csv.Read
     )
 
 
-def _without_comments(source: Iterable[str], lines: "_DelimitedLines", comment: str | None) -> Iterable[str]:
+def _without_comments(source: Iterable[str], lines: "_PhysicalLines", comment: str | None) -> Iterable[str]:
     """Return the lines from the current row on, with a blank line in place of each row that is a comment."""
     if comment is None:
         return source
@@ -315,7 +315,7 @@ def _lines_like_rows(row: list[str], delimiter: str, columns: int) -> int:
     return lines_like_rows
 
 
-class _DelimitedLines:
+class _PhysicalLines:
     """The lines of a file as text, and the size and lines of the current row.
 
     The current row begins at line `begin`, which may be in an earlier block.

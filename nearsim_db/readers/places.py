@@ -26,7 +26,7 @@ _ROW = np.dtype(
 )
 _BLOCK_ROWS = 4_096
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
-_NO_DATE = np.iinfo(np.int64).min  # NaT
+_NO_DATE = np.datetime64("NaT", "us").astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from nearsim_db.similarity.arrays import Floats
 # More nested bandings separate closer distances. Each adds an "or" and an "and" to the construction.
 _MAX_NESTED_BANDINGS = 3
 # If a construction needs more functions than this, another banding is nested, which then needs far fewer functions.
-_MANY_FUNCTIONS = 1_000_000
+_MAX_FUNCTIONS_OF_TWO_BANDINGS = 1_000_000
 # The counts that are tried for an inner banding: all small counts, and larger counts in steps of about 1 %.
 _INNER_BANDS = np.unique(np.concatenate((np.arange(1, 129), np.geomspace(129, 4096, 300).round())))
 _INNER_ROWS = np.arange(1, 65)
@@ -64,7 +64,9 @@ def design(
         tried = (_INNER_BANDS, _INNER_ROWS) if depth == 2 else (_MIDDLE_BANDS, _MIDDLE_ROWS)
         inner = _most_separating(_nest(inner, *tried))
         nested = _outer_banding(wanted, inner)
-        if nested is not None and (depth == _MAX_NESTED_BANDINGS or nested.functions <= _MANY_FUNCTIONS):
+        if nested is not None and (
+            depth == _MAX_NESTED_BANDINGS or nested.functions <= _MAX_FUNCTIONS_OF_TWO_BANDINGS
+        ):
             return nested
 
     raise RecipeError(

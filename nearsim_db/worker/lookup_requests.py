@@ -35,7 +35,8 @@ _POLL_SECONDS = 0.25
 _SIGNING_POLL_SECONDS = 0.01
 _REFRESH_SECONDS = 1.0
 _MAX_LOOKUPS_KEPT = 64  # each may cache features of texts
-_NO_ID = ""  # an external_id that no document has
+# No document has this external_id.
+_NO_ID = ""
 
 _Target = tuple[CollectionId, str, str | None]  # collection, its name, profile
 

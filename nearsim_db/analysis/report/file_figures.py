@@ -35,15 +35,15 @@ class FileFigures:
     The methods return what those of the same names in `ReportQueries` return for an index of the same documents.
     """
 
-    def __init__(self, found: FoundDuplicates) -> None:
-        self._pairs, self._duplicates = found.duplicates.pairs, found.duplicates
-        self._places, self._numbers = found.places, found.records.numbers
-        self._is_exact = found.records.encoder.profile.recipe.match.verify == "exact"
+    def __init__(self, result: FoundDuplicates) -> None:
+        self._pairs, self._duplicates = result.duplicates.pairs, result.duplicates
+        self._places, self._numbers = result.places, result.records.numbers
+        self._is_exact = result.records.encoder.profile.recipe.match.verify == "exact"
 
-        columns = found.places.columns()
+        columns = result.places.columns()
         self._titled = int((columns["title"] >= 0).sum())
-        names = np.array(found.places.sources, object)
-        self._source_names: list[str] = sorted(found.places.sources)
+        names = np.array(result.places.sources, object)
+        self._source_names: list[str] = sorted(result.places.sources)
         # Codes ascend with the names; a missing source has the last one.
         rank = np.append(np.argsort(np.argsort(names)), len(names)).astype(np.int64)
         self._sources: Ints = rank[columns["source"]]
@@ -51,7 +51,7 @@ class FileFigures:
         self._seconds: Floats = self._dates.astype(np.int64) / 1e6
         self._seconds[np.isnat(self._dates)] = np.nan
 
-        self._clusters = _Clusters(found, self._seconds)
+        self._clusters = _ClusterRows(result, self._seconds)
 
     def count_corpus(self) -> CorpusCounts:
         """Count the documents, and those with a title, a source or a date."""
@@ -115,6 +115,7 @@ class FileFigures:
     def _pair(self, row: np.void) -> ReportPair:
         left, right = int(row["left"]), int(row["right"])
         cluster_id = int(self._clusters.of_document[left])
+
         return ReportPair(
             similarity=float(row["similarity"]),
             intersection=int(row["intersection"]) if self._pairs.has_counts else None,
@@ -179,9 +180,11 @@ class FileFigures:
     def _member(self, row: int) -> Member:
         clusters = self._clusters
         document, survivor = int(clusters.documents[row]), int(clusters.survivors[clusters.group[row]])
+
         _, external_id, title = self._places.find(document)
         similarity = float(clusters.similarity[row])
         date = self._dates[document]
+
         return Member(
             external_id=external_id,
             title=title,
@@ -310,6 +313,7 @@ class FileFigures:
         )
         kind_of_copy = kind_of_copy.ravel()
         delays = self._seconds[copies] - self._seconds[originals]
+
         origins = []
         for number, (first_source, source) in enumerate(kinds.T.tolist()):
             chosen = kind_of_copy == number
@@ -329,11 +333,11 @@ class FileFigures:
         return self._source_names[code] if code < len(self._source_names) else None
 
 
-class _Clusters:
+class _ClusterRows:
     """The members of the clusters, ordered by cluster and then by number."""
 
-    def __init__(self, found: FoundDuplicates, seconds: Floats) -> None:
-        clusters = found.duplicates.clusters
+    def __init__(self, result: FoundDuplicates, seconds: Floats) -> None:
+        clusters = result.duplicates.clusters
         order = np.lexsort((clusters.numbers, clusters.cluster_ids))
         self.documents: Ints = clusters.numbers[order]
         self.ids, self.group = np.unique(clusters.cluster_ids[order], return_inverse=True)
@@ -348,7 +352,7 @@ class _Clusters:
         # Of each member with its survivor, nan where the two are no pair.
         self.similarity: Floats = np.ones(len(order))
         others = np.flatnonzero(~self.is_survivor)
-        self.similarity[others] = found.duplicates.similarities(
+        self.similarity[others] = result.duplicates.similarities(
             self.documents[others], self.survivors[self.group[others]]
         )
 

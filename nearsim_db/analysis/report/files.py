@@ -23,13 +23,13 @@ from nearsim_db.similarity.recipe import to_toml
 from nearsim_db.store.clusters.reports import Featureless, ReadText
 
 
-def gather_files(found: FoundDuplicates, options: Options, progress: Progress = silent) -> Report:
+def gather_files(result: FoundDuplicates, options: Options, progress: Progress = silent) -> Report:
     """Return the report on files and their near-duplicates.
 
     Reads the files once more, for the texts that are shown. Raises InputError for an invalid reject file.
     """
-    figures, profile = FileFigures(found), found.records.encoder.profile
-    head_of = found.duplicates.twins.head_of
+    figures, profile = FileFigures(result), result.records.encoder.profile
+    head_of = result.duplicates.twins.head_of
     twins = int(((head_of >= 0) & (head_of != np.arange(len(head_of)))).sum())
 
     similarities = read_similarities(figures, profile, twins)
@@ -40,13 +40,13 @@ def gather_files(found: FoundDuplicates, options: Options, progress: Progress = 
     # One reading for all texts: of the pairs that are shown, and of documents without features.
     chosen = comparisons.choose(figures, similarities.least, options.diffs)
     shown = {number for _, pair in chosen for number in (pair.left_id, pair.right_id)}
-    without_features = np.flatnonzero(found.records.counts == 0)
+    without_features = np.flatnonzero(result.records.counts == 0)
     listed = without_features[: options.top].tolist()
     progress("report", 0, None)
-    documents = dict(found.reader.read_again({*shown, *listed}))
+    documents = dict(result.reader.read_again({*shown, *listed}))
     texts = {number: _read_text(documents[number]) for number in shown}
 
-    full = found.duplicates.full
+    full = result.duplicates.full
     index = IndexContents(
         similarities,
         clusters,
@@ -62,19 +62,19 @@ def gather_files(found: FoundDuplicates, options: Options, progress: Progress = 
         (),
     )
 
-    summary = found.reader.summary
+    summary = result.reader.summary
     stats: dict[str, Any] = {
         "records": summary.read,
         "rejected": summary.rejected,
-        "removed": int(found.duplicates.is_removed.sum()),
-        "pairs": found.duplicates.pair_count,
-        "stored_pairs": len(found.duplicates.pairs),
+        "removed": int(result.duplicates.is_removed.sum()),
+        "pairs": result.duplicates.pair_count,
+        "stored_pairs": len(result.duplicates.pairs),
         "clusters": clusters.clusters,
         "twins": twins,
         "no_features": len(without_features),
         **describe(profile),
     }
-    inputs = _count_inputs(found)
+    inputs = _count_inputs(result)
     progress("report", 1, 1)
     return Report(
         title=options.title or f"Near-duplicates in {_names(inputs)}",
@@ -97,10 +97,10 @@ def _names(inputs: tuple[InputCounts, ...]) -> str:
     return inputs[0].file if len(inputs) == 1 else f"{len(inputs)} files"
 
 
-def _count_inputs(found: FoundDuplicates) -> tuple[InputCounts, ...]:
+def _count_inputs(result: FoundDuplicates) -> tuple[InputCounts, ...]:
     """Count the records of each input file, in the order in which the files were read."""
-    files, file_of = found.places.files, found.places.columns()["file"]
-    match, is_removed = found.duplicates.match, found.duplicates.is_removed
+    files, file_of = result.places.files, result.places.columns()["file"]
+    match, is_removed = result.duplicates.match, result.duplicates.is_removed
     # A record that is removed with its whole cluster duplicates none that is kept.
     is_elsewhere = (match >= 0) & (file_of != file_of[match])
 
@@ -113,7 +113,7 @@ def _count_inputs(found: FoundDuplicates) -> tuple[InputCounts, ...]:
             removed=int((of_file & is_removed).sum()),
             removed_for_other_file=int((of_file & is_elsewhere).sum()),
         )
-    for file, rejected in found.reader.rejected_by_file.items():
+    for file, rejected in result.reader.rejected_by_file.items():
         counts.setdefault(file, Counter())["rejected"] = rejected
     return tuple(
         InputCounts(

@@ -111,10 +111,10 @@ def strip_html(page: str, *, in_lines: bool = False) -> str:
     Elements and comments separate words, inline markup does not; with `in_lines` they separate lines, and line ends of
     the page do not. A "<" without a following ">" is text. The time is linear in the length of the page.
     """
-    return _Page(page, "\n" if in_lines else " ").visible_text()
+    return _VisibleText(page, "\n" if in_lines else " ").visible_text()
 
 
-class _Page:
+class _VisibleText:
     """Collects the visible text of one page."""
 
     def __init__(self, page: str, separator: str) -> None:
