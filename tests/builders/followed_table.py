@@ -59,7 +59,7 @@ def pairs(index: Index) -> set[frozenset[str]]:
     return {frozenset((pair.left, pair.right)) for pair in index.pairs()}
 
 
-def clusters(index: Index) -> set[tuple[str, frozenset[str]]]:
+def clusters(index: Index) -> set[tuple[str | None, frozenset[str]]]:
     """The clusters of the index: survivor and members."""
     return {(cluster.survivor, frozenset(cluster.members)) for cluster in index.clusters()}
 

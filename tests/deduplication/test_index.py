@@ -17,7 +17,7 @@ from tests.builders.word_sets import similarity
 THRESHOLD = 0.6
 WORDS = [first + vowel + last for first in "bcdfgklm" for vowel in "aeiou" for last in "nrst"]
 DAY = datetime(2026, 5, 1, tzinfo=UTC)
-Clusters = set[tuple[str, frozenset[str]]]  # the survivor, and all members
+Clusters = set[tuple[str | None, frozenset[str]]]  # the survivor, and all members
 
 
 def make_documents(seed: int) -> list[Document]:
@@ -85,6 +85,7 @@ def clusters_of_files(documents: Sequence[Document], recipe: Recipe) -> Clusters
     names = [document.external_id for document in documents]
     members: dict[str, set[str]] = defaultdict(set)
     for removed in dedupe(documents, recipe=recipe).removed:
+        assert removed.of is not None
         members[names[removed.of]] |= {names[removed.of], names[removed.row]}
     return {(survivor, frozenset(others)) for survivor, others in members.items()}
 

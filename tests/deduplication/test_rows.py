@@ -21,7 +21,7 @@ TEXTS = [STORM, HARVEST, STORM_AGAIN, BRIDGE, STORM]
 Row = namedtuple("Row", "id text")
 
 
-def removed_of(found: Deduped) -> list[tuple[int, int]]:
+def removed_of(found: Deduped) -> list[tuple[int, int | None]]:
     return [(one.row, one.of) for one in found.removed]
 
 
@@ -99,7 +99,8 @@ def test_a_row_is_compared_with_other_rows_and_across_values() -> None:
     assert list(found.kept) == expected
     assert [(one.file, one.line) for one in found.rejects] == [("against", 1)]
     for one in found.removed:
-        assert one.against and one.similarity == pytest.approx(similarity(new[one.row], old[one.of - 1]))
+        assert one.against and one.of is not None
+        assert one.similarity == pytest.approx(similarity(new[one.row], old[one.of - 1]))
     rows = [{"text": STORM, "lang": lang} for lang in ("en", "en", "de")]
     rows[1]["n"] = "5.5"
     assert dedupe(rows[:2], across="lang").kept == (0, 1) and dedupe(rows, across="lang").kept == (0,)

@@ -22,7 +22,8 @@ def test_the_lowest_similarity_is_of_all_pairs() -> None:
     places = np.array([0.3, 0.9, 0.1, 0.5])
 
     def similarities(left: Ints, right: Ints) -> Floats:
-        return 1 - np.abs(places[left] - places[right])
+        close: Floats = 1 - np.abs(places[left] - places[right])
+        return close
 
     assert chains.lowest_similarity(len(places), similarities) == pytest.approx(0.2)
 

@@ -156,10 +156,11 @@ def cluster_names(found: World) -> list[tuple[str, set[str]]]:
 
 
 def read_clusters(found: World) -> list[tuple[str, set[str]]]:
-    def named(one: Cluster) -> tuple[str, set[str]]:
-        return one.survivor, set(one.members)
+    def named(cluster: Cluster) -> tuple[str, set[str]]:
+        assert cluster.survivor is not None
+        return cluster.survivor, set(cluster.members)
 
-    return sorted(named(one) for one in found.index.clusters())
+    return sorted(map(named, found.index.clusters()))
 
 
 def test_clusters_are_the_components_of_the_pairs(whole: World) -> None:
