@@ -71,7 +71,7 @@ def lasting_clusters(index: Index, app: Application) -> set[tuple[int, frozenset
     """
     rows = app.execute("SELECT id, length(concat(headline, body)) FROM story").fetchall()
     length = {str(number): int(str(long)) for number, long in rows}
-    return {(length[survivor], members) for survivor, members in clusters(index)}
+    return {(length[str(survivor)], members) for survivor, members in clusters(index)}
 
 
 def twin(database: Database, app: Application) -> Index:
