@@ -1,4 +1,4 @@
-"""The report on an index or on files: one self-contained HTML page, or one JSON document."""
+"""Reports on an index or on files: what a report contains, and how it is rendered as one self-contained HTML page."""
 
 from nearsim_db.analysis.report.contents import Report
 from nearsim_db.analysis.report.files import gather_files

@@ -1,4 +1,4 @@
-"""Charts of the report: bars, scales and labels, which the templates draw as SVG."""
+"""Charts of a report: their bars, scales and labels. The templates draw them as SVG."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from nearsim_db.messages import count_of
 from nearsim_db.store.clusters.reports import OverTime
 
 _MAX_LABELS, _MAX_TICKS = 6, 4
-# Share of the range from the lowest similarity to 1 that is drawn below the lowest similarity.
+# The scale begins below the lowest similarity, by this fraction of the range from the lowest similarity to 1.
 _MARGIN = 0.1
 AXES = {
     "jaccard": "Jaccard similarity",
@@ -24,24 +24,27 @@ AXES = {
 class Bar:
     """A bar of a chart."""
 
-    label: str
+    label: str  # tooltip of the bar
     whole: int  # height of the bar
     part: int  # height of its lower part, which is drawn in another colour
 
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """Bars of equal width side by side; places are in percent of the width."""
+    """Bars of equal width side by side. Horizontal positions are percentages of the chart's width."""
 
     description: str
     bars: Sequence[Bar]
-    labels: Sequence[tuple[float, str]]  # of the axis below the bars: place and text
-    offset: float = 0.0  # place where the first bar begins
-    mark: float | None = None  # place of a vertical line
+    labels: Sequence[tuple[float, str]]  # position and text of the labels below the bars
+    offset: float = 0.0  # position where the first bar begins
+    mark: float | None = None  # position of a vertical line, None without a line
 
     @property
     def ticks(self) -> Sequence[int]:
-        """Multiples of 1, 2 or 5 times a power of 10, from 0 to above the highest bar."""
+        """Ticks of the vertical axis, at multiples of 1, 2 or 5 times a power of 10.
+
+        The first tick is 0, and the last one is not below the highest bar.
+        """
         highest = max((bar.whole for bar in self.bars), default=1)
         steps = (factor * 10**power for power in count() for factor in (1, 2, 5))
         step = next(step for step in steps if step * _MAX_TICKS >= highest)
@@ -49,7 +52,7 @@ class BarChart:
 
 
 def draw_similarities(similarities: Similarities) -> BarChart:
-    """Return a chart of the stored pairs by similarity; it begins a tenth of the range below the lowest similarity."""
+    """Return a chart of the stored pairs by similarity, with a line at the threshold."""
     least = similarities.least
     begin = least - (1 - least) * _MARGIN
 
@@ -78,12 +81,13 @@ def draw_similarities(similarities: Similarities) -> BarChart:
 
 
 def draw_over_time(over_time: OverTime) -> BarChart:
-    """Return a chart of the documents by the time of their publication, with the copies among them."""
+    """Return a chart of the documents by their publication time, with copies in another colour."""
     documents = sum(step.documents for step in over_time.steps)
     copies = sum(step.copies for step in over_time.steps)
     begins, end = [step.begin for step in over_time.steps], over_time.end
 
-    # Label several days by their dates; label one day by its date once, as three moments do not fit a narrow screen.
+    # Label several days by dates. Label one day by its date and two times, as three dates with times do not fit a
+    # narrow screen.
     is_one_day = begins[0][:-6] == end[:-6]
     first, later = (slice(None), slice(-5, None)) if is_one_day else (slice(-6), slice(-6))
     return BarChart(
@@ -102,9 +106,9 @@ def draw_over_time(over_time: OverTime) -> BarChart:
 
 
 def doubling(sizes: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-    """Return the numbers of clusters with 2, 3, 4, 5 to 8, 9 to 16 and so on documents, up to the largest.
+    """Count clusters of 2, 3, 4, 5 to 8, 9 to 16 documents and so on, up to the size of the largest cluster.
 
-    `sizes` has (documents, clusters).
+    `sizes` lists each size with the number of clusters of that size. Returns a label and a count for each range.
     """
     bars: list[tuple[str, int]] = []
     low, high = 2, 2

@@ -1,4 +1,4 @@
-"""Choose the clusters that a report lists, by size and suspicion, and the pairs that it shows side by side."""
+"""Choice of the pairs that a report shows side by side, and of the large and suspicious clusters that it lists."""
 
 import heapq
 import math
@@ -29,7 +29,7 @@ Choice = tuple[Why, ReportPair]
 
 
 class ReportFigures(Protocol):
-    """The pairs and clusters of a report: those of an index (`ReportQueries`), or of files (`FileFigures`)."""
+    """The pairs and clusters of a report, from an index (`ReportQueries`) or from files (`FileFigures`)."""
 
     def read_lowest_pairs(self, amount: int, /) -> list[ReportPair]:
         """Return the least similar pairs."""
@@ -38,26 +38,29 @@ class ReportFigures(Protocol):
         """Return the most similar pairs whose numbers differ."""
 
     def read_spread_pairs(self, min_similarity: float, steps: int, /) -> list[ReportPair]:
-        """Return a pair for each of equal steps of similarity from `min_similarity` to 1."""
+        """Divide the similarities from `min_similarity` to 1 into equal steps, and return a pair of each step."""
 
     def count_similarities(self, min_similarity: float, steps: int, /) -> Ints:
-        """Count pairs in equal steps of similarity: int64 of (steps, 2), with equal and with different numbers."""
+        """Count the pairs in equal steps of similarity from `min_similarity` to 1.
+
+        Returns int64 of (steps, 2): pairs whose texts have equal numbers, and pairs whose texts have different numbers.
+        """
 
     def stream_cluster_facts(self) -> Iterator[ClusterFacts]:
         """Yield the facts of all clusters."""
 
     def read_cluster_details(self, cluster_ids: Sequence[int], members: int, /) -> dict[int, list[Member]]:
-        """Return the first members of some clusters: the survivor, then the least similar ones."""
+        """Return the first members of some clusters: the survivor, then the members least similar to it."""
 
     def read_timelines(self, cluster_ids: Sequence[int], steps: int, /) -> dict[int, Timeline]:
-        """Return the timelines of those of some clusters that have dates."""
+        """Return the timelines of some clusters, without clusters that have no dates."""
 
 
 def choose(report: ReportFigures, least: float, count: int) -> list[Choice]:
-    """Choose up to `count` pairs to show, a third of each kind, preferably of different clusters.
+    """Choose up to `count` pairs to show, about a third of each kind, preferably from different clusters.
 
-    The kinds are the least similar pairs, pairs whose numbers differ, and a sample over the similarity range from
-    `least` on.
+    The kinds are the most similar pairs whose numbers differ, the least similar pairs, and a sample spread over the
+    similarities from `least` to 1.
     """
     chosen: list[Choice] = []
     if not count:
@@ -73,17 +76,17 @@ def choose(report: ReportFigures, least: float, count: int) -> list[Choice]:
 
 
 def _choose(chosen: list[Choice], why: Why, candidates: Sequence[ReportPair], count: int) -> None:
-    """Append up to `count` candidates in their order, preferring unjudged ones and clusters not chosen yet."""
+    """Append up to `count` candidates in their order. Pairs without a verdict and of further clusters are preferred."""
     taken = {(pair.left_id, pair.right_id) for _, pair in chosen}
     clusters = {pair.cluster_id for kind, pair in chosen if kind == why}
     fresh = [pair for pair in candidates if (pair.left_id, pair.right_id) not in taken]
 
     preferred: list[ReportPair] = []
-    others: list[ReportPair] = []
+    of_chosen_clusters: list[ReportPair] = []
     for pair in sorted(fresh, key=lambda pair: pair.verdict is not None):
-        (others if pair.cluster_id in clusters else preferred).append(pair)
+        (of_chosen_clusters if pair.cluster_id in clusters else preferred).append(pair)
         clusters.add(pair.cluster_id)
-    kept = {id(pair) for pair in (preferred + others)[: max(count, 0)]}
+    kept = {id(pair) for pair in (preferred + of_chosen_clusters)[: max(count, 0)]}
     chosen.extend((why, pair) for pair in fresh if id(pair) in kept)
 
 
@@ -93,10 +96,10 @@ def compare_all(
     recipe: Recipe,
     passages_of: Callable[[str, str], Sequence[Passage]],
 ) -> tuple[ShownPair, ...]:
-    """Return the chosen pairs with their differences; those with a verdict come last.
+    """Return the chosen pairs with the differences of their texts. Pairs that have a verdict come last.
 
-    Pairs whose texts are missing, since a document was deleted, are omitted. `passages_of` returns the passages that
-    two texts share, none under metrics other than containment.
+    A pair is omitted if a document was deleted in between, so that its text is missing. `passages_of` returns the
+    passages that two texts share. It returns none if the metric is not containment.
     """
     shown = []
     for why, pair in chosen:
@@ -151,9 +154,10 @@ _Scored = tuple[float, ClusterFacts]
 
 
 def read_clusters(report: ReportFigures, threshold: float, top: int) -> ClusterOverview:
-    """Count clusters by size, and list the `top` largest and the `top` most suspicious with their first members.
+    """Count clusters by size, and list the `top` largest and the `top` most suspicious ones with their first members.
 
-    A cluster is suspicious from a score of 10 of 100. Clusters are streamed; only the listed ones are held in memory.
+    A cluster with a score of 10 or more (of 100) counts as suspicious. Clusters are streamed: only the clusters to list
+    are kept in memory.
     """
     sizes: Counter[int] = Counter()
     largest = _TopClusters(top)
@@ -182,14 +186,14 @@ def read_clusters(report: ReportFigures, threshold: float, top: int) -> ClusterO
 
 
 class _TopClusters:
-    """The clusters with the highest measure; ties go to the lower cluster id."""
+    """The `size` clusters with the highest measure. If measures are equal, the lower cluster id ranks first."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._heap: list[tuple[float, int, _Scored]] = []
 
     def offer(self, measure: float, score: float, facts: ClusterFacts) -> None:
-        """Keep a cluster if it ranks among the best so far."""
+        """Keep a cluster if its measure is among the highest so far."""
         entry = (measure, -facts.cluster_id, (score, facts))
         if len(self._heap) < self._size:
             heapq.heappush(self._heap, entry)
@@ -197,7 +201,7 @@ class _TopClusters:
             heapq.heappushpop(self._heap, entry)
 
     def sorted(self) -> list[_Scored]:
-        """Return the kept clusters, best first."""
+        """Return the kept clusters with their suspicion scores, highest measure first."""
         return [scored for _, _, scored in sorted(self._heap, reverse=True)]
 
 
@@ -214,32 +218,32 @@ def _listed(
     )
 
 
-# Weights of the signs that a cluster is no group of near-duplicates; they add up to 1.
+# Weights of the signs that the members of a cluster are not near-duplicates. The weights add up to 1.
 WEIGHTS = {"chained": 0.35, "dissimilar": 0.20, "numbers_differ": 0.20, "sources": 0.10, "span": 0.15}
 _SPAN_HALF_SECONDS = 30 * 86_400.0
 
 
 def signs(facts: ClusterFacts, threshold: float) -> dict[str, float]:
-    """Return the signs of a cluster, each in 0..1, by the names of `WEIGHTS`.
+    """Return the signs that a cluster is suspicious, each in 0..1, under the names of `WEIGHTS`.
 
-    chained: the share of members that are not paired with the survivor.
-    dissimilar: how far members are from the survivor, 0 at similarity 1 and 1 at the threshold: the mean of the average
-    and the worst, where chained members count as at the threshold.
-    numbers_differ: the share of members whose numbers differ from the survivor's.
-    sources: 1 - 1 / sources.
-    span: the time between the first and the last date, 0.5 at 30 days.
+    chained: the fraction of the members, without the survivor, that have no pair with the survivor.
+    dissimilar: how dissimilar members are from the survivor, from 0 at similarity 1 to 1 at the threshold. This is the
+    mean of the average and the worst member; chained members count as if their similarity were the threshold.
+    numbers_differ: the fraction of the members whose numbers differ from the survivor's numbers.
+    sources: 1 - 1 / number of sources.
+    span: the time t between the first and the last date, as t / (t + 30 days).
     """
-    others = facts.members - 1
+    duplicates = facts.members - 1
     similarity_range = max(1.0 - threshold, 1e-9)
-    paired = others - facts.chained
+    paired = duplicates - facts.chained
     total = (facts.mean if facts.mean is not None else threshold) * paired + threshold * facts.chained
     worst = threshold if facts.chained or facts.least is None else facts.least
     span = facts.span_seconds or 0.0
 
     values = {
-        "chained": facts.chained / others,
-        "dissimilar": (1.0 - (total / others + worst) / 2) / similarity_range,
-        "numbers_differ": facts.renumbered / others,
+        "chained": facts.chained / duplicates,
+        "dissimilar": (1.0 - (total / duplicates + worst) / 2) / similarity_range,
+        "numbers_differ": facts.renumbered / duplicates,
         "sources": 1 - 1 / max(facts.sources, 1),
         "span": span / (span + _SPAN_HALF_SECONDS),
     }
@@ -247,9 +251,10 @@ def signs(facts: ClusterFacts, threshold: float) -> dict[str, float]:
 
 
 def suspicion(facts: ClusterFacts, threshold: float) -> float:
-    """Return a score from 0 to 100: the weighted signs times log2(members) / (log2(members) + 2).
+    """Return the suspicion score of a cluster, from 0 to 100.
 
-    `threshold` is the lowest similarity of a pair in the profile's metric.
+    It is 100 times the weighted sum of the signs, times log2(members) / (log2(members) + 2). `threshold` is the lowest
+    similarity that a pair of the profile can have.
     """
     size = math.log2(facts.members) / (math.log2(facts.members) + 2)
     values = signs(facts, threshold)

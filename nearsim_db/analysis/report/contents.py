@@ -1,4 +1,4 @@
-"""The data of a report as plain dataclasses, rendered by the page and printed by `--json`; filters of templates."""
+"""The data of a report, as plain dataclasses that the page renders and `--json` prints, and the templates' filters."""
 
 import shlex
 from collections.abc import Callable
@@ -25,15 +25,15 @@ Why = Literal["least similar", "numbers differ", "sample"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Stored pairs of one histogram step."""
+    """The stored pairs whose similarities are in one step of the histogram."""
 
     similarity: float  # where the step begins
-    same_numbers: int
-    other_numbers: int  # pairs whose numbers differ
+    same_numbers: int  # pairs whose texts have the same numbers
+    other_numbers: int  # pairs whose texts have different numbers
 
     @property
     def pairs(self) -> int:
-        """Number of pairs of the step."""
+        """Number of pairs in the step."""
         return self.same_numbers + self.other_numbers
 
 
@@ -45,13 +45,13 @@ class Similarities:
     """
 
     metric: str
-    threshold: float
+    threshold: float  # as a similarity
     step: float  # width of a step
     steps: tuple[Step, ...]
     curve: tuple[tuple[float, float], ...]  # similarity, and probability of becoming a candidate
-    twins: int  # documents with the same features as an earlier one; they are not in `steps`
-    least: float  # the threshold, or the lowest similarity of a stored pair if that is lower
-    verified: bool  # whether similarities are exact, not estimates
+    twins: int  # documents with the same features as an earlier document; `steps` does not count their pairs
+    least: float  # the lowest similarity of a stored pair, or the threshold if no stored pair is below it
+    verified: bool  # True if similarities are exact, False if they are estimates
 
     @property
     def pairs(self) -> int:
@@ -71,16 +71,16 @@ class ListedCluster:
     facts: ClusterFacts
     suspicion: float  # score from 0 to 100
     members: tuple[Member, ...]  # the first ones
-    timeline: Timeline | None  # when its documents were published, None without dates
+    timeline: Timeline | None  # when the cluster's documents were published, None without dates
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOverview:
-    """Cluster counts by size, and the largest and most suspicious clusters."""
+    """Counts of clusters by size, and the largest and the most suspicious clusters."""
 
     clusters: int
-    documents: int
-    sizes: tuple[tuple[int, int], ...]  # members, and number of clusters with so many
+    documents: int  # in clusters
+    sizes: tuple[tuple[int, int], ...]  # a number of members, and how many clusters have that number
     largest: tuple[ListedCluster, ...]
     suspicious: tuple[ListedCluster, ...]
     all_suspicious: int  # number of suspicious clusters, listed or not
@@ -96,16 +96,16 @@ class Side:
     date: str | None
     url: str | None
     has_text: bool
-    is_cut: bool  # whether only the beginning of its text was compared
-    stale: bool  # whether its text changed since it was indexed
+    is_cut: bool  # whether only the beginning of the text was compared
+    stale: bool  # whether the text changed since the document was indexed
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
-    """A passage of two documents to show side by side."""
+    """A passage that two documents share, to show side by side."""
 
-    equal: int  # words in runs that both have
-    share: float  # of the words of the longer side
+    equal: int  # words in runs that both documents have
+    share: float  # `equal` as a fraction of the words of the longer side
     documents: int | None  # as in `Passage`
     diff: Diff
 
@@ -120,31 +120,31 @@ class ShownPair(Evidence):
     numbers_differ: bool
     verdict: str | None
     diff: Diff
-    passages: tuple[ShownPassage, ...]  # the rarest ones under containment, none under other metrics
+    passages: tuple[ShownPassage, ...]  # the rarest passages; empty if the metric is not containment
 
 
 @dataclass(frozen=True, slots=True)
 class LikeBuckets:
-    """Large buckets of one size with the same first members; `bucket` is one of them."""
+    """Large buckets that have the same size and the same first members."""
 
-    bucket: Bucket
-    buckets: int
+    bucket: Bucket  # one of the buckets
+    buckets: int  # number of the buckets
 
 
 @dataclass(frozen=True, slots=True)
 class LargeBuckets:
-    """The largest buckets, and totals over the buckets with two or more members."""
+    """The largest buckets, and totals over all buckets with two or more members."""
 
     largest: tuple[LikeBuckets, ...]
     listed: int  # buckets in `largest`
     shared: int | None  # buckets with two or more members; None in a report on files
     over_limit: int  # buckets with more members than the bucket limit
-    left_out: int  # links excluded by the bucket limit
+    left_out: int  # links that the bucket limit leaves out
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """Work on a document that was set aside after failures."""
+    """A piece of work on a document that was set aside because it failed too often."""
 
     external_id: str
     stage: str
@@ -154,7 +154,10 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class IndexContents:
-    """The part of a report that requires a live index."""
+    """The part of a report that describes a live index, or the near-duplicates of files.
+
+    The fields `all_...` count all rows of a table, listed or not.
+    """
 
     similarities: Similarities
     clusters: ClusterOverview
@@ -171,33 +174,33 @@ class IndexContents:
 
 @dataclass(frozen=True, slots=True)
 class RejectReason:
-    """A reason for rejection, with its first record."""
+    """A reason why records were rejected, with the first of these records as an example."""
 
     reason: str  # with values replaced by …
-    records: int
+    records: int  # rejected for this reason
     example_file: str
     example_line: int
-    example: str
+    example: str  # the reason with its values
 
 
 @dataclass(frozen=True, slots=True)
 class RejectSummary:
-    """The records of reject files by reason."""
+    """The records of reject files, counted by reason."""
 
     files: tuple[str, ...]
     records: int
     reasons: tuple[RejectReason, ...]  # most frequent first
-    reasons_left_out: int
+    reasons_left_out: int  # number of reasons that are not listed
 
 
 @dataclass(frozen=True, slots=True)
 class InputCounts:
-    """The records of an input file of `dedupe`."""
+    """How many records of an input file `dedupe` kept, removed and rejected."""
 
     file: str
     kept: int
     removed: int
-    removed_for_other_file: int  # those of `removed` that duplicate a record of another file
+    removed_for_other_file: int  # removed records that duplicate a record of another file
     rejected: int
 
     @property
@@ -212,20 +215,20 @@ class Report:
 
     title: str
     collection: str | None  # None for files
-    profile: str | None
-    made_at: str
-    version: str
-    top: int  # rows of each table
+    profile: str | None  # None for files, or if the collection has no profile
+    made_at: str  # in UTC, to the minute
+    version: str  # of nearsim
+    top: int  # maximum number of rows of each table
     corpus: CorpusCounts
     stats: dict[str, Any] | None  # as `nearsim stats` prints them
     recipe: str | None  # as TOML
     index: IndexContents | None
-    missing: str | None  # why there is no live index
+    missing: str | None  # why there is no live index, None if there is one
     rejects: RejectSummary | None
     inputs: tuple[InputCounts, ...] = ()  # the input files of `dedupe`
 
 
-# Control characters, and those that change the direction of text, are shown as code points.
+# Control characters and characters that change the direction of text are shown as code points.
 _CONTROLS = (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0))
 _BIDIRECTIONAL = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _VISIBLE: dict[int, str | None] = {code: f"⟨U+{code:04X}⟩" for code in (*_CONTROLS, *_BIDIRECTIONAL)} | {
@@ -236,7 +239,7 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def visible(value: Any) -> Any:
-    """Return text with control characters made visible, other values unchanged, and a dash for None."""
+    """Return a text with its control characters made visible, a dash for None, and any other value unchanged."""
     if value is None:
         return "–"
     return value.translate(_VISIBLE) if type(value) is str else value
@@ -248,12 +251,12 @@ def number(value: float | None, decimals: int = 0) -> str:
 
 
 def share(part: int, whole: int, decimals: int = 0) -> str:
-    """Return a percentage; a dash if the whole is 0."""
+    """Return `part` as a percentage of `whole`; a dash if `whole` is 0."""
     return f"{100 * part / whole:.{decimals}f}\u00a0%" if whole else "–"
 
 
 def duration(seconds: float | None) -> str:
-    """Return a duration in a suitable unit, e.g. 3.5 h; a dash for None."""
+    """Return a duration in a suitable unit, such as 3.5 h; a dash for None."""
     if seconds is None:
         return "–"
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
@@ -263,7 +266,7 @@ def duration(seconds: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Return bytes in a suitable unit; a dash for None."""
+    """Return a number of bytes in a suitable unit, such as 1.2 MB; a dash for None."""
     if count is None:
         return "–"
     power = 0
@@ -280,12 +283,12 @@ def short(text: str | None, characters: int = 120) -> str | None:
 
 
 def is_link(url: str | None) -> bool:
-    """Whether a URL may be linked: its scheme runs no script."""
+    """Whether a page may link to a URL. Only http and https are allowed, as other schemes can run scripts."""
     return url is not None and url.startswith(("http://", "https://"))
 
 
 def quoted(text: str) -> str:
-    """Return text as one word of a shell command."""
+    """Return a text quoted as one word of a shell command."""
     return shlex.quote(text)
 
 

@@ -1,4 +1,4 @@
-"""The figures of a report on files: of the pairs and clusters that `dedupe` found, without a database."""
+"""Figures of a report on files: counts and lists of the pairs and clusters that `dedupe` found, without a database."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -22,7 +22,8 @@ from nearsim_db.store.clusters.reports import (
 )
 
 _SECOND = np.timedelta64(1, "s")
-# The earliest and the latest hundredth of the documents count in the first and the last step of time.
+# Steps of time range over these percentiles of the dates. Earlier documents count in the first step, later ones in the
+# last step.
 _OUTER_PERCENTILES = (1, 99)
 _MIN_SECONDS_SHOWN = 60
 
@@ -30,9 +31,9 @@ _RowFilter = Callable[[PairRows], Mask]
 
 
 class FileFigures:
-    """Counts and lists of pairs, clusters, sources and dates; documents are numbered from 0.
+    """Counts and lists of pairs, clusters, sources and dates. Documents are numbered from 0.
 
-    The methods return what those of the same names in `ReportQueries` return for an index of the same documents.
+    For an index of the same documents, the methods of `ReportQueries` with the same names return the same figures.
     """
 
     def __init__(self, result: FoundDuplicates) -> None:
@@ -44,7 +45,7 @@ class FileFigures:
         self._titled = int((columns["title"] >= 0).sum())
         names = np.array(result.places.sources, object)
         self._source_names: list[str] = sorted(result.places.sources)
-        # Codes ascend with the names; a missing source has the last one.
+        # Each source has a code. Codes ascend with the names of the sources; the highest code means no source.
         rank = np.append(np.argsort(np.argsort(names)), len(names)).astype(np.int64)
         self._sources: Ints = rank[columns["source"]]
         self._dates: NDArray[np.datetime64] = columns["published"]
@@ -54,7 +55,7 @@ class FileFigures:
         self._clusters = _ClusterRows(result, self._seconds)
 
     def count_corpus(self) -> CorpusCounts:
-        """Count the documents, and those with a title, a source or a date."""
+        """Count all documents, and the documents that have a title, a source or a date."""
         dated = self._dates[~np.isnat(self._dates)]
         first, last = (_minute(dated.min()), _minute(dated.max())) if len(dated) else (None, None)
         return CorpusCounts(
@@ -72,7 +73,10 @@ class FileFigures:
     # Pairs.
 
     def count_similarities(self, min_similarity: float, steps: int) -> Ints:
-        """Count pairs in equal steps of similarity; int64 of (steps, 2), with equal and with different numbers."""
+        """Count the pairs in equal steps of similarity from `min_similarity` to 1.
+
+        Returns int64 of (steps, 2): pairs whose texts have equal numbers, and pairs whose texts have different numbers.
+        """
         counts = np.zeros((steps, 2), np.int64)
         for rows in self._pairs.blocks():
             step = _steps(rows["similarity"], min_similarity, 1.0, steps)
@@ -88,7 +92,7 @@ class FileFigures:
         return self._first_pairs(amount, self._numbers_differ, sign=-1)
 
     def read_spread_pairs(self, min_similarity: float, steps: int) -> list[ReportPair]:
-        """Return the first pair of each of equal steps of similarity from `min_similarity` to 1."""
+        """Divide the range from `min_similarity` to 1 into equal steps, and return the first pair of each step."""
         firsts: dict[int, ReportPair] = {}
         for rows in self._pairs.blocks():
             rows = rows[rows["similarity"] >= min_similarity]
@@ -99,7 +103,7 @@ class FileFigures:
         return [pair for _, pair in sorted(firsts.items())]
 
     def _first_pairs(self, amount: int, is_wanted: _RowFilter, sign: int) -> list[ReportPair]:
-        """Return the pairs with the smallest similarity times `sign`."""
+        """Return the wanted pairs with the lowest similarities if `sign` is 1, the highest similarities if it is -1."""
         best = None
         for rows in self._pairs.blocks():
             candidates = rows[is_wanted(rows)]
@@ -168,7 +172,10 @@ class FileFigures:
             )
 
     def read_cluster_details(self, cluster_ids: Sequence[int], members: int) -> dict[int, list[Member]]:
-        """Return the first members of some clusters: the survivor, then chained ones, then the least similar."""
+        """Return the first members of some clusters.
+
+        The survivor comes first, then chained members, then the members that are least similar to the survivor.
+        """
         clusters, details = self._clusters, {}
         for cluster_id in cluster_ids:
             rows = clusters.rows_of(cluster_id)
@@ -197,7 +204,7 @@ class FileFigures:
         )
 
     def read_timelines(self, cluster_ids: Sequence[int], steps: int) -> dict[int, Timeline]:
-        """Return when the documents of some clusters were published, without clusters that have no dates."""
+        """Return the timelines of some clusters, without clusters that have no dates."""
         timelines = {}
         for cluster_id in cluster_ids:
             seconds = self._seconds[self._clusters.documents[self._clusters.rows_of(cluster_id)]]
@@ -211,7 +218,10 @@ class FileFigures:
     # Sources and dates.
 
     def count_sources(self, amount: int) -> tuple[list[SourceCount], int]:
-        """Return the sources with most clustered documents, None included, and the number of named sources."""
+        """Return the `amount` sources with the most clustered documents, and the number of named sources.
+
+        Documents without a source are counted as a source of the name None.
+        """
         clusters, count = self._clusters, len(self._source_names) + 1
         documents, clustered, survivors, first = (
             np.bincount(self._sources[chosen], minlength=count)
@@ -235,10 +245,10 @@ class FileFigures:
         return listed, len(self._source_names)
 
     def count_copies(self, amount: int) -> tuple[list[Copies], int]:
-        """Return the pairs of sources with most pairs of documents, and the number of pairs of sources."""
+        """Return the `amount` pairs of sources with the most pairs of documents, and the number of pairs of sources."""
         delays_of: dict[tuple[int, int], list[Floats]] = {}
         for left, right in self._edges():
-            # The smaller name comes first.
+            # The source with the smaller name comes first, so the delay changes its sign if the sources are swapped.
             codes = np.stack((self._sources[left], self._sources[right]))
             delays = self._seconds[right] - self._seconds[left]
             delays = np.where(codes[0] > codes[1], -delays, delays)
@@ -270,16 +280,19 @@ class FileFigures:
         )
 
     def _edges(self) -> Iterator[tuple[Ints, Ints]]:
-        """Yield both ends of the pairs, and each twin with the first document of its features."""
+        """Yield the two documents of each pair, and each twin with the first document that has the same features."""
         for rows in self._pairs.blocks():
             yield rows["left"], rows["right"]
-        heads = self._duplicates.twins.head_of
-        twins = np.flatnonzero((heads >= 0) & (heads != np.arange(len(heads))))
+        head_of = self._duplicates.twins.head_of
+        twins = np.flatnonzero((head_of >= 0) & (head_of != np.arange(len(head_of))))
         if len(twins):
-            yield heads[twins], twins
+            yield head_of[twins], twins
 
     def count_over_time(self, steps: int, amount: int) -> OverTime | None:
-        """Count documents and copies over time, and the most frequent pairs of sources; None if nothing has a date."""
+        """Count documents and copies over time, and list the `amount` most frequent combinations of sources.
+
+        Returns None if no document has a date.
+        """
         is_dated = ~np.isnan(self._seconds)
         if not is_dated.any():
             return None
@@ -307,7 +320,7 @@ class FileFigures:
         )
 
     def _origins(self, copies: Ints, originals: Ints, step_of: Ints, steps: int) -> list[SourceOrigin]:
-        """Return which source published after which, the most frequent combination first."""
+        """Return which source published copies of which source's documents, the most frequent combination first."""
         kinds, kind_of_copy = np.unique(
             np.stack((self._sources[originals], self._sources[copies])), axis=1, return_inverse=True
         )
@@ -334,7 +347,7 @@ class FileFigures:
 
 
 class _ClusterRows:
-    """The members of the clusters, ordered by cluster and then by number."""
+    """The members of all clusters, ordered by cluster id and then by document number."""
 
     def __init__(self, result: FoundDuplicates, seconds: Floats) -> None:
         clusters = result.duplicates.clusters
@@ -343,17 +356,17 @@ class _ClusterRows:
         self.ids, self.group = np.unique(clusters.cluster_ids[order], return_inverse=True)
         self._starts = np.append(np.searchsorted(self.group, np.arange(len(self.ids))), len(order))
 
-        # The first member takes the place of a survivor where a cluster keeps none.
+        # If a cluster keeps no member, its first member counts as the survivor.
         survives = clusters.survives[order]
         self.survivors: Ints = self.documents[self._starts[:-1]].copy()
         self.survivors[self.group[survives]] = self.documents[survives]
         self.is_survivor: Mask = self.documents == self.survivors[self.group]
 
-        # Of each member with its survivor, nan where the two are no pair.
+        # The similarity of each member and its survivor, nan if the two are not a pair.
         self.similarity: Floats = np.ones(len(order))
-        others = np.flatnonzero(~self.is_survivor)
-        self.similarity[others] = result.duplicates.similarities(
-            self.documents[others], self.survivors[self.group[others]]
+        rows = np.flatnonzero(~self.is_survivor)
+        self.similarity[rows] = result.duplicates.similarities(
+            self.documents[rows], self.survivors[self.group[rows]]
         )
 
         self.of_document: Ints = np.full(len(seconds), -1)
@@ -366,24 +379,30 @@ class _ClusterRows:
         return np.arange(self._starts[at], self._starts[at + 1])
 
     def bounds_of_dates(self) -> tuple[Floats, Floats]:
-        """Return the first and the last date of each cluster in seconds, nan without dates."""
+        """Return the first and the last date of each cluster, in seconds since 1970; nan without dates."""
         first, last = np.full(len(self.ids), np.nan), np.full(len(self.ids), np.nan)
         np.fmin.at(first, self.group, self._seconds)
         np.fmax.at(last, self.group, self._seconds)
         return first, last
 
     def _first_rows(self) -> Ints:
-        """Return for each cluster with dates the row of the earliest document, of several the first."""
+        """Return the row of the earliest document of each cluster that has dates.
+
+        If several documents have the earliest date, the document with the lowest number is taken.
+        """
         order = np.lexsort((self.documents, self._seconds, self.group))
         firsts: Ints = order[self._starts[:-1]]
         return firsts[~np.isnan(self._seconds[firsts])]
 
     def first_documents(self) -> Ints:
-        """Return the documents that were published first in their clusters."""
+        """Return the document that was published first, for each cluster that has dates."""
         return self.documents[self._first_rows()]
 
     def later_documents(self) -> tuple[Ints, Ints]:
-        """Return the other documents of clusters with dates, and the first document of the cluster of each."""
+        """Return the documents that are not the first of their cluster, and for each the cluster's first document.
+
+        Clusters without dates are left out.
+        """
         firsts = self._first_rows()
         first_of_group = np.full(len(self.ids), -1)
         first_of_group[self.group[firsts]] = self.documents[firsts]
@@ -393,12 +412,15 @@ class _ClusterRows:
 
 
 def _steps(values: Floats, low: float, high: float, steps: int) -> Ints:
-    """Return the step of each value, of equal steps from `low` to `high`; values beyond them are in the outer ones."""
+    """Divide the range from `low` to `high` into equal steps, and return the step of each value.
+
+    Values below `low` are in the first step, values above `high` in the last.
+    """
     return np.clip((values - low) / (high - low) * steps, 0, steps - 1).astype(np.int64)
 
 
 def _minute(date: np.datetime64) -> str:
-    """Return a date as text, to the minute."""
+    """Return a date as text, truncated to the minute."""
     return str(np.datetime_as_string(date, unit="m")).replace("T", " ")
 
 

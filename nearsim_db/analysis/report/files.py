@@ -1,4 +1,4 @@
-"""The contents of a report on files, from what `dedupe` found."""
+"""Reports on files: the contents of a report, from the near-duplicates that `dedupe` found in them."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from nearsim_db.store.clusters.reports import Featureless, ReadText
 def gather_files(result: FoundDuplicates, options: Options, progress: Progress = silent) -> Report:
     """Return the report on files and their near-duplicates.
 
-    Reads the files once more, for the texts that are shown. Raises InputError for an invalid reject file.
+    The files are read once more, for the texts to show. Raises InputError for an invalid reject file.
     """
     figures, profile = FileFigures(result), result.records.encoder.profile
     head_of = result.duplicates.twins.head_of
@@ -37,7 +37,7 @@ def gather_files(result: FoundDuplicates, options: Options, progress: Progress =
     sources, all_sources = figures.count_sources(options.top)
     copies, all_copies = figures.count_copies(options.top)
 
-    # One reading for all texts: of the pairs that are shown, and of documents without features.
+    # The files are read only once for all texts: of the pairs to show, and of the documents without features.
     chosen = comparisons.choose(figures, similarities.least, options.diffs)
     shown = {number for _, pair in chosen for number in (pair.left_id, pair.right_id)}
     without_features = np.flatnonzero(result.records.counts == 0)
@@ -50,7 +50,7 @@ def gather_files(result: FoundDuplicates, options: Options, progress: Progress =
     index = IndexContents(
         similarities,
         clusters,
-        # Passages are compared in an index only, which knows how many documents have them.
+        # Passages are compared only in an index, because only an index has the number of documents with a passage.
         comparisons.compare_all(chosen, texts, profile.recipe, lambda left, right: ()),
         tuple(sources),
         all_sources,
@@ -101,11 +101,11 @@ def _count_inputs(result: FoundDuplicates) -> tuple[InputCounts, ...]:
     """Count the records of each input file, in the order in which the files were read."""
     files, file_of = result.places.files, result.places.columns()["file"]
     match, is_removed = result.duplicates.match, result.duplicates.is_removed
-    # A record that is removed with its whole cluster duplicates none that is kept.
+    # A record that is removed with its whole cluster has no match, because no record of the cluster is kept.
     is_elsewhere = (match >= 0) & (file_of != file_of[match])
 
     counts: dict[str, Counter[str]] = {}
-    # A file may have several runs of records, and others may have rejects only.
+    # A file can occur more than once in `files`; a file whose records are all rejected does not occur there.
     for number, file in enumerate(files):
         of_file = file_of == number
         counts.setdefault(file, Counter()).update(

@@ -1,6 +1,6 @@
-"""Read the contents of a report in one snapshot of the database.
+"""Reports on an index: read the contents of a report in one snapshot of the database.
 
-Every list is limited by the options of the report, so that memory does not grow with the collection.
+The options limit the length of every list, so memory does not grow with the collection.
 """
 
 import re
@@ -62,9 +62,9 @@ _PROGRESS_STEPS = 5
 class Options:
     """Options of a report."""
 
-    top: int = 25  # rows of each table
-    diffs: int = 12  # pairs to show side by side
-    title: str | None = None
+    top: int = 25  # maximum number of rows of each table
+    diffs: int = 12  # number of pairs to show side by side
+    title: str | None = None  # None for a title with the name of the collection or files
     rejects: tuple[Path, ...] = ()  # reject files to summarise
 
 
@@ -73,7 +73,7 @@ def gather(
 ) -> Report:
     """Read the report on a profile of a collection.
 
-    Raises NotFoundError for an unknown collection or profile, InputError for an invalid reject file.
+    Raises NotFoundError if the collection or the profile does not exist, InputError for an invalid reject file.
     """
     reject_summary = summarise_rejects(options.rejects, options.top) if options.rejects else None
     with reports.snapshot(database.engine) as connection:
@@ -174,11 +174,11 @@ def _read_index(
 
 
 def read_similarities(report: ReportFigures, profile: Profile, twins: int) -> Similarities:
-    """Read the histogram in steps of 0.01, or of a multiple of 0.01 that gives at most 40 steps."""
+    """Read the histogram of similarities in at most 40 steps, whose width is about 0.01 or a multiple of 0.01."""
     family, match = make_family(profile.recipe, "numpy"), profile.recipe.match
     threshold = METRICS[family.metric].similarity_at_threshold(match.threshold)
 
-    # Pairs that share enough bands are stored below the threshold too.
+    # With these settings, pairs below the threshold are stored too if they share enough bands.
     lowest_stored = threshold
     if match.verify == "bands" or match.certain_shared_bands:
         lowest = report.read_lowest_pairs(1)
@@ -199,7 +199,7 @@ def read_similarities(report: ReportFigures, profile: Profile, twins: int) -> Si
 
 
 def _read_buckets(tables: GenerationTables, bucket_limit: int, top: int) -> LargeBuckets:
-    """Read the largest buckets, grouped by size and first members."""
+    """Read the largest buckets; buckets with the same size and the same first members are grouped."""
     max_buckets = top * _BUCKETS_PER_ROW
     largest, totals = tables.report.read_large_buckets(bucket_limit, max_buckets, _NAMED_MEMBERS)
     groups: dict[tuple[int, tuple[str, ...]], list[Bucket]] = {}
@@ -220,7 +220,7 @@ def _read_set_aside(connection: Connection, generation: Generation, top: int) ->
         )
 
 
-# Parts of a message that differ between records rejected for the same reason.
+# Parts of a message that differ between records although they are rejected for the same reason.
 _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d[\d,.]*")
 
 

@@ -1,6 +1,6 @@
-"""Render reports as self-contained HTML pages that make no requests.
+"""HTML pages of reports: self-contained pages that make no requests.
 
-A report begins with its findings: sentences on what needs review.
+A page begins with findings, which are sentences about what needs review.
 """
 
 import base64
@@ -39,7 +39,7 @@ def render(report: Report) -> bytes:
 
 
 def render_difference(difference: Difference) -> bytes:
-    """Return a comparison of two generations as an HTML page. Raises as `render` does."""
+    """Return a comparison of two generations as an HTML page in UTF-8. Raises NearsimError as `render` does."""
     samples = {kind: getattr(difference.samples, kind) for kind in ("lost", "gained", "rescored")}
     return _render(
         "difference.html",
@@ -75,13 +75,16 @@ def check_requirements() -> None:
 
 
 def asset(name: str, package: str = "nearsim_db.analysis.report") -> str:
-    """Return a style sheet or a script of a page."""
+    """Return the text of a style sheet or script in the folder `assets` of a package."""
     return (files(package) / "assets" / name).read_text("utf-8")
 
 
 @cache
 def environment(*packages: str) -> "Environment":
-    """Return an environment with the templates of `packages`, the first one before others, and the report's filters."""
+    """Return a Jinja environment with the templates of `packages` and the report's filters.
+
+    If several packages have a template of the same name, the first package's template is used.
+    """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     templates = Environment(
@@ -108,7 +111,7 @@ def _draw(index: IndexContents | None) -> dict[str, object]:
 
 
 def content_policy(style: str, scripts: list[str], forms: str = "'none'") -> str:
-    """Return a Content-Security-Policy for the inline style and scripts; forms may be sent to `forms`."""
+    """Return a Content-Security-Policy that allows an inline style and inline scripts, and forms sent to `forms`."""
     return "; ".join(
         (
             "default-src 'none'",
@@ -130,15 +133,15 @@ _MIN_SUSPICION_SCORE = 50
 
 @dataclass(frozen=True, slots=True)
 class ReportFinding:
-    """A sentence at the top of a report, about one of its sections."""
+    """A sentence at the top of a report, about a section of the report."""
 
     level: Literal["note", "look"]  # `look` needs review by a person, `note` does not
     text: str
-    section: str  # id of the section
+    section: str  # id of the section in the page
 
 
 def find(report: Report) -> list[ReportFinding]:
-    """Return the findings; those that need review come first."""
+    """Return the findings of a report. Findings that need review come first."""
     findings = [*_find_pending(report)]
     if report.stats is not None and report.index is not None:
         findings += [*_find_in_clusters(report.index), *_find_left_out(report.stats, report.index)]
