@@ -1,4 +1,4 @@
-"""Make a set of partial copies from a file of stories, and find all its pairs by containment and by runs of words.
+"""Write a set of partial copies, made from a file of stories; the containment benchmark finds its pairs from here.
 
     python -m benchmarks partial-copies --corpus F.jsonl.gz --output made.jsonl
 

@@ -50,8 +50,9 @@ class Subject:
     url: str
     index: Index
     servers: Sequence[PostgresCluster]
-    # Time on the clock of each call, and mean processor time of the calls of each turn.
+    # Wall-clock time of each call.
     clock: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    # Mean processor time of a call, one value for each run.
     processor: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def run(self, name: str, calls: Sequence[Callable[[], object]]) -> None:

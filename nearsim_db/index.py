@@ -529,8 +529,8 @@ class Index(Queries):
             who = "this transaction" if self.database.may_index else "a writer"
             by = "" if self.database.may_index else " as a nearsim_admin"
             raise ConflictError(
-                f"{error}; {who} cannot build the index that on_duplicate needs: before, call{by} "
-                f"create_collection() of an index with connections of its own, Index.connect(URL, "
+                f"{error}; {who} cannot build the index that on_duplicate needs: first call{by} "
+                f"create_collection() on an index that opens its own connections, Index.connect(URL, "
                 f"collection={self.collection!r})"
             ) from error
 

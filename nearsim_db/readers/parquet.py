@@ -85,7 +85,7 @@ def batches_of(
     """Yield batches of at most 64 rows and some 64 MB, unless a single row is larger.
 
     A few bytes of a file can repeat a long text in each row. Such columns are read as dictionaries, so that the text is
-    in memory once. Raises InputError if the metadata of a row group state too many values.
+    in memory once. Raises InputError if the metadata of a row group claims too many values.
     """
     import pyarrow.parquet
 

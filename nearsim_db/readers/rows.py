@@ -1,4 +1,4 @@
-"""Files whose records are rows of named values: spreadsheets, SQLite, mail and references; and their documents."""
+"""The readers of spreadsheets, SQLite, mail and references by suffix, and the documents that their rows become."""
 
 from collections.abc import Iterator
 

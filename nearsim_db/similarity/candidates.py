@@ -1,4 +1,4 @@
-"""Linked pairs, found in memory from band keys. In the database, a self-join of band rows finds the same pairs.
+"""Find, in memory, the pairs of heads that share a bucket; in the database, a self-join of band rows finds them.
 
 The first `bucket_limit` heads of a bucket are its anchors; a limit of 0 makes all heads anchors. Two heads are linked
 if they share a bucket in which one of them is an anchor. Whether a linked pair is a candidate depends on the bands that

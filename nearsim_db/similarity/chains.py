@@ -1,4 +1,4 @@
-"""Clusters whose texts are connected by a chain of pairs only: the similarity of the texts that are least alike.
+"""Help to find clusters whose texts only a chain of pairs connects: limits, samples, and their lowest similarity.
 
 The work is bounded: of the largest clusters, all pairs of a sample of texts are compared. So the similarity that is
 found is an upper bound of the lowest similarity in a cluster, and a chain may be overlooked.
@@ -14,7 +14,7 @@ from nearsim_db.similarity.recipe import Recipe
 
 MAX_CHECKED_CLUSTERS = 50
 MAX_SAMPLED_TEXTS = 32
-# Fewer texts are no chain.
+# A chain has at least three texts.
 MIN_TEXTS = 3
 
 

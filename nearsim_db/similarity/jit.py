@@ -20,7 +20,7 @@ def compiled(function: Kernel) -> Kernel:
     """Compile a function at its first call, to run without the GIL. Cache it on disk if there is a writable folder."""
     try:
         if not cast(Any, numba.config).CACHE_DIR:
-            # Raises RuntimeError without a home folder, where numba would create a folder ~ in the working directory.
+            # Raises RuntimeError if there is no home folder; numba would create a folder named ~ in the working folder.
             Path.home()
         return cast(Kernel, _compiler(cache=True)(function))
     except RuntimeError:

@@ -654,7 +654,7 @@ class Backlog(View):
         comment="Number of rows that were set aside after repeated failures; see nearsim work list --failed"
     )
     oldest_queued_at: Mapped[datetime | None] = mapped_column(
-        comment="When the oldest row that was not set aside was queued; NULL if all rows were set aside"
+        comment="When the oldest row was queued, without rows that were set aside; NULL if there are no others"
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows that queries show: documents, their state, pairs, clusters and verdicts. This module does not import NumPy."""
+"""Read the rows that queries show: documents, their state, pairs, clusters and verdicts. Does not import NumPy."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -146,7 +146,8 @@ class WorkerLease:
     """A worker's lease on its work. While its heartbeat is recent, no other worker takes this work.
 
     The connection is used for nothing else. If a lease sends no heartbeat for `silence_seconds`, its work is released.
-    `lost` lists the leases that this process could not end; the attempts on their work are not counted.
+    `lost` lists the leases that this process could not end. When the next lease is opened, the attempts that were
+    counted for their work are taken back.
     """
 
     def __init__(self, connection: Connection, silence_seconds: float, lost: list[int]) -> None:

@@ -175,7 +175,7 @@ def test_a_reader_of_the_collection_locks_nothing(site: Site) -> None:
 def test_a_collection_without_an_index_is_refused_with_the_call_that_makes_one(site: Site) -> None:
     with Index.connect(site.writer, collection="fresh") as index, pytest.raises(ConflictError) as refused:
         index.add([Document("a", body=words(1, 0))], on_duplicate="skip")
-    assert "before, call as a nearsim_admin create_collection()" in str(refused.value)
+    assert "first call as a nearsim_admin create_collection()" in str(refused.value)
 
 
 def test_of_many_profiles_the_default_one_is_asked(site: Site) -> None:

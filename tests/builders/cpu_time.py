@@ -1,4 +1,4 @@
-"""Processor time, which other processes on the machine change little."""
+"""The processor time of a call, for tests of speed: other processes on the machine hardly influence it."""
 
 import time
 from collections.abc import Callable

@@ -106,7 +106,7 @@ def differences(before: State, after: State) -> set[Reported]:
     return reported
 
 
-def said(event: Event) -> Reported:
+def without_number_and_time(event: Event) -> Reported:
     """An event without its number and time, for comparison."""
     if event.kind in ("pair_found", "pair_gone"):
         return event.kind, event.left_id, event.right_id, event.similarity, event.verified
@@ -180,7 +180,7 @@ class Consumer:
 
 def reported(events: Iterable[Event]) -> list[str]:
     """Events in a form and order that can be compared."""
-    return sorted(map(repr, map(said, events)))
+    return sorted(map(repr, map(without_number_and_time, events)))
 
 
 class Watcher:

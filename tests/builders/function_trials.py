@@ -1,10 +1,10 @@
-"""A call of every function of the schema, for a reader and for a writer."""
+"""A call of every function of the schema that is not immutable, to test what readers and writers may see."""
 
 from typing import LiteralString
 
-# How to try each function that is not immutable, by its signature. A new one has to be given a way here; what is put in
-# for braces is the reader's own, the other tenant's, or what is nowhere. {pairs_of_leaf} is the function that reads a
-# generation, which has its own or shares pairs_of_shared.
+# A call of each function that is not immutable, by its signature. Add a call here for each new function. The tests
+# replace the braces by the reader's own objects, by another tenant's, or by ones that do not exist. {pairs_of_leaf} is
+# the function that reads the pairs of a generation: its own, or pairs_of_shared.
 TRIALS: dict[str, LiteralString] = {
     "answer_to(bigint)": "SELECT nearsim.answer_to({probe})",
     "ask(text,text,text,text,double precision,interval,integer,text,text)": "SELECT nearsim.ask("
@@ -103,7 +103,7 @@ TRIALS: dict[str, LiteralString] = {
     "word_diff_by_doc_id(bigint,bigint)": "SELECT * FROM nearsim.word_diff_by_doc_id({doc}, {like})",
     "word_diff(text,text,text)": "SELECT * FROM nearsim.word_diff({id}, {twin_id})",
 }
-# Those of writers.
+# Calls that only writers may make.
 WRITING: dict[str, LiteralString] = {
     "check_insert(text,text,text,text,double precision,interval,integer,text)": "SELECT * FROM nearsim.check_insert("
     "'a text', collection => {collection}, deadline => '0 seconds')",
@@ -132,5 +132,5 @@ WRITING: dict[str, LiteralString] = {
     "veto_pair_by_doc_id(bigint,bigint,text,text)": "SELECT nearsim.veto_pair_by_doc_id({doc}, {like}, 'why', 'by')",
     "veto_pair(text,text,text,text,text)": "SELECT nearsim.veto_pair({id}, {twin_id}, 'why', 'by')",
 }
-# Those that draw a number which tells that others drew some, too.
+# Functions that take a number from a sequence: gaps in the numbers show that other tenants took some.
 DRAWING = {signature for signature in TRIALS if signature.startswith(("ask(", "similar_to_text(text"))}

@@ -1,4 +1,4 @@
-"""Texts with copies for result sets, their index, and the duplicates by brute force."""
+"""Texts with copies, an index of them, and the duplicates that `Deduper` should find in a list of results."""
 
 import random
 from collections.abc import Sequence
@@ -40,8 +40,10 @@ def rows_of(index: Index) -> dict[str, tuple[int, int]]:
         return {name: (doc_id, revision) for name, doc_id, revision in rows}
 
 
-def first_kept_alike(texts: dict[str, str], names: Sequence[str], threshold: float) -> dict[str, str | None]:
-    """By brute force from the exact sets."""
+def expected_duplicates(
+    texts: dict[str, str], names: Sequence[str], threshold: float
+) -> dict[str, str | None]:
+    """Return for each text the first kept text that is similar to it, or None, by comparing the exact sets."""
     kept_alike: dict[str, str | None] = {}
     for name in names:
         kept = [other for other, duplicate_of in kept_alike.items() if duplicate_of is None]
@@ -61,7 +63,7 @@ def asked(deduper: Deduper, ids: dict[str, int], names: Sequence[str]) -> dict[s
     }
 
 
-def clear_of_the_error(
+def names_far_from_threshold(
     texts: dict[str, str], names: Sequence[str], threshold: float, error: float
 ) -> list[str]:
     """Names of which no two have a similarity near the threshold, where an estimate may decide either way."""

@@ -21,7 +21,7 @@ Matrix = NDArray[np.float64]
 
 
 def cosine_pairs(similarity: float, size: int, count: int, seed: int) -> tuple[Batch, Batch]:
-    """Vectors over some ids, and others over these and as many more, at the angle whose cosine is the similarity."""
+    """Return pairs of vectors with the given cosine; the right one has as many further ids that the left one lacks."""
     ids, first, second = _parts(size // 2, count, seed)
     second *= np.linalg.norm(first, axis=1, keepdims=True) / np.linalg.norm(second, axis=1, keepdims=True)
     # The halves have no ids in common, so they are orthogonal.
@@ -132,7 +132,7 @@ class Variant:
         return Batch(ids, offsets, (1 + ids % np.uint64(7)).astype(np.float64))
 
     def sketches(self, similarity: float, size: int, seed: int) -> tuple[Sketches, Sketches]:
-        """Of PAIRS pairs under the family of this seed: two arrays (PAIRS, 128)."""
+        """Return the sketches of PAIRS pairs under the family of this seed: two arrays (PAIRS, 128)."""
         return _sketches(str(self), similarity, size, seed)
 
     def __hash__(self) -> int:

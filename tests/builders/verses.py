@@ -1,4 +1,4 @@
-"""Verses in an older and a newer revision, whose words are few and mostly alike from verse to verse."""
+"""Invented verses in an older and a newer revision, with labels, to test the choice of a threshold."""
 
 import random
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class Verses:
         return len({text for name, text in self.texts.items() if name.startswith("old")})
 
     def labels(self, count: int, seed: int = 1) -> list[tuple[str, str, bool]]:
-        """Return so many pairs of the same verse, and so many of two verses, each drawn at random."""
+        """Return `count` pairs of the same verse and `count` pairs of different verses, drawn at random."""
         generator = random.Random(seed)
         numbers = generator.sample(range(self.verses), count)
         labels = [(f"old-{number}", f"new-{number}", True) for number in numbers]
@@ -74,7 +74,7 @@ class Verses:
 
 
 def make_verses(count: int, seed: int = 11) -> Verses:
-    """Return `count` verses of 7 to 38 words; in the newer revision a tenth of their words is replaced."""
+    """Return `count` verses of 7 to 38 words; in the newer revision some words are replaced or left out."""
     generator = random.Random(seed)
     texts = {}
     for number in range(count):
@@ -85,7 +85,7 @@ def make_verses(count: int, seed: int = 11) -> Verses:
 
 
 def _words(generator: random.Random) -> list[str]:
-    """Return the words of a verse in the older revision; one of ten verses is a formula, the same as others."""
+    """Return the words of a verse in the older revision; about one verse in ten is the same formula."""
     if generator.random() < 1 / 10:
         return _FORMULA.split()
     words = generator.choice(_OPENINGS).split() if generator.random() < 0.4 else []

@@ -15,9 +15,9 @@ from nearsim_db.similarity.profile import make_family
 from nearsim_db.similarity.recipe import from_mapping
 from tests.builders.result_set_texts import (
     asked,
-    clear_of_the_error,
+    expected_duplicates,
     fill,
-    first_kept_alike,
+    names_far_from_threshold,
     rows_of,
     write_texts,
 )
@@ -41,12 +41,12 @@ def test_results_equal_the_exact_sets_within_the_error(
     for least in (0.4, 0.75):
         deduper = Deduper(index, least)
         assert deduper.standard_error == pytest.approx((least * (1 - least) / 512) ** 0.5)
-        names = clear_of_the_error(texts, list(texts), least, deduper.standard_error)
+        names = names_far_from_threshold(texts, list(texts), least, deduper.standard_error)
         assert len(names) > 30
-        expected = first_kept_alike(texts, names, least)
+        expected = expected_duplicates(texts, names, least)
         assert sum(of is not None for of in expected.values()) > 15
         assert asked(deduper, ids, names) == expected
-        assert asked(deduper, ids, names[::-1]) == first_kept_alike(texts, names[::-1], least)
+        assert asked(deduper, ids, names[::-1]) == expected_duplicates(texts, names[::-1], least)
 
 
 @pytest.mark.slow("several builds")
@@ -59,13 +59,13 @@ def test_default_threshold_is_that_of_the_live_recipe(index: Index) -> None:
     index.add(Document(name, body=body) for name, body in texts.items())
     ids = {name: doc_id for name, (doc_id, _) in rows_of(index).items()}
     deduper = Deduper(index, recheck_seconds=0)
-    expected = first_kept_alike(texts, list(texts), 0.35)
-    assert asked(deduper, ids, list(texts)) == expected != first_kept_alike(texts, list(texts), 0.7)
+    expected = expected_duplicates(texts, list(texts), 0.35)
+    assert asked(deduper, ids, list(texts)) == expected != expected_duplicates(texts, list(texts), 0.7)
     assert deduper.standard_error == pytest.approx((0.35 * 0.65 / 128) ** 0.5)
-    assert asked(Deduper(index, 0.7), ids, list(texts)) == first_kept_alike(texts, list(texts), 0.7)
+    assert asked(Deduper(index, 0.7), ids, list(texts)) == expected_duplicates(texts, list(texts), 0.7)
     index.delete_profile("p")
     index.create_profile("p", from_mapping(chosen | {"match": {"threshold": 0.8}}))
-    assert asked(deduper, ids, list(texts)) == first_kept_alike(texts, list(texts), 0.8) != expected
+    assert asked(deduper, ids, list(texts)) == expected_duplicates(texts, list(texts), 0.8) != expected
     index.delete_profile("p")
     counted = {"shingle": {"scheme": "bag"}, "sketch": {"family": "projection"}, "match": {"threshold": 3}}
     index.create_profile("p", from_mapping(counted))

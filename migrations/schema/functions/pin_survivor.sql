@@ -1,4 +1,5 @@
--- By doc_id and by external_id, under two names: an integer id must not be taken for a doc_id.
+-- The functions that take a doc_id and an external_id have different names, so that no integer external_id is taken for a
+-- doc_id.
 CREATE FUNCTION nearsim.pin_survivor_by_doc_id(document bigint, why text, by text DEFAULT current_user)
 RETURNS nearsim.survivor_choice
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -84,7 +84,7 @@ CREATE POLICY granted_insert ON nearsim.probe FOR INSERT
     WITH CHECK (collection_id = ANY (ARRAY(SELECT access.collection_id FROM nearsim_index.collection_access AS access)));
 CREATE POLICY own ON nearsim.probe_match FOR SELECT
     USING (EXISTS (SELECT FROM nearsim.probe WHERE probe.probe_id = probe_match.probe_id));
--- This is not tenant data, so everybody reads it, also under isolation.
+-- The table has no data of tenants, so everybody may read it under isolation, too.
 CREATE POLICY everybody ON nearsim_index.schema_floor FOR SELECT USING (true);
 
 CREATE FUNCTION nearsim.set_isolation(wanted boolean) RETURNS void

@@ -1,6 +1,6 @@
 -- Checks by index that all pairs of a statement have signatures. This replaces foreign keys, which cannot refer to partitions.
--- It is complete because sessions that write pairs lock the signatures of both documents before, and because follow_signatures
--- deletes the pairs of deleted signatures.
+-- No pair escapes the check: a session locks both signatures before it writes a pair, and follow_signatures deletes the pairs
+-- of deleted signatures.
 CREATE FUNCTION nearsim.capture_pairs_after() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN

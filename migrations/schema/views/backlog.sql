@@ -44,4 +44,4 @@ COMMENT ON COLUMN nearsim.backlog.leased IS 'Number of rows that a worker is pro
 COMMENT ON COLUMN nearsim.backlog.tried IS 'Number of rows that failed and will be tried again';
 COMMENT ON COLUMN nearsim.backlog.set_aside IS
     'Number of rows that were set aside after repeated failures; see nearsim work list --failed';
-COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'When the oldest row that was not set aside was queued; NULL if all rows were set aside';
+COMMENT ON COLUMN nearsim.backlog.oldest_queued_at IS 'When the oldest row was queued, without rows that were set aside; NULL if there are no others';

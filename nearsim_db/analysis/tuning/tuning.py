@@ -97,9 +97,10 @@ def tune(
 ) -> Tuning:
     """Propose shingles, threshold and bands for the corpus that a sample was drawn from, for records the linkage too.
 
-    Starts from `recipe` and keeps its other keys. If labels show that the starting recipe or, for records, the preset
-    record-linkage is better, this is proposed. There is no proposal if no bands reach the recall. Raises RecipeError
-    for a recipe of vectors or distances, InputError if there are too few documents or labels.
+    Starts from `recipe` and keeps its other keys. If the labels show that the starting recipe is better than the
+    proposal, or for records the preset record-linkage, then the better one is proposed. There is no proposal if no
+    bands reach the recall. Raises RecipeError for a recipe of vectors or distances, InputError if there are too few
+    documents or labels.
     """
     _check(sample, recipe)
     options = options or TuningOptions()

@@ -75,7 +75,7 @@ def _print_counts(difference: Difference) -> None:
         ["pairs re-scored", pairs.rescored, _percent(pairs.rescored_share)],
         ["clusters merged", clusters.merged, _percent(clusters.merged_share)],
         ["clusters split", clusters.split, _percent(clusters.split_share)],
-        *([f"clusters {name}", getattr(clusters, name), ""] for name in _QUIET),
+        *([f"clusters {name}", getattr(clusters, name), ""] for name in _CHANGES_WITHOUT_SHARE),
         ["survivors changed", clusters.survivor_changed, ""],
     ]
     terminal.print_line()
@@ -83,7 +83,7 @@ def _print_counts(difference: Difference) -> None:
 
 
 # Kinds of changes of clusters for which no share is shown and no limit exists.
-_QUIET = ("same", "grown", "shrunk", "changed", "formed", "dissolved")
+_CHANGES_WITHOUT_SHARE = ("same", "grown", "shrunk", "changed", "formed", "dissolved")
 
 
 def _percent(share: float | None) -> str:

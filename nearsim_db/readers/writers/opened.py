@@ -1,4 +1,4 @@
-"""Open a writer for an output file, which is compressed if its name says so; write JSON and lines of text."""
+"""Open the writer for an output file in its format and compression, and the writers of JSON and lines of text."""
 
 from bz2 import BZ2File
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -142,7 +142,10 @@ class _VisibleText:
         return "".join((*self._joined, *self._parts)).removesuffix(self._separator)
 
     def _after_tag(self, tag: str, position: int) -> int:
-        """Return the place at which to continue after a tag. For an element without markup it is its end tag."""
+        """Return the place at which to continue after a tag.
+
+        For an element whose content is not parsed as markup, such as script, the place is its end tag.
+        """
         kind = _KINDS.get(tag)
         if kind is None:
             self._separate()

@@ -74,7 +74,10 @@ def nothing(fold_ascii: bool) -> Table:
 
 
 def _finish(table: Table, fold_ascii: bool) -> Table:
-    """Write into each kept entry below 128 the byte that replaces the character, so that ASCII case folding is free."""
+    """Replace KEEP for ASCII characters by the byte to write, which is lower case with `fold_ascii`.
+
+    So case folding needs no further pass over ASCII texts.
+    """
     for code in range(128):
         if table[code] != SEPARATOR:
             table[code] = ord(chr(code).lower()) if fold_ascii else code

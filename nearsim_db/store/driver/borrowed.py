@@ -150,7 +150,7 @@ def _checked(connection: object) -> Backend:
 
 
 def _begin(source: Any) -> None:
-    """Run a first statement, with which the application's connection begins its transaction."""
+    """Run a first statement, so that the application's connection begins its transaction."""
     with suppress(AttributeError):
         source = source.connection() if callable(source.connection) else source
     if hasattr(source, "exec_driver_sql"):

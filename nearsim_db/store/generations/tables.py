@@ -164,8 +164,8 @@ class GenerationTables(GenerationStatements):
     def vacuum(self, parent: str) -> None:
         """Run VACUUM (ANALYZE) on one of the generation's tables. The connection must be in autocommit mode.
 
-        A table that small generations share is vacuumed only if the number of changed rows exceeds the number of its
-        rows, and if no other session is vacuuming it.
+        A table that small generations share is vacuumed only if more rows have changed since the last VACUUM than the
+        table has now, and if no other session is vacuuming it.
         """
         if self.leaves.are_shared:
             self.vacuum_grown([parent])

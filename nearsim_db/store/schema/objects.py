@@ -70,7 +70,7 @@ def compare(connection: Connection) -> list[ObjectDifference]:
 
 
 def without_parts(differences: Collection[ObjectDifference]) -> list[ObjectDifference]:
-    """Return the differences without comments, and without parts and privileges of objects that are missing."""
+    """Leave out differences in comments, and in the parts and privileges of objects that are missing as a whole."""
     missing = {each.name for each in differences if each.state == "missing"}
 
     def is_part(difference: ObjectDifference) -> bool:

@@ -31,8 +31,8 @@ WHOLE_GENERATION = 0
 DELAYS_SECONDS = (0.0, 1.0, 10.0, 60.0)
 
 _MAX_SMALLINT = 32_767
-# For failed work, by the number of attempts so far (from, to): the number by which the size of a batch is divided.
-# Small batches isolate a document that may have killed a worker.
+# (lowest number of failed attempts, highest number, divisor): work that failed so often is retried in batches that are
+# smaller by the divisor. Small batches isolate a document that may have killed a worker.
 _RETRY_BATCHES = ((1, 1, 16), (2, _MAX_SMALLINT, 1_000_000))
 
 
@@ -54,7 +54,7 @@ class Batch:
 
     @property
     def is_deadly(self) -> bool:
-        """Whether all attempts failed with the death of the worker, including the last ones on the document alone."""
+        """Whether every attempt killed the worker, including the last attempts, which ran the document alone."""
         return self.attempts > len(DELAYS_SECONDS)
 
 
