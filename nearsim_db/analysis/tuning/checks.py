@@ -25,7 +25,7 @@ from nearsim_db.similarity.recipe_warnings import MAX_CANDIDATES_PER_DOCUMENT, N
 from nearsim_db.similarity.sketch import Family
 from nearsim_db.similarity.text import ID_BITS
 
-# The chi-squared test requires as many expected ids in each bucket.
+# The chi-squared test requires at least this expected number of ids in each bucket.
 _MIN_EXPECTED_IDS = 5
 _BUCKETS = (1009, 101, 13)
 _MIN_P_VALUE = 0.001
@@ -40,7 +40,7 @@ _UNITS = {"char": "characters", "word": "words", "sentence": "sentences"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A finding with its verdict, and advice if it is not ok."""
+    """A finding with its verdict, and advice if the verdict is not ok."""
 
     name: str
     verdict: Verdict
@@ -49,13 +49,13 @@ class Check:
 
     @classmethod
     def of(cls, name: str, verdict: Verdict, finding: str, advice: str) -> "Check":
-        """Return a check, with the advice unless it is ok."""
+        """Return a check, without the advice if the verdict is ok."""
         return cls(name, verdict, finding, "" if verdict == "ok" else advice)
 
 
 @dataclass(frozen=True, slots=True)
 class Uniformity:
-    """Pearson's chi-squared test that ids are uniform over buckets."""
+    """Result of Pearson's chi-squared test of whether ids are uniform over buckets."""
 
     ids: int
     buckets: int
@@ -69,7 +69,7 @@ class Uniformity:
 
 
 def uniformity(ids: Hashes) -> Uniformity | None:
-    """Test distinct ids by their remainders; None if there are too few."""
+    """Test whether the remainders of distinct ids are uniform; return None if there are too few ids."""
     for buckets in _BUCKETS:
         if len(ids) >= _MIN_EXPECTED_IDS * buckets:
             return _pearson(ids, buckets)
@@ -77,17 +77,18 @@ def uniformity(ids: Hashes) -> Uniformity | None:
 
 
 def function_uniformity(family: Family, ids: Hashes) -> list[Uniformity]:
-    """Test the values that each function of a minhash family gives up to 100,000 of distinct ids, over 13 buckets.
+    """Test whether each function of a minhash family spreads distinct ids uniformly over 13 buckets.
 
-    Empty if there are too few ids. Remainders of negative values are 0..12, too.
+    At most 100,000 ids are tested. The list is empty if there are too few ids. Remainders are in 0..12 even for
+    negative values.
     """
     max_ids = min(_MAX_TESTED_IDS, _MAX_TESTED_VALUES // family.k)
-    # Every n-th id, with n rounded up to have at most `max_ids`.
+    # Take every n-th id, with the smallest n that leaves at most `max_ids`.
     tested = ids[:: -(-len(ids) // max_ids) or 1]
     if len(tested) < _MIN_EXPECTED_IDS * _FUNCTION_BUCKETS:
         return []
 
-    # The sketch of a set of one id has the values of this id.
+    # The sketch of a set with a single id consists of the functions' values of this id.
     sketches = family.sketch(tested, np.arange(len(tested) + 1))
     return [_pearson(values, _FUNCTION_BUCKETS) for values in sketches.T]
 
@@ -107,11 +108,12 @@ def chi_squared_tail(value: float, degrees: int) -> float:
 
 
 def different_ids(sets: DistinctSets, times: float) -> tuple[Hashes, float]:
-    """Return distinct ids, all or those in a fraction of their range, and how many a corpus `times` as large has.
+    """Return the distinct ids of the sets, and the expected number of distinct ids in a corpus `times` as large.
 
-    The number grows by Heaps' law, with the exponent measured on the first half of the sets.
+    If there are too many ids, only the ids in a part of their range are returned. The number grows by Heaps' law; its
+    exponent is measured by comparing the first half of the sets with all sets.
     """
-    # Ids are hashes, so that a part of their range is a random sample of them.
+    # Ids are hashes, so the ids in a part of the range are a random sample.
     parts = 1
     while len(sets.ids) // parts > _MAX_COUNTED_IDS:
         parts *= 2
@@ -128,7 +130,7 @@ def _different(ids: Hashes, bits: int, parts: int) -> Hashes:
 
 
 def check_k_rule(rule: KRule, unit: str) -> Check:
-    """Check the k rule."""
+    """Check whether shingles are long enough that unrelated documents rarely share them by chance."""
     return Check.of(
         "k rule",
         rule.verdict,
@@ -139,7 +141,7 @@ def check_k_rule(rule: KRule, unit: str) -> Check:
 
 
 def check_uniformity(test: Uniformity | None, base: str) -> Check:
-    """Check the chi-squared test of the hash."""
+    """Check whether the hash passed its chi-squared test."""
     if test is None:
         return Check("hash", "ok", "too few distinct shingles to test the uniformity of the hash")
     return Check.of(
@@ -152,7 +154,10 @@ def check_uniformity(test: Uniformity | None, base: str) -> Check:
 
 
 def check_functions(tests: Sequence[Uniformity]) -> Check:
-    """Check the functions a x + b, with the p-value of the least uniform multiplied by their number (Bonferroni)."""
+    """Check whether the functions a x + b of minhash are uniform.
+
+    The p-value of the least uniform function is multiplied by the number of functions (Bonferroni correction).
+    """
     if not tests:
         return Check(
             "functions", "ok", "too few distinct shingles to test the uniformity of the functions a x + b"
@@ -191,7 +196,7 @@ def _check_share(
     warning_from: float = NOTABLE_SHARE,
     problem_from: float = 0.5,
 ) -> Check:
-    """Check a share that should be small."""
+    """Check a fraction that should be small."""
     verdict: Verdict = "ok" if share < warning_from else "warning" if share < problem_from else "problem"
     return Check.of(name, verdict, finding, advice)
 
@@ -204,7 +209,7 @@ def magnitude(value: float) -> str:
 
 
 def of_shingles(corpus: SampledCorpus, chosen: Shingling, recipe: Recipe) -> Sequence[Check]:
-    """Check the k rule, the uniformity of the hash and of a minhash family's functions, and the width of the hash."""
+    """Check the k rule, the uniformity of the hash and of the functions of minhash, and the width of the hash."""
     different, grown = different_ids(corpus.sets, corpus.documents / corpus.sampled)
     base, family = recipe.hash.base, make_family(recipe)
     return [
@@ -216,7 +221,7 @@ def of_shingles(corpus: SampledCorpus, chosen: Shingling, recipe: Recipe) -> Seq
 
 
 def of_texts(corpus: SampledCorpus, chosen: Shingling, unspaced: float) -> Sequence[Check]:
-    """Check whether the texts suit the shingling; `unspaced` is the share in scripts without spaces."""
+    """Check whether the texts suit the shingling. `unspaced` is the fraction of texts in scripts without spaces."""
     featureless, twins = corpus.sets.featureless, corpus.sets.twins
 
     return [
@@ -262,10 +267,10 @@ def of_sources(sample: Sample) -> Iterator[Check]:
 
 
 def of_labels(scores: LabelScores) -> Check:
-    """Check whether there are enough labelled pairs of either kind for a reproducible threshold."""
+    """Check whether the labels determine a threshold, and whether there are enough labels of both kinds."""
     finding = f"{scores.duplicates:,} duplicate and {scores.distinct:,} distinct pairs were labelled"
 
-    # Without a usable threshold the labels cannot be followed.
+    # There is no threshold that the labels recommend.
     if scores.best.f1 == 0 and scores.points:
         return Check(
             "labels",
@@ -327,7 +332,10 @@ def of_cost(forecast: Forecast, profile: Profile, kept: float) -> Sequence[Check
 
 
 def of_fields(best: tuple[float, str, str], fields: Sequence[str], together: float) -> Check:
-    """Compare the best F1 of a single field, given with its name and shingles, with the F1 of all fields together."""
+    """Check whether a single field has a better F1 than all fields together.
+
+    `best` has the F1 of the best single field, the name of the field, and its shingles.
+    """
     f1, field, shingles = best
     return Check.of(
         "fields",
@@ -340,7 +348,7 @@ def of_fields(best: tuple[float, str, str], fields: Sequence[str], together: flo
 def of_clusters(
     clusters: Sequence[ClustersAt], threshold: float, recipe: Recipe, documents: int
 ) -> Iterator[Check]:
-    """Check whether de-duplication at a threshold would remove most of a sample, or put much of it into one cluster."""
+    """Check whether de-duplication at a threshold would remove too many documents, or form a very large cluster."""
     row = next((row for row in clusters if row.threshold == threshold), None)
     if row is None:
         return

@@ -1,4 +1,4 @@
-"""The corpus behind a sample, and what a profile is expected to find and to cost on it."""
+"""Forecasts for the corpus from which a sample was drawn: what a profile is expected to find and to cost."""
 
 import math
 from dataclasses import dataclass
@@ -20,14 +20,15 @@ _SKETCHED_AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Expected results of a banding; recalls are in 0..1."""
+    """Expected results of a profile on a corpus. Recalls are in 0..1."""
 
     threshold: float
     k: int  # size of the sketch
-    wanted_recall: float | None  # for which the bands were chosen, None if the recipe sets them
+    # The recall for which the bands were chosen, None if the recipe sets the bands
+    wanted_recall: float | None
     bands: int
     rows: int
-    recall_at: float  # of a pair at the threshold
+    recall_at: float  # of pairs exactly at the threshold
     recall: float  # of all pairs at or above the threshold: the S-curve weighted by the histogram
     pairs: float  # pairs of different texts at or above the threshold
     candidates: float  # candidate pairs per distinct document, without a bucket limit
@@ -47,7 +48,8 @@ class SampledCorpus:
     def grown(self) -> Floats:
         """Number of distinct texts of the corpus that each text of the sample represents.
 
-        A text sampled once is assumed to occur once in the corpus; a text sampled m times to occur m / share times.
+        A text that was sampled once is assumed to occur once in the corpus. A text that was sampled m times is assumed
+        to occur m / share times, where share is the sampled fraction of the documents.
         """
         share, members = self.sampled / self.documents, self.sets.members
         if share == 1:
@@ -62,7 +64,7 @@ class SampledCorpus:
 
     @property
     def identical_pairs(self) -> float:
-        """Estimated pairs of documents of the corpus with the same features."""
+        """Estimated number of pairs of documents of the corpus that have the same features."""
         size = self.sampled
         return self.sets.twin_pairs * self.documents * (self.documents - 1) / (size * (size - 1))
 
@@ -93,20 +95,20 @@ class SampledCorpus:
         """Return the probability that each pair of the sample becomes a candidate."""
         if profile.recipe.sketch.family != "rare":
             return _probabilities(profile, self.pairs.similarity)
-        # Keys of rare are chosen by weight, not at random: whether a pair shares one is counted.
+        # The family rare chooses its keys by weight, not at random, so count which pairs share a key.
         return self._share_keys(band_keys(profile, self.sets), self.pairs.left, self.pairs.right).astype(
             np.float64
         )
 
     def _share_keys(self, keys: Hashes, left: Ints, right: Ints) -> Mask:
-        """Return which pairs share a key, wherever it is in the row."""
+        """Return which pairs share a key, whatever its position in their rows."""
         ordered = np.sort(keys, axis=1).ravel()
         offsets = np.arange(len(keys) + 1, dtype=np.int64) * keys.shape[1]
         shares_key: Mask = intersections(ordered, offsets, left, right, self.sets.backend) > 0
         return shares_key
 
     def kept_by_limit(self, profile: Profile) -> float:
-        """Return the share of found pairs that the bucket limit keeps, measured on the pairs of the sample.
+        """Return the fraction of the pairs sharing a bucket that the bucket limit keeps, measured on sampled pairs.
 
         Buckets are assumed to grow in proportion to the corpus.
         """
@@ -127,13 +129,13 @@ class SampledCorpus:
         return float(weight[linked].sum()) / total if total else 1.0
 
     def _links(self, keys: Hashes, limit: int) -> Ints:
-        """Return the codes left * number of sets + right of the pairs that a bucket limit keeps."""
+        """Return the pairs that a bucket limit keeps, each as the code left * number of sets + right."""
         blocks = linked_pairs(keys, limit, find_full_buckets(keys, limit), self.sets.backend)
         return np.concatenate([np.zeros(0, np.int64), *(left * len(keys) + right for left, right in blocks)])
 
 
 def _probabilities(profile: Profile, similarity: Floats) -> Floats:
-    """Interpolate the S-curve between points that are denser towards 0, where most pairs are."""
+    """Interpolate the S-curve between points, which are denser towards 0, where there are more pairs."""
     points = (np.arange(_CURVE_POINTS + 1) / _CURVE_POINTS) ** 2
     family = make_family(profile.recipe, "numpy")
     curve = [
@@ -143,7 +145,7 @@ def _probabilities(profile: Profile, similarity: Floats) -> Floats:
 
 
 def band_keys(profile: Profile, sets: DistinctSets) -> Hashes:
-    """Return the bucket hashes of sets, (n, bands)."""
+    """Return the bucket hashes of n sets, uint64 of (n, bands)."""
     encoder = Encoder(profile)
     keys = []
     for begin in range(0, len(sets), _SKETCHED_AT_ONCE):
@@ -156,7 +158,10 @@ def band_keys(profile: Profile, sets: DistinctSets) -> Hashes:
 
 
 def _linked(keys: Hashes, left: Ints, right: Ints, limit: float) -> tuple[Mask, Mask]:
-    """Return which pairs share a bucket, and which share one where either is among the first `limit`."""
+    """Return which pairs share a bucket, and which of them the limit keeps.
+
+    The limit keeps a pair if one of its sets is among the first `limit` sets of a bucket that both share.
+    """
     sharing = np.zeros(len(left), bool)
     linked = np.zeros(len(left), bool)
     for hashes in keys.T:

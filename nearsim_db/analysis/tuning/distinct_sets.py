@@ -1,4 +1,4 @@
-"""The distinct feature sets of a sample, weighted if the metric is; documents with equal features share a set."""
+"""Distinct feature sets of a sample: documents with equal features share a set, which has the weights of features."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,18 +25,14 @@ _CHARACTERS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class DistinctSets:
-    """The distinct feature sets of n documents: set i is `ids[offsets[i]:offsets[i + 1]]`, sorted, never empty.
-
-    `set_of` is int64 of n: the number of each document's set, -1 for a document without features. Ids have `bits` bits.
-    `weights` are as long as `ids`, None if the metric has none.
-    """
+    """The distinct feature sets of n documents. Set i is `ids[offsets[i]:offsets[i + 1]]`, sorted and never empty."""
 
     ids: Hashes
     offsets: Ints
-    set_of: Ints
-    bits: int
+    set_of: Ints  # the number of each document's set, -1 for a document without features; int64 of n
+    bits: int  # of an id
     backend: Backend
-    weights: Floats | None = None
+    weights: Floats | None = None  # as long as `ids`, None if the metric has no weights
     metric: str = "jaccard"  # or cosine, weighted_jaccard
 
     def __len__(self) -> int:
@@ -49,7 +45,7 @@ class DistinctSets:
 
     @property
     def members(self) -> Ints:
-        """Number of documents with each set."""
+        """Number of documents that have each set."""
         return np.bincount(self.set_of[self.set_of >= 0], minlength=len(self))
 
     @property
@@ -59,7 +55,7 @@ class DistinctSets:
 
     @property
     def twins(self) -> int:
-        """Number of documents with the features of an earlier one."""
+        """Number of documents with the same features as an earlier document."""
         return len(self.set_of) - self.featureless - len(self)
 
     @property
@@ -69,7 +65,7 @@ class DistinctSets:
         return int((members * (members - 1) // 2).sum())
 
     def similarities(self, left: Ints, right: Ints) -> Floats:
-        """Return the similarities of m pairs of sets by the metric, float64 of m."""
+        """Return the similarities of m pairs of sets under the metric, float64 of m."""
         if self.weights is None:
             shared = intersections(self.ids, self.offsets, left, right, self.backend)
             return np.asarray(shared / (self.sizes[left] + self.sizes[right] - shared), np.float64)
@@ -82,7 +78,7 @@ class DistinctSets:
 
 
 def encoder_of(recipe: Recipe, texts: Sequence[str]) -> Encoder:
-    """Return the encoder of a recipe, with document frequencies counted in texts if the recipe weights by them."""
+    """Return the encoder of a recipe. If the recipe needs document frequencies, they are counted in `texts`."""
     encoder = Encoder(resolve(recipe))
     if encoder.freezes:
         encoder.count_features(lambda: map(partial(_ids, encoder), _batches(texts)))
@@ -97,7 +93,7 @@ def _ids(encoder: Encoder, texts: Sequence[str]) -> list[Hashes]:
 def distinct_sets(
     encoder: Encoder, texts: Sequence[str], threads: int = 1, progress: Progress = silent
 ) -> DistinctSets:
-    """Extract the features of texts, keeping each distinct set once."""
+    """Extract the features of texts, and keep each distinct set once."""
     numbers: dict[bytes, int] = {}
     set_of = np.full(len(texts), -1, np.int64)
     sets: list[Hashes] = []
@@ -126,13 +122,13 @@ def distinct_sets(
 
 
 def distinct(values: NDArray[_Value]) -> NDArray[_Value]:
-    """Return the distinct values, ascending; faster than np.unique, which builds a hash table."""
+    """Return the distinct values in ascending order. This is faster than np.unique, which builds a hash table."""
     ordered = np.sort(values)
     return ordered[are_fresh(ordered)]
 
 
 def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield consecutive texts of about a million characters together."""
+    """Yield batches of consecutive texts, each of about a million characters."""
     begin, characters = 0, 0
     for end, text in enumerate(texts):
         if characters and characters + len(text) > _CHARACTERS_AT_ONCE:

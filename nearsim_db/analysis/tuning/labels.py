@@ -1,4 +1,4 @@
-"""Labelled pairs: their files, how well similarities separate them, and the threshold that separates them best."""
+"""Labelled pairs: how they are read, and which threshold of similarity separates duplicate from distinct pairs best."""
 
 import csv
 import io
@@ -24,14 +24,13 @@ _SHOWN_POINTS = 12
 
 @dataclass(slots=True)
 class PairLabels:
-    """Labelled pairs by external id."""
+    """Labelled pairs of documents, which are named by external id."""
 
-    pairs: list[tuple[str, str, bool]] = field(
-        default_factory=list
-    )  # two ids, and whether they are duplicates
+    # Two ids, and whether the label says that they are duplicates.
+    pairs: list[tuple[str, str, bool]] = field(default_factory=list)
     bad: int = 0  # invalid lines
-    unknown: int = 0  # pairs of unknown documents
-    reasons: list[str] = field(default_factory=list)  # why the first lines or pairs are unusable
+    unknown: int = 0  # pairs that name a document that does not exist
+    reasons: list[str] = field(default_factory=list)  # why the first unusable lines and pairs are left out
 
     @property
     def ids(self) -> set[str]:
@@ -39,7 +38,7 @@ class PairLabels:
         return {external_id for left, right, _ in self.pairs for external_id in (left, right)}
 
     def keep_known(self, documents: Mapping[str, object]) -> None:
-        """Remove and count the pairs that name a document which is not among `documents`, by external id."""
+        """Remove and count the pairs that name a document whose external id is not in `documents`."""
         usable = [pair for pair in self.pairs if pair[0] in documents and pair[1] in documents]
         self.unknown += len(self.pairs) - len(usable)
 
@@ -51,13 +50,13 @@ class PairLabels:
 
 
 def read_labels(path: Path) -> PairLabels:
-    """Read a CSV with the columns id_a, id_b and label: 1/0, yes/no, true/false, duplicate/distinct.
+    """Read a CSV file with the columns id_a, id_b and label. A label is 1/0, yes/no, true/false or duplicate/distinct.
 
-    Lines are parsed one by one, so that an unbalanced quote affects only its own. Raises InputError if the file cannot
-    be read or lacks a column.
+    Each line is parsed by itself, so an unbalanced quote spoils only one line. Raises InputError if the file cannot be
+    read or lacks a column.
     """
     try:
-        # Spreadsheets begin files with a byte order mark.
+        # Files that spreadsheets write begin with a byte order mark.
         with path.open(encoding="utf-8-sig", newline="") as stream:
             columns = _cells(next(stream, ""))
             missing = [name for name in _COLUMNS if name not in columns]
@@ -71,7 +70,7 @@ def read_labels(path: Path) -> PairLabels:
 
 
 def write_labels(path: Path, pairs: Iterable[tuple[str, str, bool]]) -> None:
-    """Write labelled pairs as `read_labels` reads them; the file is complete or unchanged."""
+    """Write labelled pairs to a file that `read_labels` can read. If this fails, the file stays as it was."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -81,7 +80,7 @@ def write_labels(path: Path, pairs: Iterable[tuple[str, str, bool]]) -> None:
 
 
 def label_of(text: str) -> bool | None:
-    """Return whether a label says that two documents are duplicates, None if it is no label."""
+    """Return whether a label says that two documents are duplicates, or None if the text is not a label."""
     return _MEANINGS.get(text.strip().casefold())
 
 
@@ -91,7 +90,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _read(lines: Iterable[str], places: Sequence[int]) -> PairLabels:
-    """Read the lines after the header; `places` are the column indexes."""
+    """Read the lines after the header. `places` are the column indexes of id_a, id_b and label."""
     labels = PairLabels()
     for number, line in enumerate(lines, 2):
         pair = _pair(line, places)
@@ -105,7 +104,7 @@ def _read(lines: Iterable[str], places: Sequence[int]) -> PairLabels:
 
 
 def _pair(line: str, places: Sequence[int]) -> tuple[str, str, bool] | str:
-    """Parse a line into a pair, or return the reason why it is invalid."""
+    """Return the pair of a line, or the reason why the line is invalid."""
     try:
         cells = _cells(line)
     except csv.Error as error:
@@ -127,7 +126,7 @@ def _pair(line: str, places: Sequence[int]) -> tuple[str, str, bool] | str:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Precision, recall and F1 of classifying pairs as duplicates at or above a threshold."""
+    """Precision, recall and F1 if all pairs at or above a threshold are called duplicates."""
 
     threshold: float
     precision: float
@@ -137,46 +136,48 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Labelled pairs with a similarity from `low` to below `high`: their number, and the share of duplicates."""
+    """The labelled pairs in a range of similarities."""
 
-    low: float
-    high: float
+    low: float  # the range includes `low`
+    high: float  # and ends before `high`
     pairs: int
-    precision: float
+    precision: float  # fraction of the pairs that are duplicates
 
 
 _MIN_YOUDEN_INDEX = 0.1
-# The area under the curve is within so many standard errors in 95 % of the cases.
+# In 95 % of the cases, the area under the curve is within this number of standard errors.
 _STANDARD_ERRORS = 1.96
 
 
 @dataclass(slots=True)
 class LabelScores:
-    """Scores of labelled pairs by threshold."""
+    """How well similarities separate labelled pairs, by threshold."""
 
-    duplicates: int
-    distinct: int
+    duplicates: int  # pairs labelled duplicate
+    distinct: int  # pairs labelled distinct
     points: list[Point]  # highest threshold first
-    best: Point  # with the highest F1 or, if a precision is asked for, with this precision and the highest recall
-    auc: float  # probability that a duplicate pair is more similar than a distinct one, ties counting half
+    best: Point  # the point with the highest F1; if a precision is required, the highest recall with that precision
+    auc: float  # probability that a duplicate pair is more similar than a distinct pair; a tie counts half
     bands: list[Band]
     at: Point | None = None  # at the proposed threshold
 
     @property
     def accept_all(self) -> Point:
-        """Precision, recall and F1 of calling every labelled pair a duplicate."""
+        """Precision, recall and F1 if every labelled pair is called a duplicate."""
         share = self.duplicates / (self.duplicates + self.distinct)
         return Point(0.0, share, 1.0, 2 * share / (1 + share))
 
     def point_at(self, threshold: float) -> Point:
-        """Return precision, recall and F1 of the labels from a threshold on."""
+        """Return precision, recall and F1 if the labelled pairs at or above a threshold are called duplicates."""
         called = [point for point in self.points if point.threshold >= threshold - 1e-12]
         return replace(called[-1], threshold=threshold) if called else Point(threshold, 0.0, 0.0, 0.0)
 
     @property
     def separate(self) -> bool:
-        """Whether similarities tell the labels apart: the area under the curve is above 1/2 beyond its standard error
-        (Hanley and McNeil 1982), and the best point has a Youden index of 0.1 or more.
+        """Whether similarities separate duplicate from distinct labels.
+
+        The area under the curve must exceed 1/2 by 1.96 of its standard errors (Hanley and McNeil 1982), and the best
+        point must have a Youden index of 0.1 or more.
         """
         auc, duplicates, distinct = self.auc, self.duplicates, self.distinct
         above, below = auc / (2 - auc), 2 * auc * auc / (1 + auc)
@@ -192,7 +193,7 @@ class LabelScores:
 def score(
     similarity: Floats, duplicate: Mask, precision: float | None = None, threshold: float | None = None
 ) -> LabelScores:
-    """Score labelled pairs of both kinds, float64 and bool of m; see `LabelScores`."""
+    """Score m labelled pairs, both duplicate and distinct ones: `similarity` is float64 of m, `duplicate` bool of m."""
     points = precision_recall(similarity, duplicate)
     chosen = best(points) if precision is None else reaching(points, precision)
     duplicates = int(duplicate.sum())
@@ -215,7 +216,10 @@ def f1_of(precision: float, recall: float) -> float:
 
 
 def scored(hits: int, called: int, duplicates: int, threshold: float) -> Point:
-    """Return the point of `called` pairs, of which `hits` are among the duplicates; shares of nothing are 0."""
+    """Return the point at which `called` pairs are called duplicates, and `hits` of them are duplicates.
+
+    Precision is 0 if no pair is called a duplicate, recall is 0 if there are no duplicates.
+    """
     return Point(
         threshold,
         hits / called if called else 0.0,
@@ -225,17 +229,17 @@ def scored(hits: int, called: int, duplicates: int, threshold: float) -> Point:
 
 
 def area_under_curve(similarity: Floats, duplicate: Mask) -> float:
-    """Return the probability that a duplicate pair is more similar than a distinct one, ties counting half."""
+    """Return the probability that a duplicate pair is more similar than a distinct pair; a tie counts half."""
     duplicates, distinct = np.sort(similarity[duplicate]), np.sort(similarity[~duplicate])
     if not len(duplicates) or not len(distinct):
         return 0.5
-    # The mean of both sides counts ties half.
+    # A tie counts on the right side only, so the mean of both sides counts it half.
     below = np.searchsorted(distinct, duplicates, "left") + np.searchsorted(distinct, duplicates, "right")
     return float(below.sum() / 2 / (len(duplicates) * len(distinct)))
 
 
 def by_band(similarity: Floats, duplicate: Mask) -> list[Band]:
-    """Return the labelled pairs by tenths of similarity, without empty tenths."""
+    """Count the labelled pairs in each tenth of the similarities, without empty tenths."""
     tenths = np.minimum(np.floor(similarity * 10 + 1e-9), 9).astype(np.int64)
     return [
         Band(tenth / 10, (tenth + 1) / 10, int(inside.sum()), float(duplicate[inside].mean()))
@@ -245,16 +249,19 @@ def by_band(similarity: Floats, duplicate: Mask) -> list[Band]:
 
 
 def reaching(points: list[Point], precision: float) -> Point | None:
-    """Return the point with a precision and the lowest threshold, so the highest recall; None if there is none."""
+    """Return the point with at least `precision` and the highest recall, None if no point has this precision."""
     precise = [point for point in points if point.precision >= precision]
     return min(precise, key=lambda point: point.threshold, default=None)
 
 
 def precision_recall(similarity: Floats, duplicate: Mask) -> list[Point]:
-    """Return a point per distinct similarity above 0, highest first; the arrays are float64 and bool of m."""
+    """Return a point for each distinct similarity above 0, highest first.
+
+    `similarity` is float64 of m, `duplicate` bool of m.
+    """
     order = np.argsort(-similarity, kind="stable")
     descending, hits = similarity[order], np.cumsum(duplicate[order])
-    # Pairs of one similarity are accepted together: their last one has the figures.
+    # Pairs with the same similarity are accepted together, so the sums after the last of them count.
     is_last = np.append(descending[1:] != descending[:-1], True) if len(descending) else np.zeros(0, bool)
     duplicates = int(duplicate.sum())
     return [
@@ -264,12 +271,12 @@ def precision_recall(similarity: Floats, duplicate: Mask) -> list[Point]:
 
 
 def best(points: list[Point]) -> Point | None:
-    """Return the point with the highest F1, and of equal ones the highest threshold; None without points."""
+    """Return the point with the highest F1, None without points. If several are equal, take the highest threshold."""
     return max(points, key=lambda point: (point.f1, point.threshold), default=None)
 
 
 def separating(points: Sequence[Point], chosen: Point) -> float:
-    """Round the chosen threshold down to two decimals, or to as many as are needed to classify all pairs as before."""
+    """Round the chosen threshold down to two decimals, or to more decimals if pairs would be classified otherwise."""
     lower = max((point.threshold for point in points if point.threshold < chosen.threshold), default=0.0)
     for digits in range(2, 6):
         scale = 10.0**digits
@@ -280,7 +287,7 @@ def separating(points: Sequence[Point], chosen: Point) -> float:
 
 
 def thin_out(points: list[Point], chosen: Point | None) -> list[Point]:
-    """Return about a dozen points along the curve, including the chosen one, lowest threshold first."""
+    """Return about a dozen points along the curve and the chosen point, lowest threshold first."""
     if len(points) <= _SHOWN_POINTS:
         return points[::-1]
     places = {round(place) for place in np.linspace(0, len(points) - 1, _SHOWN_POINTS)}

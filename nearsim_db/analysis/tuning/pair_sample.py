@@ -1,14 +1,17 @@
-"""A sample of near and random pairs, weighted to represent all pairs of the sets.
+"""Pair samples: near and random pairs of sets, weighted to represent all pairs.
 
-A pair enters the sample in two ways: at random, with the same probability q for all pairs, and by sharing a bucket of a
-generous banding of MinHash sketches, with the probability p(s) of the S-curve at its similarity s, times c if its
-buckets are too large to take all their pairs. [drawn] a / q + [shared] (1 - a) / (p(s) c) has the expectation 1 for
-every pair, for any a that depends on s alone (Horvitz and Thompson 1952), so that weighted sums are unbiased. a weighs
-the two ways by their variances. A shingle that many documents share, and that is their minimum, puts them all in one
-bucket, so pairs are not independent: the variance of the second way is multiplied by a factor for such crowding.
+A pair can enter the sample in two ways. The first is at random, with a probability q that is the same for all pairs.
+The second is by sharing a bucket of a generous banding of MinHash sketches. Its probability is p(s), the S-curve at the
+pair's similarity s, times c, the probability that the pair is kept although its buckets are too large to take all their
+pairs. The weight of a pair is [drawn] a / q + [shared] (1 - a) / (p(s) c). Its expectation is 1 for every pair and for
+any a that depends on s alone (Horvitz and Thompson 1952), so weighted sums are unbiased.
 
-If features have weights, the second way is certain: pairs enter that share one of the rarest features of both. Other
-pairs count by those drawn at random.
+The factor a weighs the two ways by their variances. Pairs that share a bucket are not independent: a shingle that many
+documents have can be the minimum of all of them, which puts them into the same bucket. The variance of the second way
+is therefore multiplied by a factor for such crowding.
+
+If features have weights, the second way takes all pairs that share one of the rarest features of both sets, each with
+weight 1. All other pairs are represented by pairs drawn at random.
 """
 
 import math
@@ -24,27 +27,24 @@ from nearsim_db.similarity.sketch import Banding, MinHash
 _SKETCH_SIZE = 128
 _MAX_RANDOM_PAIRS = 300_000
 _MAX_NEAR_PAIRS = 1_000_000
-# Comparisons of as many ids take about one second.
+# Comparing this number of ids takes about one second.
 _MAX_MERGED_IDS = 600_000_000
 _MAX_BAND_ROWS = 16
 _COMPARED_AT_ONCE = 100_000
 _CROWDING = 100.0
-# As many as sketches of the preset record-linkage have.
+# The number of ids in a sketch of the preset record-linkage.
 _RARE_FEATURES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedPairs:
-    """m distinct pairs of sets, left < right, with similarity in [0, 1] and the number of pairs each represents.
+    """A sample of m distinct pairs of sets."""
 
-    `total` is the number of all pairs of the sets.
-    """
-
-    left: Ints
-    right: Ints
-    similarity: Floats
-    weight: Floats
-    total: int
+    left: Ints  # number of the left set, int64 of m
+    right: Ints  # number of the right set, greater than `left`, int64 of m
+    similarity: Floats  # in [0, 1], float64 of m
+    weight: Floats  # number of pairs that each pair represents, float64 of m
+    total: int  # number of all pairs of the sets
 
 
 def sample_pairs(
@@ -53,9 +53,9 @@ def sample_pairs(
     max_random_pairs: int = _MAX_RANDOM_PAIRS,
     max_near_pairs: int = _MAX_NEAR_PAIRS,
 ) -> WeightedPairs:
-    """Sample pairs at random and by shared buckets; return all pairs if there are not more.
+    """Sample pairs at random and by shared buckets. If there are few enough pairs, return all of them.
 
-    The numbers of pairs bound the work; they are lower for long documents.
+    `max_random_pairs` and `max_near_pairs` limit the work; both are lowered for long documents.
     """
     size = len(sets)
     total = size * (size - 1) // 2
@@ -80,11 +80,11 @@ def sample_pairs(
 
 @dataclass(frozen=True, slots=True)
 class _RandomPairs:
-    """Pairs drawn at random, each with the same probability; a code is left * number of sets + right."""
+    """Pairs that were drawn at random."""
 
-    codes: Ints
+    codes: Ints  # left * number of sets + right
     similarity: Floats
-    probability: float
+    probability: float  # with which each of all pairs is drawn
 
 
 def shares_bucket(similarity: Floats, rows: int) -> Floats:
@@ -93,21 +93,21 @@ def shares_bucket(similarity: Floats, rows: int) -> Floats:
 
 
 def _draw(generator: np.random.Generator, size: int, draws: int) -> Ints:
-    """Draw pairs with replacement and return the distinct codes left * size + right, ascending."""
+    """Draw pairs with replacement, and return their distinct codes left * size + right in ascending order."""
     left = generator.integers(0, size, draws)
     right = generator.integers(0, size - 1, draws)
-    # Leaves out the left end, so that nothing is paired with itself.
+    # Skip the number of the left set, because a set is not paired with itself.
     right += right >= left
     return distinct(np.minimum(left, right) * size + np.maximum(left, right))
 
 
 def _probability_of_draw(total: int, draws: int) -> float:
-    """Return the probability that one of `total` items is among draws with replacement."""
+    """Return the probability that a certain one of `total` items is drawn at least once, in draws with replacement."""
     return float(-np.expm1(draws * np.log1p(-1 / total)))
 
 
 def _choose_rows(at_random: _RandomPairs, max_pairs: int) -> int:
-    """Return the smallest number of rows per band with which at most `max_pairs` are expected to share a bucket."""
+    """Return the smallest number of rows per band for which at most `max_pairs` are expected to share a bucket."""
     for rows in range(2, _MAX_BAND_ROWS):
         if shares_bucket(at_random.similarity, rows).sum() / at_random.probability <= max_pairs:
             return rows
@@ -128,7 +128,7 @@ def _sharing_pairs(
     is_small, is_large = pairs <= limit, pairs > limit
     codes = [_all_pairs(members, begins[is_small], sizes[is_small], len(sets), bands)]
 
-    # Of large buckets some pairs are drawn.
+    # From a large bucket, only some pairs are drawn.
     probability = np.ones(keys.shape) if is_large.any() else None
     for begin, count in zip(begins[is_large].tolist(), sizes[is_large].tolist(), strict=True):
         bucket = members[begin : begin + count]
@@ -144,7 +144,10 @@ def _sharing_pairs(
 
 
 def _buckets(keys: Hashes) -> tuple[Ints, Ints, Ints]:
-    """Return buckets of at least two: members as indexes into flattened `keys`, and start and size of each bucket."""
+    """Return the buckets with at least two members.
+
+    The members are indexes into the flattened `keys`. The other two arrays are the start and the size of each bucket.
+    """
     hashes = keys.ravel()
     members = np.argsort(hashes, kind="stable")
     begins = np.flatnonzero(are_fresh(hashes[members]))
@@ -154,7 +157,7 @@ def _buckets(keys: Hashes) -> tuple[Ints, Ints, Ints]:
 
 
 def _pairs_per_bucket(pairs: Ints, max_pairs: int) -> int:
-    """Return the limit of pairs per bucket that bounds their total by `max_pairs`; at least 1."""
+    """Return the limit of pairs per bucket, at least 1, that limits the pairs of all buckets to `max_pairs`."""
     ordered = np.sort(pairs)
     before = np.cumsum(ordered) - ordered
     share = (max_pairs - before) // (len(ordered) - np.arange(len(ordered)))
@@ -165,8 +168,8 @@ def _pairs_per_bucket(pairs: Ints, max_pairs: int) -> int:
 
 
 def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int, bands: int) -> Ints:
-    """Return the codes of all pairs of the buckets; members are rows times the number of bands, and more."""
-    # Each member is paired with those before it in its bucket.
+    """Return the codes of all pairs of the buckets. A member divided by `bands` is the number of a set."""
+    # Each member is paired with the members before it in the bucket.
     places = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     firsts = np.repeat(begins, sizes)
     nth = np.arange(int(places.sum())) - np.repeat(np.cumsum(places) - places, places)
@@ -176,9 +179,12 @@ def _all_pairs(members: Ints, begins: Ints, sizes: Ints, documents: int, bands: 
 
 
 def _kept(keys: Hashes, probability: Floats, shared: Ints) -> Floats:
-    """Return 1 - the product of 1 - c over the buckets that a pair shares."""
+    """Return the probability that each pair was kept in at least one of the buckets that it shares.
+
+    It is 1 minus the product of 1 - c over these buckets, where c is the probability that the bucket kept the pair.
+    """
     kept = np.empty(len(shared))
-    # A bucket that kept all its pairs has probability 1, and the logarithm of 0 is -inf.
+    # A bucket that kept all its pairs has c = 1, and the logarithm of 0 is -inf.
     with np.errstate(divide="ignore"):
         missing = np.log1p(-probability)
     for begin in range(0, len(shared), _COMPARED_AT_ONCE):
@@ -191,7 +197,7 @@ def _kept(keys: Hashes, probability: Floats, shared: Ints) -> Floats:
 def _weigh(
     at_random: _RandomPairs, shared: Ints, kept: Floats, rows: int, sets: DistinctSets, total: int
 ) -> WeightedPairs:
-    """Join the pairs drawn at random with those that share a bucket, and weigh them."""
+    """Join the pairs drawn at random with the pairs that share a bucket, and compute the weights."""
     further = np.setdiff1d(shared, at_random.codes, assume_unique=True)
     codes = np.concatenate((at_random.codes, further))
     similarity = np.concatenate((at_random.similarity, sets.similarities(*np.divmod(further, len(sets)))))
@@ -204,7 +210,8 @@ def _weigh(
     places = np.searchsorted(codes, at_random.codes)
     weight[places] = share_at_random[places] / at_random.probability
     places = np.searchsorted(codes, shared)
-    # Truncated ids can put sets that share nothing in one bucket: near is then 0, and the random weight dominates.
+    # Because ids are truncated, sets without a common feature can share a bucket. Then near is 0, and the weight of
+    # the first way dominates.
     weight[places] += (1 - share_at_random[places]) / (np.maximum(near[places], 1e-12) * kept)
 
     left, right = np.divmod(codes, len(sets))
@@ -214,17 +221,17 @@ def _weigh(
 def _weighted_pairs(
     sets: DistinctSets, at_random: Ints, probability: float, max_near_pairs: int, total: int
 ) -> WeightedPairs:
-    """Return the pairs that share a rare feature, and those with the codes `at_random` that do not."""
+    """Return the pairs that share a rare feature, and the pairs with the codes `at_random` that share none."""
     shared = _sharing_rare_features(sets, max_near_pairs)
-    others = np.setdiff1d(at_random, shared, assume_unique=True)
-    codes = np.concatenate((shared, others))
-    weight = np.repeat([1.0, 1 / probability], [len(shared), len(others)])
+    sharing_none = np.setdiff1d(at_random, shared, assume_unique=True)
+    codes = np.concatenate((shared, sharing_none))
+    weight = np.repeat([1.0, 1 / probability], [len(shared), len(sharing_none)])
     left, right = np.divmod(codes, len(sets))
     return WeightedPairs(left, right, sets.similarities(left, right), weight, total)
 
 
 def _sharing_rare_features(sets: DistinctSets, max_pairs: int) -> Ints:
-    """Return the codes of pairs that share one of the rarest features of both, ascending."""
+    """Return the codes of the pairs that share a feature which is among the rarest of both sets, in ascending order."""
     owners = np.repeat(np.arange(len(sets)), sets.sizes)
     _, features, frequency = np.unique(sets.ids, return_inverse=True, return_counts=True)
     counts = frequency[features]
@@ -232,7 +239,7 @@ def _sharing_rare_features(sets: DistinctSets, max_pairs: int) -> Ints:
     rank = np.arange(len(order)) - sets.offsets[:-1][owners]
     chosen = order[(rank < _RARE_FEATURES) & (counts[order] > 1)]
 
-    # The rarest features are taken as long as their pairs are not too many.
+    # Take features from the rarest on, until their pairs would be more than `max_pairs`.
     chosen = chosen[np.lexsort((features[chosen], counts[chosen]))]
     begins = np.flatnonzero(are_fresh(features[chosen]))
     sizes = np.diff(begins, append=len(chosen))
@@ -242,7 +249,10 @@ def _sharing_rare_features(sets: DistinctSets, max_pairs: int) -> Ints:
 
 
 def _share_at_random(probability: float, near: Floats) -> Floats:
-    """Weigh each way by the variance of the other: (1 - q) / q, and (1 - p) / p times the crowding."""
+    """Return the factor a of the module's formula, in which the variance of each way weighs the other way.
+
+    The variances are (1 - q) / q for random pairs, and (1 - p) / p times the crowding for pairs sharing a bucket.
+    """
     random_variance = (1 - probability) / probability
     near_variance = _CROWDING * (1 - near) / np.maximum(near, 1e-12)
     return np.asarray(near_variance / (random_variance + near_variance), np.float64)
@@ -256,15 +266,15 @@ _MIN_DEVIATIONS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Estimated pairs of different texts by similarity: bin i has similarities from i / 20 up to (i + 1) / 20."""
+    """Estimated numbers of pairs of different texts, in 20 bins. Bin i has similarities from i / 20 to (i + 1) / 20."""
 
-    pairs: Floats  # of the corpus, float64 of 20
-    sampled: Floats  # of the sample alone, float64 of 20
-    identical: float  # pairs of documents of the corpus with the same features
+    pairs: Floats  # pairs of the corpus, float64 of 20
+    sampled: Floats  # pairs of the sample, float64 of 20
+    identical: float  # pairs of documents of the corpus that have the same features
 
 
 def histogram(pairs: WeightedPairs, weight: Floats, identical: float) -> Histogram:
-    """Return the histogram of a sample of pairs; each represents `weight` pairs of the corpus, float64 of m."""
+    """Return the histogram of a sample of m pairs. Pair i represents `weight[i]` pairs of the corpus."""
     places = np.minimum((pairs.similarity * BINS + 1e-9).astype(np.int64), BINS - 1)
     in_corpus = np.bincount(places, weight, minlength=BINS).astype(np.float64)
     sampled = np.bincount(places, pairs.weight, minlength=BINS).astype(np.float64)
@@ -272,17 +282,18 @@ def histogram(pairs: WeightedPairs, weight: Floats, identical: float) -> Histogr
 
 
 def valley(histogram: Histogram) -> float | None:
-    """Return the middle of the emptiest three bins before the counts rise again, None if they never do.
+    """Return the similarity in the middle of the emptiest three adjacent bins before the counts rise again.
 
-    The rise must be at least a quarter, and two standard deviations of Poisson counts in the sample.
+    Returns None unless the counts rise by at least a quarter, and by more than two standard deviations of Poisson
+    counts in the sample.
     """
     counts = histogram.sampled
-    # Random pairs peak above 0 if all documents share some shingles.
+    # If all documents share some shingles, the peak of random pairs is above 0.
     peak = int(np.argmax(counts[: BINS // 2]))
     windows = np.convolve(counts[peak:], np.ones(_WINDOW_BINS), "valid")
     lowest = int(np.argmin(windows[:-_WINDOW_BINS]))
 
-    # Of adjacent windows that are equally empty, take the middle one.
+    # If adjacent windows are equally empty, take the middle window.
     equal = np.flatnonzero(windows[:-_WINDOW_BINS] == windows[lowest])
     run = equal[equal - equal[0] == np.arange(len(equal))]
     lowest = int(run[len(run) // 2])

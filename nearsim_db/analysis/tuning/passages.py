@@ -1,4 +1,4 @@
-"""Propose the passage length, gap and threshold of the family winnow from a sample of documents."""
+"""Tuning of passages: choose passage length, gap and threshold for the family winnow on a sample of documents."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from nearsim_db.similarity.text.tokens import Tokens
 LENGTHS = (8, 10, 13, 16, 20, 25, 32, 40)
 GAPS = (0, 5, 10, 20, 30, 50, 80)
 _MIN_PAIRS = 10
-# Runs that at least this share of the pairs continue to twice the length are no mere phrases.
+# Runs are more than mere phrases if this fraction of the pairs that share a run also share a run of twice the length.
 _MIN_CONTINUED = 0.5
 _MIN_COVERED = 0.98
 _PAIRS_EXAMINED = 300
@@ -32,13 +32,12 @@ _PAIRS_EXAMINED = 300
 
 @dataclass(frozen=True, slots=True)
 class LengthScore:
-    """How common runs of equal words of one length are in the sample."""
+    """How common runs of equal words of some length are in the sample."""
 
     passage: int  # length of the runs
-    documents: float  # share of the documents that have such a run in common with another
-    continued: (
-        float | None
-    )  # share of the pairs with a common run that have one of twice the length, None without pairs
+    documents: float  # fraction of the documents that have such a run in common with another document
+    # Fraction of the pairs with a common run that also have a common run of twice the length, None without pairs.
+    continued: float | None
     fingerprints: float  # mean number of fingerprints of a document
 
 
@@ -48,9 +47,8 @@ class PassageTuning:
 
     sample: Sample
     lengths: list[LengthScore]
-    gaps: list[
-        tuple[int, float]
-    ]  # gap, and equal words in passages as a share of the equal words with the best gap
+    # Each gap, with the equal words in passages as a fraction of the equal words with the best gap.
+    gaps: list[tuple[int, float]]
     recipe: Recipe
     reasons: dict[str, str]  # by recipe key
     labels: PairLabels | None
@@ -64,7 +62,7 @@ def tune_passages(
     labelled: PairLabels | None = None,
     progress: Progress = silent,
 ) -> PassageTuning:
-    """Propose match.passage, match.passage_gap and match.threshold; keys in `options.kept` stay the recipe's.
+    """Propose match.passage, match.passage_gap and match.threshold. Keys in `options.kept` stay as in the recipe.
 
     Raises InputError if there are too few documents or labels.
     """
@@ -102,7 +100,10 @@ def tune_passages(
 def _score_length(
     texts: Sequence[Tokens], length: int, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[LengthScore, Ints]:
-    """Score a length; also return pairs that share a run, each document with the first that has the run."""
+    """Return the score of a length, and the pairs that share a run of this length.
+
+    Each document with a run is paired with the first document that has the run.
+    """
     windows = [np.unique(grams(tokens.ids, length)) for tokens in texts]
     runs = np.concatenate(windows)
     rows = np.repeat(np.arange(len(windows)), [len(ids) for ids in windows])
@@ -142,7 +143,7 @@ def _choose_length(
     options: TuningOptions,
     reasons: dict[str, str],
 ) -> int:
-    """Return the shortest length of runs that half of the pairs continue, and note the reason."""
+    """Return the shortest length at which half of the pairs also share a run of twice the length; note the reason."""
     if "passage" in options.kept:
         reasons["match.passage"] = "given"
         return recipe_length
@@ -161,7 +162,7 @@ def _choose_length(
 def _score_gaps(
     texts: Sequence[Tokens], pairs: Ints, finder: PassageFinder, passage: int
 ) -> list[tuple[int, float]]:
-    """Return the equal words in the passages of pairs for each gap, as a share of the words with the best gap."""
+    """Return for each gap the equal words in the passages of pairs, as a fraction of the words with the best gap."""
     equal_words = []
     for gap in GAPS:
         rules = replace(finder.rules, gap=gap, length=passage)
@@ -173,7 +174,7 @@ def _score_gaps(
 def _choose_gap(
     gaps: Sequence[tuple[int, float]], recipe_gap: int, options: TuningOptions, reasons: dict[str, str]
 ) -> int:
-    """Return the smallest gap with which passages have nearly all equal words, and note the reason."""
+    """Return the smallest gap with which passages contain nearly all equal words, and note the reason."""
     sufficient = [(gap, share) for gap, share in gaps if share >= _MIN_COVERED]
     if "passage_gap" in options.kept:
         reasons["match.passage_gap"] = "given"
@@ -220,7 +221,7 @@ def _choose_threshold(
     options: TuningOptions,
     reasons: dict[str, str],
 ) -> float:
-    """Return the user's threshold, the best one for labels, or the valley of containments of pairs with a passage."""
+    """Return the threshold of the user, of the labels, or at the valley of the containments of pairs with a passage."""
     if options.threshold is not None:
         reasons["match.threshold"] = "given"
         return options.threshold

@@ -1,4 +1,4 @@
-"""Propose sketch size and bands for a threshold, and write the recipe as TOML with the reasons as comments."""
+"""Proposals: sketch size and bands for a threshold, and the recipe as TOML with the reasons as comments."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ RECALLS = (0.9, 0.95, 0.99, 0.995, 0.999)
 SKETCHES = (64, 128, 256)
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 _LARGER_SKETCHES = (128, 256, 512, 1024)
-# A larger sketch is worth its size if it leaves at most this share of the candidates.
+# A larger sketch is worth its size if it reduces the candidates to at most this fraction.
 _MAX_SHARE_OF_CANDIDATES = 0.8
 RECALL = 0.995
 _COMMENT_CHARACTERS = 100
@@ -23,32 +23,31 @@ _COMMENT_CHARACTERS = 100
 
 @dataclass(frozen=True, slots=True)
 class TuningOptions:
-    """What the user asks for.
+    """Options of a tuning that the user sets."""
 
-    `kept` names keys, without their sections, that stay as in the recipe: scheme, k, linkage, passage, passage_gap.
-    """
-
-    recall: float = RECALL  # share of the pairs at the threshold to be found
-    threshold: float | None = None  # used instead of choosing one
+    recall: float = RECALL  # fraction of the pairs at the threshold that should be found
+    threshold: float | None = None  # the threshold, None to choose one
     seed: int = 1
+    # Keys, without their sections, that stay as in the recipe: scheme, k, linkage, passage, passage_gap.
     kept: frozenset[str] = frozenset()
-    precision: float | None = None  # of labelled pairs, to be reached; None maximises F1
-    is_across: bool = False  # whether only pairs count whose values in the sample differ
+    # The precision that labelled pairs should reach, None to maximise their F1
+    precision: float | None = None
+    is_across: bool = False  # whether a pair counts only if the values of its two documents differ
 
     @property
     def fixes_shingles(self) -> bool:
-        """Whether scheme and size of the shingles are both fixed."""
+        """Whether both the scheme and the size of the shingles are fixed."""
         return {"scheme", "k"} <= self.kept
 
 
 @dataclass(slots=True)
 class Proposal:
-    """A proposed profile with its forecast; `reasons` are by recipe key."""
+    """A proposed profile with its forecast."""
 
     profile: Profile
     forecast: Forecast
-    kept_by_limit: float
-    reasons: dict[str, str]
+    kept_by_limit: float  # fraction of the pairs sharing a bucket that the bucket limit keeps
+    reasons: dict[str, str]  # by recipe key
 
     @property
     def promised_recall(self) -> float:
@@ -59,7 +58,7 @@ class Proposal:
 def propose(
     corpus: SampledCorpus, recipe: Recipe, threshold: float, recall: float, reasons: Mapping[str, str]
 ) -> Proposal:
-    """Choose sketch size and bands for a threshold, with reasons. Raises RecipeError if none reach the recall."""
+    """Choose sketch size and bands for a threshold, with the reasons. Raises RecipeError if none reach the recall."""
     profile, sketch_reason = choose_sketch(corpus, recipe, threshold, recall)
     forecast = corpus.forecast(profile)
     kept = corpus.kept_by_limit(profile)
@@ -78,9 +77,12 @@ def propose(
 
 
 def with_threshold(recipe: Recipe, threshold: float, recall: float, k: int | None = None) -> Recipe:
-    """Return the recipe with a threshold, a recall and optionally a sketch size, for which bands are chosen."""
+    """Return the recipe with another threshold and recall, and optionally another sketch size.
+
+    Resolving the recipe chooses the bands for these values.
+    """
     settings = [f"match.threshold={threshold!r}"]
-    # The keys of rare are all its ids.
+    # The family rare has no bands to choose: each of its ids is a key.
     if recipe.sketch.family != "rare":
         settings.append(f"bands.recall={recall!r}")
     return override(recipe, settings if k is None else [*settings, f"sketch.k={k}"])
@@ -89,9 +91,10 @@ def with_threshold(recipe: Recipe, threshold: float, recall: float, k: int | Non
 def choose_sketch(
     corpus: SampledCorpus, recipe: Recipe, threshold: float, recall: float
 ) -> tuple[Profile, str]:
-    """Return a profile with the recipe's sketch size, or a larger one to reach the recall or reduce candidates.
+    """Return a profile and the reason for its sketch size.
 
-    Also returns the reason. Raises RecipeError if no sketch size reaches the recall.
+    This is the recipe's size, or a larger size if that is needed to reach the recall or to reduce the candidates.
+    Raises RecipeError if no sketch size reaches the recall.
     """
     recipe_k = recipe.sketch.k
     best: tuple[float, Profile] | None = None
@@ -117,7 +120,10 @@ def choose_sketch(
 
 
 def _sketch_sizes(recipe: Recipe, sizes: Sequence[int]) -> Sequence[int]:
-    """Return the sizes that a sketch may have: the recipe's only, if it lists its hash functions or is rare."""
+    """Return the sizes that the sketch may have.
+
+    If the recipe lists the hash functions, or the family is rare, the size stays as in the recipe.
+    """
     is_fixed = recipe.sketch.coefficients is not None or recipe.sketch.family == "rare"
     return [recipe.sketch.k] if is_fixed else sizes
 
@@ -131,7 +137,10 @@ def _sketch_reason(k: int, recipe_k: int, candidates: float) -> str:
 
 
 def alternatives(corpus: SampledCorpus, recipe: Recipe, threshold: float) -> list[Forecast]:
-    """Return forecasts for other recalls and sketch sizes; infeasible ones are omitted, rare has none."""
+    """Return forecasts for other recalls and sketch sizes, without combinations for which there are no bands.
+
+    The list is empty for the family rare, whose bands are not chosen by a recall.
+    """
     if recipe.sketch.family == "rare":
         return []
     sizes = _sketch_sizes(recipe, sorted({*SKETCHES, recipe.sketch.k}))
@@ -141,7 +150,7 @@ def alternatives(corpus: SampledCorpus, recipe: Recipe, threshold: float) -> lis
 
 
 def thresholds(corpus: SampledCorpus, recipe: Recipe, recall: float, chosen: float) -> list[Forecast]:
-    """Return forecasts for other thresholds and the chosen one."""
+    """Return forecasts for the chosen threshold and for other thresholds."""
     return _forecasts(
         corpus,
         (with_threshold(recipe, threshold, recall) for threshold in sorted({*THRESHOLDS, chosen})),
@@ -157,7 +166,10 @@ def _forecasts(corpus: SampledCorpus, recipes: Iterable[Recipe]) -> list[Forecas
 
 
 def commented(recipe: Recipe, heading: str, reasons: Mapping[str, str]) -> str:
-    """Return the recipe as TOML; `reasons`, by key path such as match.threshold, become comments above the keys."""
+    """Return the recipe as TOML, with a comment above each key that has a reason.
+
+    `reasons` are by key path, such as match.threshold.
+    """
     lines = [*_comment(heading), ""]
     section = ""
     for line in to_toml(recipe).splitlines():

@@ -1,8 +1,9 @@
-"""Compare questions by labels: clusters by several recipes, and for two sources the nearest record of the other one.
+"""Questions about a corpus, compared by labels: which clusters does a recipe give, or which record is nearest.
 
-Each question has an answer, a set of pairs. With D duplicate pairs in the corpus, an answer of n pairs that has a share
-R of the labelled duplicates has D R of them, so its precision is D R / n. D is unknown, but no larger than n / R for
-any answer, as in `weighted_labels`. The labelled pairs of an answer bound its precision too.
+The answer to a question is a set of pairs. In a corpus with D duplicate pairs, an answer of n pairs that contains a
+fraction R of the labelled duplicates contains about D R duplicates, so its precision is D R / n. D is unknown, but by
+the argument of `weighted_labels` it cannot exceed n / R of any answer. The precision of the labelled pairs within an
+answer is another upper bound of its precision.
 """
 
 import math
@@ -19,11 +20,11 @@ from nearsim_db.search.nearest import NearestQuery, NearestSearch, Record
 from nearsim_db.similarity.field_rules import FieldRules
 from nearsim_db.similarity.recipe import Recipe, override
 
-# Comparisons of so many by several recipes take about a minute.
+# Comparing this number of characters by several recipes takes about a minute.
 MAX_CHARACTERS = 10_000_000
-# What docs/how-to/nearest.md recommends for two sources.
+# The values that docs/how-to/nearest.md recommends for two sources.
 MIN_SIMILARITY, MARGIN = 0.1, 0.03
-# The F1 of a hundred labels varies by more than this, so the first question is kept for less.
+# The F1 on a hundred labels varies by more than this, so a smaller gain does not replace the first question.
 MIN_BETTER_F1 = 0.02
 _MIN_DUPLICATES, _MIN_PAIRS = 10, 30
 
@@ -32,10 +33,10 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and how well the labels say that it is answered."""
+    """A question, and how good its answer is according to the labels."""
 
-    name: str  # proposal, preset record-linkage, starting recipe, nearest
-    pairs: int  # in the answer: of different texts, across two sources only pairs of both
+    name: str  # proposal, preset record-linkage, starting recipe or nearest
+    pairs: int  # pairs of different texts in the answer; for two sources, only pairs with a text of each
     precision: float  # estimated
     recall: float  # of the labelled duplicates
     f1: float
@@ -43,24 +44,25 @@ class Question:
 
 
 class LabelledCorpus:
-    """All texts of a corpus, with labelled pairs of both kinds as rows."""
+    """All texts of a corpus, with duplicate and distinct labelled pairs of their rows."""
 
     def __init__(self, sample: Sample, labelled: PairLabels, is_across: bool, threads: int) -> None:
-        """`sample` is the whole corpus; if `is_across` only pairs of texts with different values count."""
+        """`sample` must be the whole corpus. If `is_across`, only pairs of texts with different values count."""
         self._texts, self._threads = sample.texts_to_cluster, threads
         self._values = [str(value) for value in sample.values] if is_across else None
         self._labels: dict[Pair, bool] = {}
         for left, right, is_duplicate in labelled.pairs:
             pair = _pair(sample.rows[left], sample.rows[right])
-            # Equal texts of one source are found by all recipes.
+            # Equal texts are left out unless sources are compared, as all recipes find them.
             if is_across or self._texts[pair[0]] != self._texts[pair[1]]:
                 self._labels[pair] = is_duplicate
         self._duplicates = sum(self._labels.values())
 
     def ask(self, recipes: dict[str, Recipe]) -> list[Question]:
-        """Return a question for each recipe, by name, and for two sources the nearest record; the best is marked.
+        """Return a question for each recipe and, for two sources, the question of the nearest record.
 
-        The first recipe is the best unless another question is better by 0.02. Empty without duplicates.
+        The best question is marked. This is the first recipe, unless another question has an F1 that is higher by more
+        than 0.02. The list is empty if no pair is labelled duplicate.
         """
         if not self._duplicates:
             return []
@@ -99,7 +101,7 @@ class LabelledCorpus:
         return _Answer(count, joined)
 
     def _count_pairs(self, rows: Sequence[int]) -> int:
-        """Return the number of pairs of a cluster that count."""
+        """Return the number of pairs of a cluster that count: pairs across two sources, or of different texts."""
         if self._values is not None:
             sizes = Counter(self._values[row] for row in rows)
             return sum(left * right for left, right in combinations(sizes.values(), 2))
@@ -107,7 +109,7 @@ class LabelledCorpus:
         return different * (different - 1) // 2
 
     def _match_nearest(self) -> "_Answer":
-        """Return the pairs of records that are the nearest of each other."""
+        """Return the pairs of records that are nearest to each other."""
         assert self._values is not None
         query = NearestQuery(1, MIN_SIMILARITY, mutual=True, across="source", margin=MARGIN)
         records = (
@@ -115,12 +117,15 @@ class LabelledCorpus:
             for row, (text, value) in enumerate(zip(self._texts, self._values, strict=True))
         )
         matches = NearestSearch(query).find(records, None)
-        # A match is found from both sides.
+        # A match is reported for each of its two records, so the set drops one of the two reports.
         pairs = {_pair(int(match.id), int(match.nearest)) for match in matches}
         return _Answer(len(pairs), self._labels.keys() & pairs)
 
     def _max_duplicates(self, answer: "_Answer") -> float:
-        """Return the most duplicates that an answer allows, one standard error higher; infinite for small answers."""
+        """Return the upper bound of the number of duplicates that follows from an answer, infinite for a small answer.
+
+        The bound allows for one standard error of the answer's number of pairs and of its recall.
+        """
         hits = self._hits(answer)
         if hits < _MIN_DUPLICATES or answer.pairs < _MIN_PAIRS:
             return math.inf
@@ -142,10 +147,10 @@ class LabelledCorpus:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The number of pairs of an answer, and the labelled ones among them."""
+    """The answer to a question."""
 
-    pairs: int
-    labelled: set[Pair]
+    pairs: int  # number of pairs
+    labelled: set[Pair]  # the labelled pairs among them
 
 
 def _are_joined(cluster_of: dict[int, int], pair: Pair) -> bool:
@@ -158,7 +163,10 @@ def _pair(left: int, right: int) -> Pair:
 
 
 def best_of(questions: Sequence[Question]) -> Question | None:
-    """Return the question with the highest F1, the first one unless another is better by 0.02; None for none."""
+    """Return the question with the highest F1, None without questions.
+
+    The first question is kept unless another has an F1 that is higher by more than 0.02.
+    """
     best = questions[0] if questions else None
     for question in questions[1:]:
         if best is not None and question.f1 > max(best.f1, questions[0].f1 + MIN_BETTER_F1):
@@ -179,7 +187,7 @@ def refusal(sample: Sample, recipe: Recipe) -> str | None:
 
 
 def are_across(sample: Sample, labelled: PairLabels) -> bool:
-    """Whether the corpus has two values, and every labelled pair has both."""
+    """Whether the corpus has two values, such as two sources, and each labelled pair has a document of either value."""
     values, rows = sample.values, sample.rows
     if None in values or len(set(map(str, values))) != 2:
         return False

@@ -1,4 +1,4 @@
-"""Clusters of a sample: what de-duplication would remove at a threshold, and how large its clusters would be."""
+"""Clusters of a sample: what de-duplication would remove at a threshold, and how large the clusters would be."""
 
 from dataclasses import dataclass
 
@@ -13,16 +13,16 @@ from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe_warnings import has_excessive_duplicates
 
-# Each is about two seconds of work: comparisons of ids, and average linkage of pairs.
+# Each limit is about two seconds of work: of comparing ids, and of average linkage of pairs.
 _MAX_MERGED_IDS = 1_200_000_000
 _MAX_CLUSTERED_PAIRS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class SampleClusters:
-    """What de-duplication leaves of a sample."""
+    """Counts of the clusters of a sample, and of the documents that de-duplication would remove."""
 
-    documents: int  # that have features and were clustered
+    documents: int  # documents that have features and were clustered
     removed: int  # documents that are not the survivor of their cluster
     largest: int  # documents in the largest cluster, 0 if there is none
     texts: int  # different texts that were clustered
@@ -45,10 +45,10 @@ class SampleClusters:
 
 
 class PairsToCluster:
-    """The pairs of a sample that an index would find at or above a threshold, to be clustered at this or a higher one.
+    """The pairs of a sample that an index would find at or above a threshold.
 
-    If there are too many candidates to compare in a few seconds, or too many pairs to cluster, a random part of the
-    documents is examined.
+    They can be clustered at this threshold or a higher one. If there are too many candidates to compare in a few
+    seconds, or too many pairs to cluster, only a random part of the documents is used.
     """
 
     def __init__(self, sets: DistinctSets, profile: Profile, seed: int) -> None:
@@ -71,14 +71,14 @@ class PairsToCluster:
         self._similarity: Floats = similarity[is_similar]
 
     def _affordable(self, keys: Hashes, limit: int, mean_size: float) -> Ints:
-        """Return the rows of as many sets, drawn at random, as there is time to compare; ascending."""
+        """Draw as many sets as there is time to compare, and return their rows in ascending order."""
         count = len(keys)
         while count > 1 and _count_links(keys[self._order[:count]], limit) * 2 * mean_size > _MAX_MERGED_IDS:
             count = count * 2 // 3
         return np.sort(self._order[:count])
 
     def cluster(self, threshold: float) -> SampleClusters:
-        """Cluster the sample by the recipe's linkage; `threshold` is not below the threshold of the pairs."""
+        """Cluster the sample by the recipe's linkage. `threshold` must not be below the threshold of the pairs."""
         is_similar = self._similarity >= threshold - 1e-12
         pairs, similarities, rows = self._pairs[is_similar], self._similarity[is_similar], self._rows
 
@@ -87,7 +87,7 @@ class PairsToCluster:
             inside = np.isin(pairs, rows).all(axis=1)
             pairs, similarities = pairs[inside], similarities[inside]
 
-        # Clusters are formed of document numbers, which begin with 1.
+        # The clustering functions take document numbers, which begin with 1.
         edges = pairs + 1
         match self._linkage:
             case "connected":
@@ -113,7 +113,10 @@ class PairsToCluster:
 
 
 def _count_links(keys: Hashes, limit: int) -> int:
-    """Count pairs of a set and an anchor (one of the first sets of a bucket), once for each bucket that they share."""
+    """Count the pairs of a set and an anchor in all buckets. Anchors are the first `limit` sets of a bucket.
+
+    A pair that shares several buckets is counted once for each of them.
+    """
     sizes = np.unique(keys, return_counts=True)[1]
     anchors = np.minimum(sizes, limit) if limit else sizes
     return int((anchors * (anchors - 1) // 2 + (sizes - anchors) * anchors).sum())

@@ -1,4 +1,4 @@
-"""Uniform samples of documents from files or from a collection, bounded in documents and in characters."""
+"""Uniform samples of documents from files or from a collection, with limits for their documents and characters."""
 
 import heapq
 import random
@@ -29,23 +29,25 @@ ValueOf = Callable[[ReadDocument], object]
 class Sample:
     """A uniform sample of texts.
 
-    Clusters are formed of a larger sample if there is one, as a small sample has smaller clusters than the corpus.
+    If there is a larger sample, clusters are formed of the larger one, because a small sample has smaller clusters
+    than the corpus.
     """
 
     texts: list[str]
     documents: int  # valid documents that were read or counted
     rejected: int = 0  # invalid records
     larger: list[str] = field(default_factory=list)  # a larger sample that includes `texts`, or empty
-    # Title and body of the documents that were requested by id, sampled or not.
+    # Title and body of each document that was requested by id, whether it was sampled or not.
     wanted: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     first_rejects: list[Reject] = field(default_factory=list)
-    # Of the texts to cluster: the value of a field, such as the source, and the rows of requested documents.
+    # The value of a field, such as the source, for each of the texts to cluster.
     values: list[object] = field(default_factory=list)
+    # The row of each requested document among the texts to cluster, by id.
     rows: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all documents are among the texts to cluster, with their values."""
+        """Whether the texts to cluster are all documents, and the value of each is available."""
         return len(self.values) == len(self.texts_to_cluster) == self.documents
 
     @property
@@ -60,9 +62,9 @@ class Sample:
 
 
 class Reservoir:
-    """A sample of the texts with the lowest random keys; the highest keys are evicted when it is full.
+    """A sample of texts. Each text gets a random key, and the texts with the lowest keys are kept.
 
-    Each text has a tag, for example its id.
+    When the sample is full, the text with the highest key is dropped. Each text has a tag, for example its id.
     """
 
     def __init__(self, size: int, characters: int, seed: int) -> None:
@@ -84,21 +86,24 @@ class Reservoir:
         while len(self._sampled) > self._size or (self._free_characters < 0 and len(self._sampled) > 2):
             number, _, dropped, _ = heapq.heappop(self._sampled)
             self._free_characters += len(dropped)
-            # From now on only lower keys can enter the sample.
+            # From now on, only a text with a lower key can enter the sample.
             self._limit = -number
 
     def texts(self, size: int | None = None) -> list[str]:
-        """Return the sampled texts in input order, or the part that a reservoir of `size` would have."""
+        """Return the sampled texts in input order.
+
+        With `size`, return only the texts that a reservoir of that size would have kept.
+        """
         return [text for text, _ in self.tagged(size)]
 
     def tagged(self, size: int | None = None) -> list[tuple[str, object]]:
-        """Return the same texts with their tags."""
+        """Return the texts that `texts` returns, each with its tag."""
         sampled = self._sampled if size is None else heapq.nlargest(size, self._sampled, key=_order)
         return [(text, tag) for _, _, text, tag in sorted(sampled, key=lambda entry: entry[1])]
 
 
 def _order(entry: tuple[float, int, str, object]) -> tuple[float, int]:
-    """Return what entries are ordered by: no two have the same number, so that tags are never compared."""
+    """Return the key by which entries are ordered. Tags are left out, because they may not be comparable."""
     return entry[:2]
 
 
@@ -111,9 +116,10 @@ def draw(
     progress: Progress = silent,
     value_of: ValueOf = lambda record: record.document.source,
 ) -> Sample:
-    """Sample the records of a reader in memory bounded by the sample (reservoir sampling by random sort keys).
+    """Sample the records of a reader. Only the sample is in memory (reservoir sampling by random sort keys).
 
-    `text_of` returns the text of a title and a body, `value_of` the value of a record that is kept with it.
+    `text_of` returns the text of a title and a body. `value_of` returns the value that is kept with a record. `wanted`
+    has the ids of documents to return whether they are sampled or not.
     """
     reservoir = Reservoir(max(size, MAX_CLUSTERED_DOCUMENTS), MAX_CHARACTERS, seed)
     sample = Sample([], 0)
@@ -151,9 +157,9 @@ def draw_from_collection(
     progress: Progress = silent,
     across: str = "source",
 ) -> Sample:
-    """Sample the documents of a collection, with their values of the field `across`.
+    """Sample the documents of a collection, as `draw` does, and keep the value of the field `across` of each.
 
-    Raises NotFoundError for an unknown collection.
+    Raises NotFoundError if the collection does not exist.
     """
     with database.transaction() as connection:
         collection_id = collection_rows.get_collection(connection, name).collection_id

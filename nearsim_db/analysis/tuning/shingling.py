@@ -18,7 +18,8 @@ from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
 _SIZES = {"word": range(1, 6), "char": range(3, 11), "bag": range(1, 2)}
 _RECORDS, _LINKAGE = presets.load("records"), presets.load("record-linkage")
-# Of 0.4 to 0.6 the best without labels: below it different records of one form are joined, above it matches are lost.
+# The best threshold between 0.4 and 0.6 without labels. Lower ones join different records of similar form, higher ones
+# lose matches.
 _LINKAGE_THRESHOLD = 0.5
 _MAX_TYPICAL_RECORD_WORDS = 60
 # Sentences of two dozen words share more runs of characters than rare words.
@@ -26,10 +27,10 @@ _MAX_TYPICAL_LINKAGE_WORDS = 20
 _MIN_SHARE_OF_DISTINCT_WORDS = 0.75
 _MIN_RECORDS = 100
 _MIN_NEAR_PAIRS = 10
-# Gaps and F1 that differ by less are equal: another sample could rank them differently.
+# Gaps and F1 that differ by less are treated as equal, because another sample could rank them differently.
 _EQUAL_GAPS = 0.03
 EQUAL_F1 = 0.005
-# Characters give five times as many shingles as words, so their gap must be wider by this.
+# Characters give five times as many shingles as words, so they are chosen only if their gap is wider by this.
 _MIN_WIDER_GAP_OF_CHARACTERS = 0.1
 _MAX_RANDOM_SIMILARITY_OF_SHORTEST = 0.2
 
@@ -42,32 +43,32 @@ class Shingling:
     k: int
     near: float  # lower quartile of the similarities of near pairs
     random: float  # 99.9th percentile of the similarities of random pairs
-    shingles: float  # of a typical document
+    shingles: float  # number of shingles of a typical document
     rule: KRule
-    short: float  # share of the documents that have one shingle or less
-    best_f1: float | None = None  # of the labels, None without labels
-    weighted_f1: float | None = None  # the best F1 with precision weighted by the pairs of the corpus
+    short: float  # fraction of the documents that have one shingle or less
+    best_f1: float | None = None  # the best F1 on the labels, None without labels
+    weighted_f1: float | None = None  # the best F1 if precision is weighted by the pairs of the corpus
 
     @property
     def gap(self) -> float:
-        """Distance between near and random pairs."""
+        """Difference between the similarities of near and of random pairs."""
         return self.near - self.random
 
     @property
     def name(self) -> str:
-        """Name for people, e.g. "3 words"."""
+        """Name to show, such as "3 words"."""
         if self.scheme == "bag":
             return "bag of words"
         unit = {"word": "word", "char": "character", "sentence": "sentence"}[self.scheme]
         return f"{self.k} {unit}{'' if self.k == 1 else 's'}"
 
     def apply(self, recipe: Recipe) -> Recipe:
-        """Return the recipe with this shingling; characters reset the options for words."""
+        """Return the recipe with this shingling. Character shingles reset the options for words."""
         return with_shingles(recipe, self.scheme, self.k)
 
 
 def with_shingles(recipe: Recipe, scheme: str, k: int) -> Recipe:
-    """Return the recipe with other shingles; characters reset the options for words."""
+    """Return the recipe with other shingles. Character shingles reset the options for words."""
     settings = [f"shingle.scheme={scheme}", f"shingle.k={k}"]
     if scheme == "char":
         settings += ["shingle.stopwords=none", "shingle.stem=none", "shingle.min_token_length=1"]
@@ -75,7 +76,7 @@ def with_shingles(recipe: Recipe, scheme: str, k: int) -> Recipe:
 
 
 def candidates(recipe: Recipe, options: TuningOptions) -> list[tuple[str, int]]:
-    """Return the schemes and sizes to compare, including the recipe's; keys in `options.kept` are not varied."""
+    """Return the schemes and sizes to compare, the recipe's among them. Keys in `options.kept` are not varied."""
     recipe_scheme, recipe_k = recipe.shingle.scheme, recipe.shingle.k
     recipe_shingles: tuple[str, int] = recipe_scheme, recipe_k
     if options.fixes_shingles:
@@ -94,7 +95,7 @@ def candidates(recipe: Recipe, options: TuningOptions) -> list[tuple[str, int]]:
 
 
 def are_records(words: Units) -> bool:
-    """Whether texts look like records: they are short, and few of their words recur within a text."""
+    """Whether texts look like records: they are short, and few words recur within a text."""
     return (
         len(words.lengths) >= _MIN_RECORDS
         and words.distinct >= _MIN_SHARE_OF_DISTINCT_WORDS
@@ -114,18 +115,18 @@ def are_default(recipe: Recipe, options: TuningOptions) -> bool:
 
 
 def with_records_preset(recipe: Recipe) -> Recipe:
-    """Return the recipe with shingles and threshold of the preset records."""
+    """Return the recipe with the shingles and the threshold of the preset records."""
     shingled = with_shingles(recipe, _RECORDS.shingle.scheme, _RECORDS.shingle.k)
     return override(shingled, [f"match.threshold={_RECORDS.match.threshold!r}"])
 
 
 def suit_record_linkage(words: Units, unspaced: float) -> bool:
-    """Whether the words of records should be compared: they are few, and the script has spaces between them."""
+    """Whether records should be compared by words: they have few words, and the script puts spaces between words."""
     return words.typical_length <= _MAX_TYPICAL_LINKAGE_WORDS and unspaced < NOTABLE_SHARE
 
 
 def with_record_linkage(recipe: Recipe) -> Recipe:
-    """Return the recipe with shingles and sketches of the preset record-linkage, and a threshold for most records."""
+    """Return the recipe with the shingles and sketches of the preset record-linkage, and a threshold for records."""
     shingled = with_shingles(recipe, _LINKAGE.shingle.scheme, _LINKAGE.shingle.k)
     sketch = _LINKAGE.sketch
     settings = [
@@ -144,7 +145,7 @@ def unit_of(scheme: str) -> str:
 def choose(
     scored: Sequence[Shingling], near_pairs: int, unspaced: float, recipe_shingles: tuple[str, int]
 ) -> tuple[Shingling, str]:
-    """Return the best shingling, and the reason; `recipe_shingles` are scheme and size of the starting recipe."""
+    """Return the best shingling and the reason. `recipe_shingles` are the scheme and size of the starting recipe."""
     if len(scored) == 1:
         return scored[0], "given"
     if scored[0].weighted_f1 is not None:
@@ -161,8 +162,8 @@ def choose(
     if near_pairs < _MIN_NEAR_PAIRS:
         return _without_near_pairs(words or characters or sound, recipe_shingles)
 
-    others = [shingles for shingles in sound if shingles.scheme not in ("word", "char")]
-    groups = [group for group in (words, characters) if group] or [others or sound]
+    other_schemes = [shingles for shingles in sound if shingles.scheme not in ("word", "char")]
+    groups = [group for group in (words, characters) if group] or [other_schemes or sound]
     widest = [_widest(group, recipe_shingles) for group in groups]
     best = widest[0]
     if len(widest) == 2 and widest[1].gap > widest[0].gap + _MIN_WIDER_GAP_OF_CHARACTERS:
@@ -171,8 +172,8 @@ def choose(
 
 
 def _sound(scored: Sequence[Shingling], recipe_scheme: str) -> list[Shingling]:
-    """Return the shinglings with the best verdict of the k rule, without those that are listed for comparison only."""
-    # Single words, bags and characters ignore order.
+    """Return the shinglings with the best verdict of the k rule, without shinglings that are only for comparison."""
+    # Single words, bags of words and single characters ignore order, so they are only for comparison.
     ordered = [shingles for shingles in scored if shingles.scheme != "bag" or recipe_scheme == "bag"]
     single = ("word", 1), ("char", 1)
     longer = [shingles for shingles in ordered if (shingles.scheme, shingles.k) not in single] or scored
@@ -185,7 +186,7 @@ def _sound(scored: Sequence[Shingling], recipe_scheme: str) -> list[Shingling]:
 
 
 def _widest(group: Sequence[Shingling], recipe_shingles: tuple[str, int]) -> Shingling:
-    """Return the recipe's shingling if its gap is among the widest, otherwise the shortest with such a gap."""
+    """Return the recipe's shingling if its gap is among the widest, otherwise the shortest one with such a gap."""
     gap = max(shingles.gap for shingles in group)
     widest = [shingles for shingles in group if shingles.gap >= gap - _EQUAL_GAPS]
     return min(widest, key=lambda shingles: ((shingles.scheme, shingles.k) != recipe_shingles, shingles.k))
@@ -194,7 +195,7 @@ def _widest(group: Sequence[Shingling], recipe_shingles: tuple[str, int]) -> Shi
 def _without_near_pairs(
     group: Sequence[Shingling], recipe_shingles: tuple[str, int]
 ) -> tuple[Shingling, str]:
-    """Return the recipe's shingling if it is in the group, otherwise the shortest that random pairs rarely share."""
+    """Return the recipe's shingling if it is in the group, else the shortest one that random pairs rarely share."""
     reason = "there are too few near pairs to score"
     for shingles in group:
         if (shingles.scheme, shingles.k) == recipe_shingles:
@@ -221,7 +222,7 @@ def _reason(best: Shingling, widest: Sequence[Shingling], has_words: bool, unspa
 
 
 MAX_CHARACTERS_SCORED = 1_500_000
-# Near pairs are those above the first of these similarities that has enough pairs.
+# Near pairs have at least the first of these similarities that enough pairs reach.
 _NEAR_SIMILARITIES = (0.8, 0.7, 0.6)
 _MIN_NEAR_PAIRS_OF_LEVEL = 30
 _MAX_RANDOM_SIMILARITY = 0.5
@@ -230,11 +231,11 @@ _RANDOM_PAIRS, _MAX_NEAR_PAIRS = 12_000, 600
 
 @dataclass(frozen=True, slots=True)
 class ReferencePairs:
-    """Texts with near and random pairs of them, as row indexes into the texts."""
+    """Texts, and near and random pairs of these texts."""
 
     texts: list[str]
-    near: tuple[Ints, Ints]
-    random: tuple[Ints, Ints]
+    near: tuple[Ints, Ints]  # indexes of the left and the right texts of near pairs
+    random: tuple[Ints, Ints]  # indexes of the left and the right texts of random pairs
 
     @property
     def near_pairs(self) -> int:
@@ -245,7 +246,7 @@ class ReferencePairs:
 def find_reference_pairs(
     recipe: Recipe, texts: Sequence[str], unspaced: bool, seed: int, threads: int, progress: Progress
 ) -> ReferencePairs:
-    """Draw near and random pairs by a neutral scheme: 5 characters, or 3 in scripts without spaces."""
+    """Draw near and random pairs by a neutral scheme: shingles of 5 characters, or of 3 in scripts without spaces."""
     encoder = encoder_of(with_shingles(recipe, "char", 3 if unspaced else 5), texts)
     sets = distinct_sets(encoder, texts, threads, progress)
 
@@ -255,10 +256,10 @@ def find_reference_pairs(
     near = _draw_near(pairs, generator, int(min(_MAX_NEAR_PAIRS, max(50, MAX_CHARACTERS_SCORED / 2 / mean))))
     random = _draw_random(sets, generator, int(min(500, max(60, MAX_CHARACTERS_SCORED / mean))))
 
-    # Sets are numbered by rows of texts, each by the first text that has it.
+    # Replace each set by the first text that has it, and number the texts that are used.
     used, places = np.unique(np.concatenate((*near, *random)), return_inverse=True)
     first = np.full(len(sets), -1, np.int64)
-    # In reverse, so that the first text is assigned last.
+    # The rows are in reverse order, so the first text with a set is assigned last and stays.
     rows = np.flatnonzero(sets.set_of >= 0)[::-1]
     first[sets.set_of[rows]] = rows
     parts = np.split(places.astype(np.int64), np.cumsum([len(near[0]), len(near[1]), len(random[0])]))
@@ -281,7 +282,7 @@ def _draw_near(pairs: WeightedPairs, generator: np.random.Generator, max_pairs: 
 
 
 def _draw_random(sets: DistinctSets, generator: np.random.Generator, max_sets: int) -> tuple[Ints, Ints]:
-    """Draw random pairs within a subset of at most `max_sets` sets, so that few texts are shingled.
+    """Draw random pairs within a subset of at most `max_sets` sets, to limit the number of texts to shingle.
 
     Pairs with similarity 0.5 or more are dropped.
     """
@@ -304,7 +305,7 @@ def score(
     threads: int,
     progress: Progress,
 ) -> Iterator[Shingling]:
-    """Score each (scheme, k) on the same pairs; document frequencies are counted in `texts`."""
+    """Score each scheme and size on the same pairs. Document frequencies are counted in `texts`."""
     for done, (scheme, k) in enumerate(schemes, 1):
         sets = distinct_sets(encoder_of(with_shingles(recipe, scheme, k), texts), pairs.texts, threads)
         near, random = similarities(sets, *pairs.near), similarities(sets, *pairs.random)
@@ -324,7 +325,7 @@ def score(
 
 
 def similarities(sets: DistinctSets, left: Ints, right: Ints) -> Floats:
-    """Return the similarities of pairs of documents; 0 if either has no features."""
+    """Return the similarities of pairs of documents; 0 if one of the two has no features."""
     left_set, right_set = sets.set_of[left], sets.set_of[right]
     have_features = (left_set >= 0) & (right_set >= 0)
     similarity = np.zeros(len(left))
@@ -333,7 +334,7 @@ def similarities(sets: DistinctSets, left: Ints, right: Ints) -> Floats:
 
 
 def draw_texts(texts: Sequence[str], seed: int, count: int = 2_000) -> list[str]:
-    """Draw up to `count` of the texts, fewer if they are long."""
+    """Draw up to `count` texts, or fewer if the texts are long."""
     generator = np.random.Generator(np.random.PCG64(random_words(seed, "tune units", 4)))
     rows: Ints = generator.permutation(len(texts))[:count]
     drawn: list[str] = []

@@ -1,4 +1,4 @@
-"""Choose the threshold by labelled pairs, or between near and random pairs, and cluster the sample at it."""
+"""Choice of the threshold, by labelled pairs or between near and random pairs, and the clusters that it gives."""
 
 import math
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ MIN_THRESHOLD, MAX_THRESHOLD = 0.5, 0.95
 MIN_LABELLED_THRESHOLD = 0.1
 # Thresholds are proposed in steps of 0.05.
 _STEPS = 20
-# Without labels it is unknown what a higher threshold loses.
+# Without labels, the number of duplicates that a higher threshold loses is unknown, so it is not raised beyond this.
 _MAX_RAISED_THRESHOLD = 0.7
 _MAX_F1_LOSS = 0.1
-# The F1 of clusters by a hundred labels varies by about as much.
+# The F1 of clusters on a hundred labels varies by about this much.
 _MIN_BETTER_F1 = 0.02
 
 
@@ -33,7 +33,7 @@ def choose_threshold(
     lowest: float | None,
     recipe_threshold: float,
 ) -> tuple[float, str]:
-    """Return the threshold and the reason; `lowest` is the valley between near and random pairs."""
+    """Return the threshold and the reason. `lowest` is the valley between near and random pairs, None without one."""
     if options.threshold is not None:
         return options.threshold, "given"
     if scores is not None and weighted is not None and scores.best.f1 > 0 and scores.separate:
@@ -61,7 +61,7 @@ def choose_threshold(
 def _labelled_threshold(
     options: TuningOptions, scores: LabelScores, weighted: WeightedLabels
 ) -> tuple[float, str]:
-    """Return the threshold with the best weighted F1, or the one of the precision that is asked for."""
+    """Return the threshold with the best weighted F1, or with the required precision, and the reason."""
     if options.precision is None:
         point = weighted.best(scores.points)
         threshold = point.threshold
@@ -86,21 +86,24 @@ def _labelled_threshold(
 
 @dataclass(frozen=True, slots=True)
 class ClustersAt:
-    """The clusters of a sample at a threshold, with the precision and recall of labels there."""
+    """The clusters of a sample at a threshold, and precision and recall according to the labels."""
 
     threshold: float
-    documents: int
-    removed: float  # share of the documents that are not the survivor of a cluster
-    largest_cluster: float  # share of the documents that are in the largest cluster
-    precision: float | None  # weighted by the pairs of the corpus, None without labels
-    recall: float | None  # of the labels, None without labels
+    documents: int  # documents that were clustered
+    removed: float  # fraction of the documents that de-duplication removes
+    largest_cluster: float  # fraction of the documents that are in the largest cluster
+    precision: float | None  # of the pairs, weighted by the pairs of the corpus; None without labels
+    recall: float | None  # fraction of the labelled duplicates at or above the threshold, None without labels
     is_excessive: bool  # whether most documents are removed, or one cluster has more than 5 % of them
-    remaining: int  # documents that de-duplication leaves
-    f1: float | None  # of the pairs within clusters, estimated by the labels, None without labels
+    remaining: int  # documents that de-duplication keeps
+    f1: float | None  # of the pairs within clusters, estimated by the labels; None without labels
 
 
 class ThresholdJudge:
-    """Clusters a sample at a threshold and higher ones; there are no clusters if no bands reach the recall."""
+    """Clusters a sample at a threshold and at higher ones, and compares their clusters.
+
+    There are no clusters if no bands reach the recall.
+    """
 
     def __init__(
         self,
@@ -111,7 +114,7 @@ class ThresholdJudge:
         weighted: WeightedLabels | None,
         threshold: float,
     ) -> None:
-        """`sets` are of the documents to cluster, `threshold` is the one that seems best by pairs alone."""
+        """`sets` are the feature sets of the documents to cluster. `threshold` is the best one by pairs alone."""
         self._weighted = weighted
         self._threshold = threshold
         self._texts = float(corpus.grown.sum())
@@ -122,7 +125,10 @@ class ThresholdJudge:
             self._pairs = PairsToCluster(sets, profile, options.seed)
 
     def cluster(self, threshold: float) -> SampleClusters | None:
-        """Return the clusters at a threshold; None if it is below the one that seemed best, or there are no bands."""
+        """Return the clusters at a threshold.
+
+        Returns None if the threshold is below the best one by pairs alone, or if there are no bands.
+        """
         if self._pairs is None or threshold < self._threshold:
             return None
         if threshold not in self._clusters:
@@ -130,7 +136,7 @@ class ThresholdJudge:
         return self._clusters[threshold]
 
     def is_excessive(self, threshold: float) -> bool:
-        """Whether most documents would be removed at a threshold, or be in one cluster."""
+        """Whether a threshold would remove most documents, or put more than 5 % of the documents into one cluster."""
         clusters = self.cluster(threshold)
         return clusters is not None and clusters.is_excessive
 
@@ -139,21 +145,22 @@ class ThresholdJudge:
         clusters = self.cluster(threshold)
         if clusters is None or self._weighted is None:
             return None
-        # Clusters of a sample have the square of its share of the pairs.
+        # The number of pairs within clusters grows with the square of the number of texts.
         growth = self._texts / clusters.texts if clusters.texts else 1.0
         return self._weighted.of_clusters(threshold, clusters.pairs * growth**2).f1
 
     def better(self) -> float | None:
-        """Return the threshold above the one that seems best whose clusters are best by the labels.
+        """Return the higher threshold whose clusters have the best F1 according to the labels.
 
-        None if no clusters are better by 0.02, or labels do not bound the number of duplicates.
+        Returns None if no clusters are better by 0.02 than at the best threshold by pairs alone, or if the labels give
+        no upper bound of the number of duplicates.
         """
         best_f1 = self.f1(self._threshold)
         if best_f1 is None or self._weighted is None or not self._weighted.is_bounded:
             return None
         best_f1, best = best_f1 + _MIN_BETTER_F1, None
         for threshold in self._higher():
-            # No clusters have a higher F1 with this recall.
+            # Even with a precision of 1, the F1 would not be better with this recall or a lower one.
             recall = self._weighted.recall_at(threshold)
             if 2 * recall / (1 + recall) <= best_f1:
                 break
@@ -163,10 +170,11 @@ class ThresholdJudge:
         return best
 
     def without_excess(self, recipe_threshold: float) -> float | None:
-        """Return the next higher threshold at which not most documents are removed, None if there is none.
+        """Return the next higher threshold whose clusters are not excessive, None if there is no such threshold.
 
-        With labels that do not bound the number of duplicates its F1 must be nearly as good, with others there is none;
-        without labels it is at most 0.7 or the recipe's threshold.
+        Without labels, the threshold is at most 0.7 or the recipe's threshold, whichever is higher. With labels that
+        give no upper bound of the number of duplicates, its F1 must be nearly as good. With labels that give an upper
+        bound, `better` decides instead, and this method returns None.
         """
         if self._weighted is not None and self._weighted.is_bounded:
             return None
@@ -182,12 +190,12 @@ class ThresholdJudge:
         return None
 
     def _higher(self) -> Iterator[float]:
-        """Yield the thresholds above the one that seems best by pairs alone, in steps of 0.05."""
+        """Yield the thresholds above the best one by pairs alone, in steps of 0.05."""
         for step in range(math.floor(self._threshold * _STEPS + 1e-9) + 1, round(MAX_THRESHOLD * _STEPS) + 1):
             yield step / _STEPS
 
     def table(self, chosen: float) -> Iterator[ClustersAt]:
-        """Yield the clusters at the chosen threshold and at higher ones, lowest first."""
+        """Yield the clusters at the chosen threshold and at other ones, lowest threshold first."""
         for threshold in sorted({*THRESHOLDS, self._threshold, chosen}):
             clusters = self.cluster(threshold)
             if clusters is None:

@@ -1,4 +1,4 @@
-"""Propose a recipe from a sample of documents: first shingles, then the threshold, then sketch size and bands."""
+"""Tuning of a recipe: choose shingles on a sample of documents, then the threshold, then sketch size and bands."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -27,13 +27,16 @@ from nearsim_db.similarity.k_rule import Verdict, count_units
 from nearsim_db.similarity.profile import resolve
 from nearsim_db.similarity.recipe import Recipe, override
 
-# Sampled to weigh labels for one shingling: texts, and pairs of each kind, near and random ones.
+# The sample by which the labels are weighted under each shingling: texts, and pairs of each kind (near, and random).
 _TEXTS_OF_SHINGLING, _PAIRS_OF_SHINGLING = 10_000, 200_000
 
 
 @dataclass(slots=True)
 class Tuning:
-    """Measurements of a corpus and the proposal based on them; without a proposal, `refusal` is the reason."""
+    """Measurements of a corpus, and the proposal that follows from them.
+
+    If there is no proposal, `refusal` is the reason.
+    """
 
     sample: Sample
     shinglings: list[Shingling]
@@ -69,7 +72,7 @@ class Tuning:
 
 @dataclass(slots=True)
 class _TuningRun:
-    """What the steps of one tuning share."""
+    """Inputs and intermediate results that the steps of one tuning share."""
 
     sample: Sample
     recipe: Recipe
@@ -78,12 +81,11 @@ class _TuningRun:
     threads: int
     progress: Progress
     small_sample: list[str] = field(default_factory=list)  # texts of a small part of the sample
-    unspaced: float = 0.0  # share of the texts in scripts without spaces
-    are_records: bool = False  # whether texts are short and few of their words recur
-    has_preset: bool = (
-        False  # whether the recipe has the shingles of a preset for records, and a threshold for them
-    )
-    max_duplicates: float = math.inf  # bound of the duplicate pairs of the corpus
+    unspaced: float = 0.0  # fraction of the texts in scripts without spaces
+    are_records: bool = False  # whether the texts are short, and few words recur within a text
+    # Whether the recipe has shingles of a preset for records, and a threshold for them
+    has_preset: bool = False
+    max_duplicates: float = math.inf  # upper bound of the number of duplicate pairs of the corpus
     reasons: dict[str, str] = field(default_factory=dict)  # by recipe key
 
 
@@ -95,12 +97,12 @@ def tune(
     threads: int = 1,
     progress: Progress = silent,
 ) -> Tuning:
-    """Propose shingles, threshold and bands for the corpus that a sample was drawn from, for records the linkage too.
+    """Propose shingles, threshold and bands for the corpus that a sample was drawn from, and a linkage for records.
 
-    Starts from `recipe` and keeps its other keys. If the labels show that the starting recipe is better than the
-    proposal, or for records the preset record-linkage, then the better one is proposed. There is no proposal if no
-    bands reach the recall. Raises RecipeError for a recipe of vectors or distances, InputError if there are too few
-    documents or labels.
+    The proposal starts from `recipe` and keeps its other keys. If labels show that the starting recipe or, for records,
+    the preset record-linkage is better, that recipe is proposed instead. There is no proposal if no bands reach the
+    recall. Raises RecipeError if the recipe compares vectors or distances, InputError if there are too few documents
+    or labels.
     """
     _check(sample, recipe)
     options = options or TuningOptions()
@@ -125,10 +127,10 @@ def _choose_question(
     threads: int,
     progress: Progress,
 ) -> Tuning:
-    """Compare the proposal with other questions by the labels, and return the tuning of the best recipe."""
+    """Compare the proposal with the other questions by the labels, and return the tuning whose recipe is best."""
     sample = tuning.sample
     tunings = {"proposal": tuning}
-    # What the user sets is not questioned.
+    # Keys that the user sets are not varied.
     if options.threshold is None and options.precision is None and not options.kept:
         fixed = replace(options, kept=frozenset({"scheme", "k"}))
         if tuning.are_records and shingling.are_default(start, options):
@@ -136,8 +138,10 @@ def _choose_question(
             tunings["preset record-linkage"] = _propose(
                 _TuningRun(sample, recipe, fixed, labelled, threads, progress)
             )
-        own = replace(options, threshold=start.match.threshold, kept=fixed.kept | {"linkage"})
-        tunings["starting recipe"] = _propose(_TuningRun(sample, start, own, labelled, threads, progress))
+        unchanged = replace(options, threshold=start.match.threshold, kept=fixed.kept | {"linkage"})
+        tunings["starting recipe"] = _propose(
+            _TuningRun(sample, start, unchanged, labelled, threads, progress)
+        )
 
     recipes = {
         name: candidate.proposed.profile.recipe
@@ -203,7 +207,7 @@ def _propose(run: _TuningRun) -> Tuning:
     except RecipeError as error:
         refusal = str(error)
         all_checks.append(Check("bands", "problem", refusal))
-    # Alternatives are forecast without a proposal too.
+    # Alternatives are forecast even if there is no proposal.
     basis = recipe if proposed is None else proposed.profile.recipe
 
     return Tuning(
@@ -229,7 +233,7 @@ def _propose(run: _TuningRun) -> Tuning:
 
 
 def _check(sample: Sample, recipe: Recipe) -> None:
-    """Raise RecipeError for a recipe that tune does not support, InputError for fewer than two usable documents."""
+    """Raise RecipeError if tune does not support the recipe, InputError if fewer than two documents are usable."""
     encoder = Encoder(resolve(recipe))
     if encoder.metric.name == "euclidean" or encoder.takes_vectors:
         raise RecipeError(
@@ -250,7 +254,10 @@ def _check(sample: Sample, recipe: Recipe) -> None:
 
 
 def known_labels(sample: Sample, labelled: PairLabels) -> PairLabels:
-    """Return the labels of documents that were read. Raises InputError unless there are both kinds."""
+    """Return the labels of which both documents were read.
+
+    Raises InputError unless both duplicate and distinct labels remain.
+    """
     labelled.keep_known(sample.wanted)
     positive = sum(duplicate for _, _, duplicate in labelled.pairs)
     if positive == 0 or positive == len(labelled.pairs):
@@ -263,13 +270,13 @@ def known_labels(sample: Sample, labelled: PairLabels) -> PairLabels:
 
 
 def _choose_shingles(run: _TuningRun) -> tuple[list[Shingling], Shingling, int]:
-    """Score shinglings, choose one, and start from the preset records for records without labels.
+    """Score shinglings and choose the best. For records without labels, choose the shingles of a preset instead.
 
-    Also returns the number of near pairs that they were scored on.
+    Returns the scored shinglings, the chosen shingling, and the number of near pairs on which they were scored.
     """
     recipe, options = run.recipe, run.options
     is_weighted = Encoder(resolve(recipe)).metric.weighted
-    # How to choose shingles without labels was measured for the Jaccard similarity.
+    # The rules to choose shingles without labels were measured for the Jaccard similarity only.
     is_fixed = is_weighted and run.labelled is None
     recipe_shingles = recipe.shingle.scheme, recipe.shingle.k
     schemes = [recipe_shingles] if is_fixed else shingling.candidates(recipe, options)
@@ -285,7 +292,7 @@ def _choose_shingles(run: _TuningRun) -> tuple[list[Shingling], Shingling, int]:
     if is_fixed and not options.fixes_shingles:
         reason = "the recipe's own, as there are no labels"
 
-    # Pairs of records are rarely near enough to score shingles by them.
+    # Pairs of records are rarely similar enough to score shingles by near pairs.
     run.are_records = shingling.are_records(units["word"])
     if run.are_records and run.labelled is None and shingling.are_default(recipe, options):
         by_words = shingling.suit_record_linkage(units["word"], run.unspaced)
@@ -319,7 +326,10 @@ def _label_similarities(run: _TuningRun, labelled: PairLabels, recipe: Recipe) -
 
 
 def _score_labels(run: _TuningRun, labelled: PairLabels, scored: Sequence[Shingling]) -> list[Shingling]:
-    """Return the shinglings with the best F1 of the labels, unweighted and weighted by pairs of the sample."""
+    """Return the shinglings with the best F1 that each reaches on the labels.
+
+    This F1 is computed unweighted, and with the labels weighted by the pairs of the sample.
+    """
     texts = shingling.draw_texts(run.sample.texts, run.options.seed, _TEXTS_OF_SHINGLING)
     scores, weighted = [], []
     for shingles in scored:
@@ -332,7 +342,7 @@ def _score_labels(run: _TuningRun, labelled: PairLabels, scored: Sequence[Shingl
         part = SampledCorpus(sets, pairs, run.sample.documents, len(texts))
         weighted.append(WeightedLabels(similarity, duplicate, part))
 
-    # Shingles under which duplicates are similar bound their number best.
+    # The lowest bound of the number of duplicates comes from shingles under which duplicates are very similar.
     run.max_duplicates = min(weights.max_duplicates for weights in weighted)
     return [
         replace(

@@ -1,20 +1,21 @@
-"""Precision of labelled pairs weighted by the pairs of the corpus at each similarity.
+"""Weighted labels: the precision that labelled pairs would have if they were as frequent as pairs of the corpus.
 
-People label what they look for: half of 200 labelled pairs may be duplicates, but one in a thousand pairs of the corpus
-at the same similarities. Two estimates correct this, and the lower one counts.
+People label what they look for. Half of 200 labelled pairs may be duplicates, although only one in a thousand pairs of
+the corpus at the same similarities is. Two estimates correct this, and the lower estimate counts.
 
-By band: the share of duplicates among the labels in a band of similarity, times the pairs of the corpus in this band.
-Shares do not fall with similarity (isotonic regression), and bands without labels take theirs from their neighbours.
-This is right if labels were chosen by similarity.
+The estimate by band takes the fraction of duplicates among the labels in a band of similarities, times the number of
+pairs of the corpus in this band. The fractions are made not to fall with similarity (isotonic regression), and bands
+without labels take their fraction from neighbouring bands. This estimate is right if the labelled pairs were chosen by
+similarity.
 
-By recall: a corpus with D duplicate pairs has D R(t) of them at or above a threshold t, where R(t) is the recall of the
-labels. They are not more than all N(t) pairs there, so D <= N(t) / R(t) for each t, whatever the shingles. This is
-right if the labelled duplicates were chosen at random among all; it counts pairs where few distinct ones were labelled.
-The same bound judges clusters, which chains of pairs can make much larger: of the pairs within clusters, D R(t) at most
-are duplicates.
+The estimate by recall uses that a corpus with D duplicate pairs has D R(t) duplicate pairs at or above a threshold t,
+where R(t) is the recall of the labels. Their number cannot exceed N(t), the number of all pairs at or above t. Hence
+D <= N(t) / R(t) for each t, whatever the shingles are. This estimate is right if the labelled duplicates were chosen at
+random among all duplicates, and it works where few distinct pairs were labelled. The same bound judges clusters, in
+which chains of pairs can connect many more documents: at most D R(t) of the pairs within clusters are duplicates.
 
-Only pairs of different texts count: equal texts are pairs at every threshold, and a phrase that recurs as a whole text
-has more of these pairs than all others have.
+Only pairs of different texts count. Equal texts are pairs at every threshold, and if a phrase recurs as a whole text,
+its pairs can outnumber all other pairs.
 """
 
 import math
@@ -29,18 +30,19 @@ from nearsim_db.analysis.tuning.labels import Point, f1_of, separating
 from nearsim_db.similarity.arrays import Floats, Ints, Mask
 
 _BANDS = 20
-# Labelled duplicates and sampled pairs from a threshold on by which the number of duplicates is bounded.
+# A threshold gives an upper bound of the number of duplicates only if at least this number of labelled duplicates and
+# of sampled pairs reach it.
 _MIN_DUPLICATES, _MIN_SAMPLED_PAIRS = 10, 30
 
 
 class WeightedLabels:
-    """Labelled pairs of both kinds, with the pairs of the corpus.
+    """Duplicate and distinct labelled pairs, with the pairs of the corpus.
 
-    If all labelled duplicates are equal texts, they count as the others do.
+    Labelled duplicates that are equal texts are left out, unless all labelled duplicates are equal texts.
     """
 
     def __init__(self, similarity: Floats, duplicate: Mask, corpus: SampledCorpus) -> None:
-        """`similarity` is float64 of m labelled pairs, `duplicate` bool of m."""
+        """Take m labelled pairs: `similarity` is float64 of m, `duplicate` bool of m."""
         duplicates: Floats = np.sort(similarity[duplicate])
         different = duplicates[duplicates < 1]
         self._duplicates = different if len(different) else duplicates
@@ -56,23 +58,26 @@ class WeightedLabels:
         self.max_duplicates: float = min(bounds, default=math.inf)
 
     def bounded_by(self, max_duplicates: float) -> Self:
-        """Return these labels with a bound of the duplicate pairs of the corpus that is known from other shingles."""
+        """Return these labels with an upper bound of the number of duplicates that follows from other shingles."""
         bounded = copy(self)
         bounded.max_duplicates = min(self.max_duplicates, max_duplicates)
         return bounded
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the number of duplicate pairs of the corpus has a bound."""
+        """Whether there is an upper bound of the number of duplicate pairs of the corpus."""
         return not math.isinf(self.max_duplicates)
 
     def best(self, points: Sequence[Point]) -> Point:
-        """Return the point with the best F1, of equal ones the highest, for thresholds just below those of `points`."""
+        """Return the point with the best F1, for the thresholds of `points` rounded down as `separating` does.
+
+        If several thresholds have the best F1, the highest threshold is taken.
+        """
         scored = [self.at(separating(points, point)) for point in points]
         return max(scored, key=lambda point: (point.f1, point.threshold), default=Point(1.0, 0.0, 0.0, 0.0))
 
     def at(self, threshold: float) -> Point:
-        """Return precision, weighted, and recall, of the labels, from a threshold on, with their F1; see the module."""
+        """Return the weighted precision, the recall of the labels and their F1 at a threshold; see the module."""
         place, hits, labelled = self._place(threshold), self._hits(threshold), len(self._duplicates)
         pairs, by_band = float(self._pairs[place]), float(self._by_band[place])
         precision = min(by_band, self._max_duplicates_from(threshold), pairs) / pairs if pairs else 0.0
@@ -81,9 +86,10 @@ class WeightedLabels:
         return Point(threshold, precision, recall, f1_of(precision, recall))
 
     def of_clusters(self, threshold: float, pairs: float) -> Point:
-        """Return precision, recall and F1 of clusters formed at a threshold, with `pairs` pairs of different texts.
+        """Return precision, recall and F1 of clusters that were formed at a threshold.
 
-        Recall is that of the pairs. Where nothing bounds the number of duplicates, precision is that of the pairs too.
+        `pairs` is the number of pairs of different texts within the clusters. The recall is the recall of `at`. So is
+        the precision if there is no upper bound of the number of duplicates.
         """
         point = self.at(threshold)
         if not self.is_bounded:
@@ -93,18 +99,20 @@ class WeightedLabels:
         return Point(threshold, precision, point.recall, f1_of(precision, point.recall))
 
     def recall_at(self, threshold: float) -> float:
-        """Return the share of the labelled duplicates from a threshold on."""
+        """Return the fraction of the labelled duplicates that are at or above a threshold."""
         return self._hits(threshold) / len(self._duplicates)
 
     def _max_duplicates_from(self, threshold: float) -> float:
-        """Return the bound of the duplicate pairs of the corpus from a threshold on."""
-        # Of few labels the share is uncertain: two more of either kind move it away from 0 and 1 (Agresti, Coull 1998).
+        """Return the upper bound of the number of duplicate pairs of the corpus at or above a threshold."""
+        # With few labels the recall is uncertain: two more labels on either side move it away from 0 and 1
+        # (Agresti and Coull 1998).
         return self.max_duplicates * (self._hits(threshold) + 2) / (len(self._duplicates) + 4)
 
     def _max_duplicates_by(self, threshold: float) -> float:
-        """Return the most duplicates that the pairs from a threshold on allow, infinite if there are few of them.
+        """Return the upper bound N(t) / R(t) of the number of duplicates, infinite if too few pairs reach t.
 
-        As the least of many such bounds counts, numbers of pairs are taken one standard error higher, recalls lower.
+        Because the lowest of many bounds counts, the number of pairs is taken one standard error higher, and the recall
+        one standard error lower.
         """
         place, hits, labelled = self._place(threshold), self._hits(threshold), len(self._duplicates)
         if place < _MIN_SAMPLED_PAIRS or hits < _MIN_DUPLICATES:
@@ -114,16 +122,16 @@ class WeightedLabels:
         return pairs / (recall - math.sqrt(recall * (1 - recall) / labelled))
 
     def _place(self, threshold: float) -> int:
-        """Return the number of sampled pairs of different texts from a threshold on."""
+        """Return the number of sampled pairs of different texts at or above a threshold."""
         return int(np.searchsorted(self._negative, -threshold + 1e-12, side="right"))
 
     def _hits(self, threshold: float) -> int:
-        """Return the number of labelled duplicates from a threshold on."""
+        """Return the number of labelled duplicates at or above a threshold."""
         return len(self._duplicates) - int(np.searchsorted(self._duplicates, threshold - 1e-12))
 
 
 def _bands(similarity: Floats) -> Ints:
-    """Return the band of each similarity: twentieths, and the last one for equal texts."""
+    """Return the band of each similarity. Bands are twentieths, and equal texts have a band of their own, the last."""
     return np.floor(similarity * _BANDS + 1e-9).astype(np.int64)
 
 
@@ -132,7 +140,7 @@ def _running_sums(values: Floats) -> Floats:
 
 
 def _shares_of_duplicates(bands: Ints, duplicate: Mask) -> Floats:
-    """Return the share of duplicates in each band, which does not fall from one to the next: float64 of 21."""
+    """Return the fraction of duplicates in each band, made not to fall from band to band: float64 of 21."""
     labelled, places = np.unique(bands, return_inverse=True)
     counts = np.bincount(places)
     shares = _not_falling(np.bincount(places, duplicate) / counts, counts)
@@ -140,7 +148,7 @@ def _shares_of_duplicates(bands: Ints, duplicate: Mask) -> Floats:
 
 
 def _not_falling(shares: Floats, counts: Ints) -> Floats:
-    """Merge neighbours whose shares fall, weighted by their counts (pool adjacent violators, Ayer et al. 1955)."""
+    """Average neighbours that fall, weighted by their counts (pool adjacent violators, Ayer et al. 1955)."""
     merged: list[tuple[float, int, int]] = []  # share, count, bands
     for share, count in zip(shares.tolist(), counts.tolist(), strict=True):
         bands = 1
