@@ -1,4 +1,4 @@
-"""Fixtures: an application with a table, and a collection attached to it."""
+"""Fixtures: an application with a table, and a collection that is attached to the table."""
 
 from collections.abc import Iterator
 
@@ -39,5 +39,5 @@ def database(where: str) -> Iterator[Database]:
 
 @pytest.fixture
 def story(app: Application, database: Database) -> Index:
-    """A collection attached to the table, indexed."""
+    """An indexed collection that is attached to the table."""
     return attached(database)

@@ -1,4 +1,4 @@
-"""A Chromium for tests of pages; they are skipped where there is none."""
+"""A Chromium for tests of pages. The tests are skipped if no Chromium is installed."""
 
 from collections.abc import Iterator
 from pathlib import Path

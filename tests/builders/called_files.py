@@ -19,11 +19,11 @@ _IMPORTING = "<frozen importlib._bootstrap>"
 
 
 def called_files(folder: Path, environment: Mapping[str, str], *arguments: object) -> str:
-    """Run `nearsim` in a process of its own; return the files whose functions it calls, in order of first calls.
+    """Run `nearsim` in a process of its own, and list the files whose functions it calls, in the order of first calls.
 
-    Calls during imports are left out, so that files with constants and types only are not among them. A further thread
-    has a paragraph with the files that no thread before it calls, as the order among threads differs from run to run.
-    Processes that the command starts are not followed.
+    Calls during imports are left out, so files that have only constants and types are not listed. The order of calls
+    in different threads varies from run to run. Each thread therefore has its own paragraph, with the files that are
+    not in a paragraph before it. Processes that the command starts are not followed.
     """
     path = folder / "called_files.txt"
     completed = subprocess.run(
@@ -41,14 +41,14 @@ class Recorder:
     """Records the files whose functions are called in this thread, and in threads that it starts."""
 
     def __init__(self) -> None:
-        # By name of the thread: files in the order of their first calls, and functions called.
+        # By name of the thread: the files in the order of their first calls, and the functions that were called.
         self._files: dict[str, dict[str, None]] = {}
         self._seen: dict[str, set[CodeType]] = {}
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record calls in a block."""
-        # Unlike settrace this sees calls of compiled kernels too.
+        """Record the calls while the block runs."""
+        # Unlike settrace, setprofile also sees the calls of compiled kernels.
         threading.setprofile(self._record)
         sys.setprofile(self._record)
         try:
@@ -73,7 +73,7 @@ class Recorder:
             self._files.setdefault(thread, {}).setdefault(str(path.relative_to(_PACKAGE)))
 
     def paragraphs(self) -> str:
-        """Return the number of all files, and a paragraph of files for each thread, that of the main thread first."""
+        """Return the number of files, and a paragraph of files for each thread. The main thread comes first."""
         main = threading.main_thread().name
         listed, paragraphs = set[str](), list[str]()
         for thread in sorted(self._files, key=lambda name: (name != main, name)):

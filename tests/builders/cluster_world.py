@@ -51,7 +51,7 @@ class World:
         return cursor.fetchall() if cursor.description else []
 
     def family(self, head: int) -> list[int]:
-        """A head and its twins."""
+        """The head and the twins of a family."""
         return sorted(doc_id for doc_id, its_head in self.heads.items() if its_head == head)
 
     def write(self, doc_id: int, source: str | None, date: datetime, length: int) -> None:
@@ -94,7 +94,7 @@ class World:
         self._note_pinned(doc_id)
 
     def judge(self, function: str, left: int, right: int) -> None:
-        """Pin or veto a pair, or undo that, and process the captured change."""
+        """Pin or veto a pair, or undo its verdict, and process the captured change."""
         self.run(
             f"SELECT nearsim.{function}_by_doc_id(CAST(%s AS bigint), CAST(%s AS bigint), 'a reason', 'somebody')",
             *(left, right),
@@ -126,7 +126,7 @@ class World:
         self.queued.add(doc_id)
 
     def pair(self, pairs: set[tuple[int, int]]) -> None:
-        """Store new pairs of heads and join their clusters, and record what joining queued instead."""
+        """Store new pairs of heads and join their clusters; record the documents that were queued instead."""
         for left, right in pairs:
             self.run(
                 "INSERT INTO {similar_pair}"
@@ -166,7 +166,7 @@ class World:
             self.queued.add(doc_id)
 
     def _heads_changed(self, gone: int, come: int) -> None:
-        # Twins with different numbers and vetoed ones may lose a tie even if the deleted head had none.
+        # Twins with different numbers or a veto may lose a tie even if the deleted head had none.
         is_whole = self.rules.numbers_differ == "link" and not self.verdicts
         self.queued |= {gone} if is_whole else {gone, come}
 
@@ -177,5 +177,5 @@ class World:
 
 
 def similarity(left: int, right: int) -> float:
-    """The similarity of two heads, from few values, so that many are equal."""
+    """The similarity of two heads: one of only four values, so that many pairs are equally similar."""
     return 0.5 + (left * 7 + right * 13) % 4 / 10

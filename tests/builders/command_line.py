@@ -62,7 +62,7 @@ class CommandLine:
         self.environment = dict(environment)
 
     def run(self, *arguments: object, given: bytes = b"") -> Outcome:
-        """Run a command and return its outcome; an unexpected exception is raised."""
+        """Run a command and return its outcome. Raises any exception that is not an exit."""
         result = CliRunner().invoke(
             app, [str(argument) for argument in arguments], input=given, env=self.environment
         )
@@ -72,7 +72,7 @@ class CommandLine:
 
     @contextmanager
     def started(self, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
-        """Run a command in a process of its own, which is killed at the end of the block."""
+        """Run a command in a process of its own, and kill the process at the end of the block."""
         process = subprocess.Popen(
             [sys.executable, "-m", "nearsim_db", *map(str, arguments)],
             env={**os.environ, **self.environment},

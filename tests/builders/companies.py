@@ -1,4 +1,4 @@
-"""Rows of companies, of which some are there several times, with other spellings."""
+"""Rows of companies. Some companies have several rows, which differ in their spelling."""
 
 import random
 from collections import defaultdict
@@ -61,13 +61,13 @@ _CITIES = (("Wilmington, DE", "198"), ("New York, NY", "100"), ("Chicago, IL", "
 
 @dataclass(frozen=True)
 class Companies:
-    """Texts of rows by id, and the company of each."""
+    """Rows of companies."""
 
-    texts: dict[str, str]
-    company_of: dict[str, int]
+    texts: dict[str, str]  # by id of the row
+    company_of: dict[str, int]  # by id of the row
 
     def labels(self, count: int, seed: int = 1) -> list[tuple[str, str, bool]]:
-        """Return so many pairs of rows of one company, and so many of two, each drawn at random."""
+        """Draw `count` pairs of rows of the same company and `count` pairs of rows of different companies."""
         generator = random.Random(seed)
         rows = defaultdict(list)
         for row, company in self.company_of.items():
@@ -85,7 +85,7 @@ class Companies:
 
 
 def make_companies(count: int, seed: int = 53) -> Companies:
-    """Return `count` rows: name, street, city and country, of which the last three are alike for many companies."""
+    """Return `count` rows with name, street, city and country. Many companies share street, city and country."""
     generator = random.Random(seed)
     rows: list[tuple[int, str]] = []
     company = 0
@@ -99,7 +99,7 @@ def make_companies(count: int, seed: int = 53) -> Companies:
         place = f"{city} {zip_code}{generator.randrange(20):02}, United States"
         rows.append((company, f"{name} {form}, {number} {street} Street Suite {suite}, {place}"))
 
-        # Rows of the same company, half of them with a letter missing in the name.
+        # Up to two more rows of the same company. In half of them a letter of the name is missing.
         for _ in range(generator.choices((0, 1, 2), (70, 22, 8))[0]):
             place_of_error = generator.randrange(1, len(name) - 1)
             spelt = name[:place_of_error] + name[place_of_error + 1 :] if generator.random() < 0.5 else name
@@ -108,7 +108,7 @@ def make_companies(count: int, seed: int = 53) -> Companies:
         company += 1
 
     chosen = rows[:count]
-    # Rows of a company followed each other until here.
+    # The rows of a company are adjacent until here.
     generator.shuffle(chosen)
     named = {f"row-{at}": row for at, row in enumerate(chosen)}
     return Companies(

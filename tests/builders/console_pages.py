@@ -1,6 +1,6 @@
-"""The blocks and commands of a page in Markdown, in order, with the output that it shows.
+"""The blocks and commands of a page in Markdown, in their order, with the output that the page shows.
 
-A block is run unless a comment in the line before it says why not: <!-- not run: needs a container engine -->.
+A block is run unless a comment in the line before it gives a reason: <!-- not run: needs a container engine -->.
 A `text` block is the output of the block before it.
 """
 
@@ -31,7 +31,7 @@ RUN = ("console", "sql", "python")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block, or an indented one, whose language is `indented`."""
+    """A fenced block, or an indented block, whose language is `indented`."""
 
     line: int
     language: str
@@ -49,7 +49,7 @@ class Step:
     shown: list[str] = field(default_factory=list)
 
     def differs(self, printed: list[str]) -> bool:
-        """Whether other lines are shown, if any. Moments in time are as long as each other, and not compared."""
+        """Whether the page shows lines that differ from the printed lines. Dates with times are not compared."""
         shown = [line.rstrip() for line in "\n".join(self.shown).rstrip().split("\n")]
         return any(shown) and list(map(_timeless, shown)) != list(map(_timeless, printed))
 
@@ -95,7 +95,7 @@ def steps(page: Path) -> Iterator[Step]:
 
 
 def _console(first: int, lines: list[str]) -> Iterator[Step]:
-    """Divide a block at its prompts: `$ ` for the shell, `=> ` for psql. Statements end with a semicolon."""
+    """Divide a block at its prompts: `$ ` for the shell, `=> ` for psql. An SQL statement ends with a semicolon."""
     step, prompts = None, {"$ ": "shell", "=> ": "sql"}
     for number, line in enumerate(lines, first):
         prompt = next((text for text in prompts if line.startswith(text)), None)
@@ -116,14 +116,14 @@ def _continues(step: Step) -> bool:
         return not step.command.rstrip().endswith(";")
     try:
         shlex.split(step.command, comments=True)
-    # A quotation that is still open.
+    # A quotation is still open.
     except ValueError:
         return True
     return step.command.endswith("\\")
 
 
 class Reader:
-    """Runs the commands of a page in a folder, on a terminal; what they leave in the background ends with it."""
+    """Runs the commands of a page in a folder, on a terminal. Leaving the block stops their background processes."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder, self._environment = folder, environment
@@ -137,13 +137,13 @@ class Reader:
     ) -> None:
         for process_id in self._started:
             with suppress(ProcessLookupError):
-                # Each command began a session, so its id is that of its process group.
+                # Each command began a session, so its process id is also the id of its process group.
                 os.killpg(process_id, signal.SIGTERM)
 
     def run(self, step: Step) -> list[str]:
         """Return the lines that a step prints on standard output.
 
-        Raises CalledProcessError if it fails.
+        Raises CalledProcessError if the step fails.
         """
         commands = {
             "shell": ["bash", "-c", step.command],
@@ -152,7 +152,7 @@ class Reader:
         }
 
         reading, writing = pty.openpty()
-        # Commands fit tables to the width of the terminal.
+        # Set the width of the terminal, because commands fit their tables to it.
         fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
         process = subprocess.Popen(
             commands[step.language],
@@ -165,7 +165,7 @@ class Reader:
             start_new_session=True,
         )
         self._started.append(process.pid)
-        # Else the terminal stays open here after the command has ended.
+        # Otherwise the terminal would stay open in this process after the command has ended.
         os.close(writing)
 
         printed = _read_all(reading)
@@ -176,7 +176,7 @@ class Reader:
 
 
 def differences(page: Path, reader: Reader) -> list[str]:
-    """Run a page from top to bottom, and return each step that prints something else than it shows, or fails."""
+    """Run a page from top to bottom, and return each step that fails, or prints something else than the page shows."""
     differing = []
     for step in steps(page):
         try:
@@ -192,7 +192,7 @@ def differences(page: Path, reader: Reader) -> list[str]:
 
 
 def _read_all(reading: int) -> str:
-    """Read until the terminal is closed, which the kernel reports as an error."""
+    """Read until the other side of the terminal is closed, which the kernel reports as an error."""
     printed = b""
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Calls of a test at points of an engine's sessions."""
+"""Hooks that a test puts into the sessions of an engine: at connecting, before a commit, at the end of transactions."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ def on_connect(engine: Engine, action: Callable[[Backend], object]) -> None:
 
 
 def before_commits(engine: Engine, action: Callable[[], object]) -> None:
-    """Call an action before each commit of a transaction, in connections from here on."""
+    """Call an action before each commit of a transaction, in connections that are opened from here on."""
 
     class Hooked(Connection):
         def commit(self) -> None:
@@ -38,7 +38,7 @@ def count_transactions(engine: Engine) -> list[str]:
 
     class Counted(Connection):
         def commit(self) -> None:
-            # Times False, outside a transaction, the list is empty.
+            # Outside a transaction, the list is multiplied by False, which makes it empty.
             ended.extend(["commit"] * in_transaction(self))
             super().commit()
 

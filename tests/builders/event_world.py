@@ -1,4 +1,4 @@
-"""Expected events, as differences between committed states, and a consumer that reads only events."""
+"""Expected events, which are the differences between committed states, and a consumer that reads only events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,17 +9,19 @@ from nearsim_db.store.database import Database
 from tests.builders.workers import Application
 
 Pair = tuple[int, int]
-# A similarity, and whether it is verified.
+# A similarity, and whether it is exact.
 Likeness = tuple[float, bool]
 Reported = tuple[object, ...]
 
 
 @dataclass
 class State:
-    """Pairs and clusters of a generation at one moment; pairs of twins are derived from their head."""
+    """Pairs and clusters of a generation at one moment. Twins are a pair with their head."""
 
     pairs: dict[Pair, Likeness] = field(default_factory=dict)
-    members: dict[int, tuple[int, bool]] = field(default_factory=dict)
+    members: dict[int, tuple[int, bool]] = field(
+        default_factory=dict
+    )  # cluster, and whether it is the survivor
 
     def survivors(self) -> dict[int, int]:
         """The survivor of each cluster."""
@@ -41,7 +43,7 @@ SELECT generation_id FROM nearsim.generation JOIN nearsim.profile USING (profile
 
 
 def snapshot(connection: Application, generation_id: int | None = None) -> State:
-    """The committed state of a generation, by default the first; empty if it is not live."""
+    """The committed state of a generation, by default of the first one; empty if the generation is not live."""
     if generation_id is None and (first := connection.execute(FIRST).fetchone()):
         generation_id = int(str(first[0]))
     state = connection.execute(
@@ -122,7 +124,7 @@ class Consumer:
         self.last = 0
 
     def hear(self, event: Event, reading: Application) -> None:
-        """Apply the next event, unless the last snapshot has it already; `reading` is for snapshots."""
+        """Apply the next event, unless the last snapshot includes it. Snapshots are read through `reading`."""
         if event.event_id <= self.last:
             return
         self.last = event.event_id
@@ -162,7 +164,7 @@ class Consumer:
             case "cluster_gone":
                 assert self.survivors.pop(event.cluster_id) == event.survivor_id
             case "cluster_split":
-                # Its documents may have joined a cluster of the same name that an earlier event reported as merged.
+                # The cluster may be missing here, if an earlier event reported that it merged into another one.
                 self.survivors.pop(event.cluster_id, None)
                 self.survivors |= others
             case "cluster_merged" | "cluster_renamed":
@@ -190,7 +192,7 @@ class Watcher:
         self.state, self.consumer, self.kinds = State(), Consumer(), set[str]()
         self._database, self._reading = database, reading
         self._wanted = choose(database, "default")
-        # The first generation if None.
+        # None for the first generation.
         self.generation_id: int | None = None
 
     def look(self, *_: object) -> None:

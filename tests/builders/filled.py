@@ -1,4 +1,4 @@
-"""Fixtures of databases with some content; servers fill a template once, and copy it for each test."""
+"""Fixtures of databases with some content. A server fills a template once, and copies it for each test."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -13,7 +13,7 @@ Scope = Literal["function", "module"]
 
 
 def address_of(fill: Fill, scope: Scope = "function") -> Any:
-    """A fixture: the address of a database with this content."""
+    """Return a fixture: the URL of a database with this content."""
 
     @pytest.fixture(scope=scope)
     def address(server: AnyServer) -> Iterator[str]:
@@ -24,7 +24,7 @@ def address_of(fill: Fill, scope: Scope = "function") -> Any:
 
 
 def database_of(fill: Fill, scope: Scope = "function") -> Any:
-    """A fixture: a database with this content, opened."""
+    """Return a fixture: an open database with this content."""
 
     @pytest.fixture(scope=scope)
     def database(server: AnyServer) -> Iterator[Database]:

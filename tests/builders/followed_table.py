@@ -41,7 +41,7 @@ def attached(database: Database, collection: str | None = None, columns: Columns
 
 
 def words(family: int, member: int) -> str:
-    """A text similar to the others of its family."""
+    """A text that is similar to the other texts of its family."""
     return " ".join(
         [*(f"family{family}word{at}" for at in range(12)), *(f"own{member}" for _ in range(member % 5))]
     )

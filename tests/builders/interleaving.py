@@ -1,4 +1,4 @@
-"""Actors that run one SQL statement at a time, in an order that a seed decides, and may be killed between any two."""
+"""Actors that run SQL statements one at a time, in an order that a seed decides. They can be killed in between."""
 
 import random
 import threading
@@ -18,13 +18,13 @@ _STUCK_SECONDS = 60.0
 State = Literal["running", "paused", "ended"]
 
 
-# No Exception, which the code under test may handle.
+# Not a subclass of Exception, because the code under test may catch Exception.
 class Killed(BaseException):
     """Ends the action of a killed actor."""
 
 
 class Actor(threading.Thread):
-    """A thread that acts as a process of its own: it pauses before each statement until it is resumed."""
+    """A thread that stands for a process. It pauses before each SQL statement until it is resumed."""
 
     def __init__(self, name: str, action: Callable[[], None]) -> None:
         super().__init__(name=name, daemon=True)
@@ -45,7 +45,7 @@ class Actor(threading.Thread):
         self._change_state("ended")
 
     def pause(self, about_to: object) -> None:
-        """Wait before a statement until the schedule resumes this actor. Raises Killed."""
+        """Wait before a statement until the schedule resumes this actor. Raises Killed if the actor is to end here."""
         if not self.killed:
             self.about_to = about_to
             self._change_state("paused")
@@ -62,7 +62,7 @@ class Actor(threading.Thread):
             self.turn.notify_all()
 
     def wait_until_paused(self, seconds: float) -> bool:
-        """Wait until the actor pauses or ends; whether it did so within the time."""
+        """Wait until the actor pauses or ends, and return whether it did so within the time."""
         with self.turn:
             return self.turn.wait_for(lambda: self.state != "running", seconds)
 
@@ -86,7 +86,7 @@ class _SteppedCursor(psycopg.Cursor[Any]):
 
 def _pause(backend: Backend, about_to: object) -> None:
     actor = threading.current_thread()
-    # In autocommit the pool checks the connection, which is no step.
+    # In autocommit, only the pool's check of the connection runs. It is not a step.
     if isinstance(actor, Actor) and not backend.autocommit:
         try:
             actor.pause(about_to)
@@ -96,7 +96,7 @@ def _pause(backend: Backend, about_to: object) -> None:
 
 
 class _SteppedConnection(Connection):
-    """A connection whose commits are steps of its actor, who is known by the sessions that it has."""
+    """A connection whose commits are steps of its actor. The actor records its sessions."""
 
     def __init__(self, backend: Backend, give_back: Callable[[Backend], None]) -> None:
         super().__init__(backend, give_back)
@@ -117,7 +117,7 @@ class _SteppedConnection(Connection):
 
 
 def step_through(engine: Engine) -> None:
-    """Make the statements and commits of actors on this engine their steps."""
+    """Make each statement and each commit that an actor runs on this engine a step of the actor."""
 
     def connected(backend: Backend) -> None:
         backend.cursor_factory = _SteppedCursor
@@ -127,9 +127,10 @@ def step_through(engine: Engine) -> None:
 
 
 class Schedule:
-    """Resumes actors in an order drawn from a seeded generator, until all have ended.
+    """Resumes actors in an order drawn from a seeded generator, until all actors have ended.
 
-    `steps` lists actors and statements. The server chooses the victim of a deadlock; the seed decides everything else.
+    `steps` lists the actors and statements in this order. The server chooses the victim of a deadlock; everything else
+    depends on the seed alone.
     """
 
     def __init__(self, rng: random.Random, monitor: Backend, share_of_crashes: float = 0.0) -> None:
@@ -140,7 +141,7 @@ class Schedule:
         self._share_of_crashes = share_of_crashes
 
     def run(self, actors: Sequence[Actor], successor: Callable[[Actor], Actor | None]) -> None:
-        """Run actors to their end; `successor` returns the replacement of a killed one, if any."""
+        """Run actors to their end. `successor` returns the replacement of a killed actor, None for no replacement."""
         living: list[Actor] = []
         to_come = list(actors)
 
@@ -159,7 +160,7 @@ class Schedule:
                 self._kill(actor)
 
     def listing(self) -> str:
-        """The schedule, one step a line."""
+        """The steps of the schedule, one on each line."""
         return "\n".join(f"{name:10} {_one_line(about_to)}" for name, about_to in self.steps)
 
     def _step(self, living: Sequence[Actor]) -> None:
@@ -188,7 +189,7 @@ class Schedule:
         self.steps.append((actor.name, "killed"))
         actor.killed = True
         self._monitor.execute(
-            # With a timeout it waits until the sessions have ended, and their locks with them.
+            # With a timeout, the function waits until the sessions have ended, and have released their locks.
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE pid = ANY(%s)",
             [list(actor.backends)],
         )
@@ -199,7 +200,7 @@ class Schedule:
         """Wait until every actor has paused or ended, or waits for a lock while another can continue."""
         for _ in range(int(_STUCK_SECONDS / _POLL_SECONDS)):
             running = [actor for actor in living if not actor.wait_until_paused(_POLL_SECONDS)]
-            # An actor that waits for a lock may go on waiting while another one can continue.
+            # An actor that waits for a lock may keep waiting while another actor can continue.
             able = any(actor.state == "paused" for actor in living)
             if not running or (able and all(map(self._waits, running))):
                 return

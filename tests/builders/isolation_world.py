@@ -26,7 +26,7 @@ from tests.servers.databases import Server
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = dict[str, Any]
 
-# All ids of the other tenant are such numbers, and all its texts and names contain the word.
+# All ids of the other tenant begin with 177, and all its texts and names contain the word `secret`.
 FIRST = 1_770_000_000
 FIRST_GENERATION = {"shared": 17_700_000, "own": 177_000_000}
 FOREIGN = re.compile(r"\b177\d{5,7}\b|secret")
@@ -88,7 +88,7 @@ NOWHERE: dict[str, object] = {
 
 
 def filled(trial: LiteralString, given: dict[str, object]) -> sql.Composed:
-    """A call with its arguments, and with the tables and functions that read the generation."""
+    """A call with its arguments filled in, and with the names of the generation's tables and functions."""
     leaves = leaves_of_tenant(given)
     names = {f"{name}_leaf": leaves.table(name) for name in (*PARENTS, "pairs_of", "evidence_of")}
     return sql.SQL(trial).format(**names, **{name: sql.Literal(value) for name, value in given.items()})
@@ -100,7 +100,7 @@ def leaves_of_tenant(given: dict[str, object]) -> Leaves:
 
 
 def outcome(connection: Connection, trial: LiteralString, given: dict[str, object]) -> list[str]:
-    """The rows or the error of a call, as text; rolled back."""
+    """The rows or the error of a call, as text. The call is rolled back."""
     call = filled(trial, given)
     try:
         with connection.transaction(force_rollback=True):
@@ -115,14 +115,14 @@ def outcome(connection: Connection, trial: LiteralString, given: dict[str, objec
 
 def told_apart(answers: list[str], given: dict[str, object]) -> list[str]:
     """Outcomes with the arguments removed, so that calls with different arguments can be compared."""
-    # Longest first, as one argument may contain another.
+    # Remove the longest arguments first, because an argument may contain another one.
     words = sorted({str(value) for value in given.values()}, key=len, reverse=True)
     return [re.sub(rf"\b({'|'.join(map(re.escape, words))})\b", "?", answer) for answer in answers]
 
 
 @dataclass
 class World:
-    """A tenant, and what its reader sees before and after another tenant is created, in either kind of tables."""
+    """A tenant, and what its reader sees before and after another tenant is created."""
 
     tables: str
     url: str
@@ -146,7 +146,10 @@ def relations(url: str) -> dict[str, bool]:
 
 
 def functions(url: str, role: str) -> set[str]:
-    """Signatures of the functions that a role may call and that are not immutable; pairs_of_7 as pairs_of_shared."""
+    """Signatures of the functions that are not immutable and that a role may call.
+
+    A function for a generation's own tables, such as pairs_of_7, is listed as the one for shared tables.
+    """
     with psycopg.connect(url) as connection:
         connection.execute("SET search_path = pg_catalog, nearsim, nearsim_index")
         rows = connection.execute(
@@ -159,7 +162,7 @@ def functions(url: str, role: str) -> set[str]:
 
 
 def look_round(url: str, reader: str, own: dict[str, object], names: list[str]) -> dict[str, list[str]]:
-    """Everything that a reader can read: all rows of these tables and views, and the results of all functions."""
+    """Everything that a reader can see: all rows of these tables and views, and the results of all functions."""
     answers: dict[str, list[str]] = {}
     with psycopg.connect(reader) as connection:
         for name in names:
@@ -196,7 +199,7 @@ def make_busy(url: str, given: dict[str, object]) -> None:
 def two_tenants(server: Server, tables: str) -> Iterator[World]:
     """Tenant north, and what its reader sees before and after the other tenant is created.
 
-    Their generations have tables of their own, or share them.
+    The generations of the two tenants either have their own tables or share tables.
     """
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -205,7 +208,7 @@ def two_tenants(server: Server, tables: str) -> Iterator[World]:
         login(url, "nearsim_writer") as writer,
     ):
         if tables == "own":
-            # No number of documents is small enough for shared tables.
+            # With this limit, no collection is small enough for shared tables.
             patch.setattr(partitions, "MAX_SHARED_DOCUMENTS", -1)
         own = tenant(url, "north", "plain")
         with Database.connect(url) as database:
@@ -220,7 +223,7 @@ def two_tenants(server: Server, tables: str) -> Iterator[World]:
         names = list(relations(url))
         alone = look_round(url, reader, own, names)
 
-        # The other tenant's ids are numbers by which they are recognised.
+        # From here on, sequences return numbers by which the other tenant's ids can be recognised.
         with psycopg.connect(url) as connection:
             for table, column in (
                 ("collection", "collection_id"),

@@ -15,7 +15,7 @@ from nearsim_db.store.documents import documents
 
 
 def make_batches_small() -> None:
-    """Have a small file go through several batches of every stage."""
+    """Make batches so small that a small file takes several batches of every stage."""
     bulk._BATCH_DOCUMENTS = documents._MAX_BATCH_DOCUMENTS = 40
     build_bands._BAND_ROWS_PER_COPY = build_bands._SKETCHES_PER_BATCH = 50
     slice_taker._CANDIDATES_PER_BATCH = build_plan._DOCUMENTS_PER_SLICE = 50
@@ -25,12 +25,15 @@ def make_batches_small() -> None:
 
 
 def main(url: str, file: str, kill_at: str) -> None:
-    """Ingest the file; die at a progress event, by its number or as the first of a step, or never if that is 0."""
+    """Ingest the file, and die at a progress event.
+
+    The event is named by its number, or by a step for the first event of the step. With 0, the ingest is not killed.
+    """
     left = int(kill_at) if kill_at.isdigit() else 0
 
     def progress(step: str, done: int, total: int | None) -> None:
         nonlocal left
-        # With 0, or the name of a step, `left` is below 0 from here on.
+        # If `kill_at` is 0 or the name of a step, `left` is below 0 from here on.
         left -= 1
         if left == 0 or (step == kill_at and done):
             os.kill(os.getpid(), signal.SIGKILL)

@@ -16,13 +16,13 @@ def context_of(index: Index) -> Context:
 
 
 def write(index: Index, *bodies: str) -> None:
-    """Documents of another application, dispatched."""
+    """Insert documents as another application, and dispatch the changes."""
     insert(index, *bodies)
     dispatch_changes(index.database.engine)
 
 
 def insert(index: Index, *bodies: str) -> None:
-    """Documents of another application."""
+    """Insert documents as another application."""
     collection_id = index.serving().context.generation.collection_id
     with index.database.transaction() as connection:
         for body in bodies:
@@ -54,7 +54,7 @@ def read(index: Index, command: str, **values: object) -> list[tuple[object, ...
 
 
 def signed(index: Index) -> int:
-    """How many documents are signed."""
+    """The number of signed documents."""
     return len(read(index, "SELECT FROM nearsim.signature"))
 
 

@@ -24,7 +24,7 @@ THRESHOLD = 0.5
 _SETTINGS = ["shingle.min_token_length=2", "sketch.k=8", f"match.threshold={THRESHOLD}"]
 _BASES = ["aa bb cc dd ee ff", "aa bb cc dd gg hh", "ii jj kk ll mm nn", "aa ii"]
 _TOKENS = [*(f"w{letter}" for letter in "abcdefgh"), "1", "2", "3"]
-# Drawn at random, None for dispatching.
+# A worker draws a stage at random. None stands for dispatching.
 _STAGES: list[WorkStage | None] = [
     None,
     None,
@@ -40,9 +40,9 @@ _STAGES: list[WorkStage | None] = [
 
 
 class World:
-    """One collection with one profile, whose bulk build found no documents.
+    """One collection with one profile, which was built while the collection was empty.
 
-    Words of one letter are no features, but their digits are numbers that texts may differ in.
+    Words of one letter are not features, but digits in them are numbers in which texts can differ.
     """
 
     def __init__(self, url: str, settings: list[str]) -> None:
@@ -54,7 +54,7 @@ class World:
         self.generation = self.index.serving().context.generation
 
     def context(self) -> Context:
-        """A context of its own for one worker."""
+        """A new context for a worker."""
         return self.index._contexts.make(self.generation)
 
     def run(self, *statements: Statement) -> list[tuple[Any, ...]]:
@@ -66,7 +66,7 @@ class World:
             return cursor.fetchall() if cursor.description else []
 
     def clear(self) -> None:
-        """Delete all documents and their index; doc_ids up to 19 stay free for late commits."""
+        """Delete all documents and their index. The doc_ids up to 19 stay free for transactions that commit late."""
         self.run(
             (
                 "TRUNCATE nearsim.document, nearsim.work, nearsim_index.lease, {signature}, {band}, {similar_pair},"
@@ -78,7 +78,7 @@ class World:
         )
 
     def writer(self, seed: str, writes: int) -> Callable[[], None]:
-        """An application that writes documents, one to three a transaction."""
+        """An application that writes one to three documents in each transaction."""
 
         def action() -> None:
             rng = random.Random(seed)
@@ -86,7 +86,7 @@ class World:
             while left > 0:
                 statements = [self._write(rng) for _ in range(rng.choice([1, 1, 2, 3]))]
                 left -= len(statements)
-                # A conflict with another writer, which applications have to handle.
+                # Applications have to handle a conflict with another writer.
                 with suppress(psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected):
                     self.run(*statements)
 
@@ -120,7 +120,7 @@ class World:
         context = self.context()
         with self.index.database.lease() as lease_id:
             dispatch_changes(self.engine)
-            # Retries are due later, so everything that is left is made due now.
+            # Retries are due later, so make all remaining work due now.
             while self.run(("UPDATE nearsim.work SET due_at = now() RETURNING doc_id", ())):
                 for stage in STAGES:
                     while Runner(self.engine, context).work(stage, lease_id):
@@ -168,7 +168,7 @@ SELECT collection_id, external_id, body, published_at FROM gone
 
 
 def _text(rng: random.Random) -> str:
-    """One of few texts, often with a word or a number changed, sometimes without a single word."""
+    """One of a few texts, often with a changed word or number, and sometimes without any word."""
     words = rng.choice(_BASES).split()
     for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
         words[rng.randrange(len(words))] = rng.choice(_TOKENS)

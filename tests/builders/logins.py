@@ -1,4 +1,4 @@
-"""Temporary users of a server; the roles of nearsim are shared by all its databases."""
+"""Temporary users of a server. All databases of the server share the roles of nearsim."""
 
 import re
 import uuid
@@ -17,7 +17,7 @@ TEXTS = ["the storm closed the ferry for a day", "the storm closed the ferry for
 
 @contextmanager
 def login(url: str, *roles: str, attributes: str = "") -> Iterator[str]:
-    """Create a user with these roles for the block; yields the URL of the same database for that user."""
+    """Create a user with these roles for the block, and yield the URL of the database for this user."""
     name = f"user_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(sql.SQL(f"CREATE ROLE {{}} LOGIN {attributes}").format(sql.Identifier(name)))

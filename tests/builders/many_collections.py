@@ -1,4 +1,4 @@
-"""Many collections, copied row by row from one that the product has indexed."""
+"""Many collections, which are copied row by row from a collection that nearsim has indexed."""
 
 from typing import Any, LiteralString
 
@@ -97,11 +97,11 @@ _COPY: tuple[LiteralString, ...] = (
 
 
 def fill(url: str, collections: int) -> None:
-    """Have a number of indexed collections, tenant-00001 and on; those that exist stay."""
+    """Create indexed collections, named from tenant-00001 on, up to this number. Existing collections stay."""
     with Index.connect(url, collection=TEMPLATE) as index:
         index.add(DOCUMENTS)
     with psycopg.connect(url) as session:
-        # The query has parameters, even if none are used, so % is doubled.
+        # The query is sent with parameters, so each % in it is doubled.
         (existing,) = _row(session, "SELECT count(*) FROM nearsim.collection WHERE name LIKE 'tenant-%%'")
         for statement in _COPY:
             session.execute(

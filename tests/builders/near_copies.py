@@ -1,4 +1,4 @@
-"""Random texts and near-copies of them, under a recipe that misses no pair of them."""
+"""Random texts and near-copies of them, and a recipe that misses no pair of a text and its copy."""
 
 import random
 

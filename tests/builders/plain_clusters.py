@@ -13,7 +13,7 @@ from nearsim_db.similarity.recipe.sections import ClusterRules
 
 Tie = tuple[int, int]
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
-# Scores of documents, by their length.
+# A document's score is chosen from these values by its length.
 SCORES = (None, "9.5", 10, "none", -1)
 
 
@@ -30,7 +30,7 @@ class Evidence:
     threshold: float = 0.7
 
     def clusters(self) -> dict[int, tuple[int, bool]]:
-        """The cluster of each member, and whether it survives: every tie of every twin, strongest first."""
+        """The cluster of each member, and whether it survives. All ties are applied, the strongest first."""
         vetoes = [pair for pair, verdict in self.verdicts.items() if verdict == "vetoed"]
         pairs = sorted(self._pair_ties(), key=lambda tie: (-self.pairs[self._heads(tie)], tie))
         if self.rules.linkage == "connected":
@@ -94,9 +94,9 @@ class Evidence:
         return [star for _, star in stars]
 
     def _averages(self, nodes: list[set[int]], pairs: list[Tie], vetoes: list[Tie]) -> list[set[int]]:
-        """The two clusters of the highest average are merged, until none reaches the threshold.
+        """Merge the two clusters with the highest average similarity, until no average reaches the threshold.
 
-        Averages are of texts: twins are one, and two texts that are no pair count as 0.
+        The average is over texts: twins count as one text, and two texts that are not a pair count as 0.
         """
         texts = [{*map(self._text, node)} for node in nodes]
         place = {doc_id: at for at, node in enumerate(nodes) for doc_id in node}
@@ -115,7 +115,7 @@ class Evidence:
 
         def average(left: list[int], right: list[int]) -> float:
             size = sum(len(texts[a]) for a in left) * sum(len(texts[b]) for b in right)
-            # Rounded, as the last digits of a sum depend on its order.
+            # Averages are rounded, because the last digits of a sum depend on the order of its terms.
             return round(sum(totals[tie] for tie in product(left, right)) / size, 9)
 
         while True:
@@ -170,7 +170,10 @@ def is_between(vetoes: Iterable[Tie], left: set[int], right: set[int]) -> bool:
 
 
 def united(documents: Iterable[int], ties: Iterable[Tie], vetoes: list[Tie]) -> list[set[int]]:
-    """Groups in the order of their smallest document; each tie unites two groups unless a veto connects them."""
+    """The groups that ties unite, in the order of their smallest documents.
+
+    A tie unites two groups unless a veto connects them.
+    """
     groups = {doc_id: {doc_id} for doc_id in sorted(documents)}
     for left, right in ties:
         if groups[left] is not groups[right] and not is_between(vetoes, groups[left], groups[right]):
@@ -178,7 +181,7 @@ def united(documents: Iterable[int], ties: Iterable[Tie], vetoes: list[Tie]) -> 
             groups |= dict.fromkeys(whole, whole)
     distinct: list[set[int]] = []
     for group in groups.values():
-        # By identity: united documents share one set.
+        # United documents share one set object, so compare by identity.
         if not any(group is kept for kept in distinct):
             distinct.append(group)
     return distinct

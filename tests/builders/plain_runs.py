@@ -8,7 +8,7 @@ def longest_run(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     following: list[dict[Hashable, int]] = [{}]
     links, lengths, last = [-1], [0], 0
 
-    # The automaton of the left sequence, a token at a time.
+    # Build the automaton of the left sequence token by token.
     for token in left:
         added, state = len(links), last
         following.append({})
@@ -32,7 +32,7 @@ def longest_run(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
                 links[target] = links[added] = clone
         last = added
 
-    # Walk the right sequence through it.
+    # Walk through the automaton along the right sequence.
     state = size = longest = 0
     for token in right:
         while state and token not in following[state]:

@@ -40,7 +40,7 @@ def fmix64(word: int) -> int:
 
 
 def fast_similarity(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
-    """Every throw of every round is made; the earliest round wins a position, then the least value."""
+    """Make every throw of every round. The earliest round wins a position, and within a round the lowest value."""
     points = [fmix64(id) for id in ids] if id_bits == 32 else ids
     masks = words(seed, "fast_similarity masks", 16)
     multipliers = words(seed, "fast_similarity multipliers", 16)
@@ -69,7 +69,7 @@ def fmix32(word: int) -> int:
 
 
 def bottom_k(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
-    """The least ids, mixed, in order; the last of them fills the row. Seed 0 does not mix them."""
+    """The k lowest mixed ids in ascending order. A shorter row is filled with its last id. Seed 0 does not mix ids."""
     mask = words(seed, "bottom_k mask", 1)[0]
     mixed = {fmix64(id ^ mask) if id_bits == 64 else fmix32(id ^ (mask & MASK32)) for id in ids}
     smallest = sorted(mixed if seed else {*ids})[:k]
@@ -77,7 +77,10 @@ def bottom_k(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]:
 
 
 def bottom_k_keys(row: list[int], bands: int, seed: int) -> list[int]:
-    """Each of the least ids as a band of its own, number 0; what is lacking hashes the whole row and its place."""
+    """The keys of the lowest ids. Each id has a key of its own, and all keys are in band 0.
+
+    A place that only fills the row has the hash of the whole row and the place.
+    """
     whole = mix64(row, seed)
     return [
         mix64([row[place]] if place == 0 or row[place] != row[place - 1] else [whole, place], seed) % 2**56
@@ -115,18 +118,21 @@ def minhash_java32(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]
 
 
 def random_word(id: int, word: int, purpose: str, seed: int) -> int:
-    """The word-th 64 random bits of an id."""
+    """64 random bits of an id; `word` numbers the words of 64 bits."""
     (mask,) = words(seed, f"{purpose} mask", 1)
     return fmix64((fmix64(id ^ mask) + (word + 1) * 0x9E3779B97F4A7C15) & MASK64)
 
 
 def sign(id: int, position: int, purpose: str, seed: int) -> int:
-    """A component +1 or -1: one bit."""
+    """A component of a random vector that is +1 or -1, from one random bit."""
     return 1 if random_word(id, position // 64, purpose, seed) >> position % 64 & 1 else -1
 
 
 def normal(id: int, position: int, purpose: str, seed: int) -> int:
-    """A component in multiples of 2^-13: the middle of one of 4,096 equally probable parts, by 12 bits."""
+    """A normally distributed component of a random vector, in multiples of 2^-13.
+
+    It is the middle of one of 4,096 equally probable parts, which 12 random bits choose.
+    """
     lane = random_word(id, position // 4, purpose, seed) >> 16 * (position % 4) & 0xFFFF
     return NORMAL_PARTS[lane >> 4]
 
@@ -141,9 +147,10 @@ NORMAL_PARTS = normal_parts()
 
 
 def hyperplane(weights: dict[int, float], k: int, seed: int, vectors: str) -> list[int]:
-    """Which side of each hyperplane; weights are whole in units of 2^-24 of the power of 2 above the largest.
+    """On which side of each hyperplane a vector is.
 
-    On it, other signs decide, of weights times 2^16 and up to as much again.
+    Weights are rounded to whole multiples of 2^-24 of the power of 2 above the largest weight. If the vector is on a
+    hyperplane, other random signs decide, with each weight multiplied by its own factor from 2^16 to 2^17.
     """
     exponent = math.frexp(max(abs(weight) for weight in weights.values()))[1]
     whole = {id: round(math.ldexp(weight, 24 - exponent)) for id, weight in weights.items()}
@@ -162,13 +169,13 @@ def hyperplane(weights: dict[int, float], k: int, seed: int, vectors: str) -> li
 
 
 def projection(weights: dict[int, float], k: int, seed: int, width: float) -> list[int]:
-    """The buckets floor((r . x + u) / width), numbered modulo 2^32; weights are whole in units of 2^-19 of a width.
+    """The buckets floor((r . x + u) / width), numbered modulo 2^32.
 
-    From 2^31 widths on they are hashes.
+    Weights are rounded to whole multiples of 2^-19 of the width. A weight of 2^31 widths or more is replaced by a hash.
     """
     whole = {}
     for id, weight in weights.items():
-        # 2^31 widths are 2^50 of these units.
+        # 2^31 widths are 2^50 units.
         scaled = math.ldexp(weight / width, 19)
         (bits,) = struct.unpack("<Q", struct.pack("<d", weight))
         whole[id] = round(scaled) if abs(scaled) < 2**50 else fmix64(bits)
@@ -187,8 +194,11 @@ def projection(weights: dict[int, float], k: int, seed: int, width: float) -> li
 
 
 def dart_minhash(weights: dict[int, float], k: int, seed: int) -> list[int]:
-    """The dart of least rank in each position, among all below a limit that is raised until each has one."""
-    # About one dart is below this limit, as the darts have a density of 1.
+    """The value of the dart with the lowest rank in each position.
+
+    Darts are thrown below a limit, which is raised until each position has a dart.
+    """
+    # About one dart is below this limit, because the density of darts is 1.
     limit = 1 / sum(weights.values())
     while True:
         best: dict[int, tuple[float, int]] = {}
@@ -201,7 +211,7 @@ def dart_minhash(weights: dict[int, float], k: int, seed: int) -> list[int]:
 
 
 def darts_below(id: int, weight: float, limit: float, k: int, seed: int) -> list[tuple[int, float, int]]:
-    """Position, rank and value of the darts of an id, cell by cell of area 1, from the definition of the field."""
+    """Position, rank and value of the darts of an id, in cells of area 1, from the definition of the dart field."""
     (mask,) = words(seed, "dart_minhash mask", 1)
     point = fmix64(id ^ mask)
     darts = []
@@ -225,14 +235,14 @@ def darts_below(id: int, weight: float, limit: float, k: int, seed: int) -> list
 
 
 def poisson(word: int) -> int:
-    """How many darts a cell has: Poisson with mean 1, by inversion."""
+    """The number of darts in a cell: Poisson distributed with mean 1, by inversion."""
     return sum(word >= threshold for threshold in cumulated_probabilities())
 
 
 @cache
 def cumulated_probabilities() -> list[int]:
-    """Of at most 0, 1, 2 ... darts, in units of 2^-64, in exact arithmetic."""
-    # 1 / e by its series.
+    """The probabilities of at most 0, 1, 2 ... darts, in units of 2^-64, in exact arithmetic."""
+    # 1 / e by its power series.
     none = sum((Fraction((-1) ** n, math.factorial(n)) for n in range(40)), Fraction(0))
     return [
         int(2**64 * probability)
@@ -251,7 +261,7 @@ def band_key(rows: list[int], band: int, scheme: str, seed: int) -> int:
             hashed ^= ((1 + first % MASK32) * point + second % PRIME) % PRIME
     else:
         hashed = mix64([row % 2**32 if row < 0 else row for row in rows], seed) % 2**56
-    # The number of the band is the upper 8 of 64 bits.
+    # The upper 8 of the 64 bits are the number of the band.
     return band << 56 | hashed
 
 

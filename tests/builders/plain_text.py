@@ -102,7 +102,7 @@ def shingles(text: str, rules: Rules) -> list[str]:
 
 
 def windows(units: list[str], k: int, joiner: str) -> list[str]:
-    """Each k units in a row; fewer than k, but some, are one shingle."""
+    """All runs of k units. If there are fewer than k units, but at least one, all of them are one shingle."""
     if 0 < len(units) < k:
         return [joiner.join(units)]
     return [joiner.join(units[at : at + k]) for at in range(len(units) - k + 1)]
@@ -118,7 +118,10 @@ def fold(text: str, rules: Rules) -> str:
 
 
 def without_invisible(text: str) -> str:
-    """The text without default-ignorable characters, but ZERO WIDTH SPACE once beside a letter of Thai or the like."""
+    """The text without default-ignorable characters.
+
+    A ZERO WIDTH SPACE stays, once, beside a letter of Thai or a similar script.
+    """
     seen: list[str] = []
     for ignorable, run in groupby(text, key=is_default_ignorable):
         characters = "".join(run)
@@ -133,7 +136,10 @@ def without_invisible(text: str) -> str:
 
 @cache
 def is_default_ignorable(character: str) -> bool:
-    """By the derivation in UAX #44: what the general category and names give, and the rest of PropList.txt."""
+    """Whether a character is default-ignorable, as UAX #44 derives it.
+
+    The general category and the names give most characters; the others are listed in PropList.txt.
+    """
     code, name = ord(character), unicodedata.name(character, "")
     shown = code in range(0xFFF9, 0xFFFC) or code in range(0x13430, 0x13441)
     prepended = name.startswith(("ARABIC", "KAITHI", "SYRIAC")) and name != "ARABIC LETTER MARK"
@@ -180,7 +186,7 @@ def is_of_word(character: str, tokens: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """A walk from mark to mark, and from line to line, where the package has regular expressions."""
+    """The sentences of a text, found by walking from mark to mark and line to line, without regular expressions."""
     ends, at = _quotation_ends(text), 0
     while at < len(text):
         end = _end_of_sentence(text, at)
@@ -195,7 +201,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _quotation_ends(text: str) -> set[int]:
-    """Where a line begins that is quoted more or less often than the line above."""
+    """The places where a line begins whose level of quotation differs from the line above."""
     ends, begin, before = set(), 0, None
     for line in text.split("\n"):
         level = _quote_marks(line).count(">")
@@ -206,7 +212,7 @@ def _quotation_ends(text: str) -> set[int]:
 
 
 def _quote_marks(line: str) -> str:
-    """The spaces and quote marks that a line begins with, up to the last mark."""
+    """The spaces and quote marks at the beginning of a line, up to the last quote mark."""
     rest = line.lstrip()
     while rest.startswith(">"):
         rest = rest[1:].lstrip()
@@ -214,7 +220,7 @@ def _quote_marks(line: str) -> str:
 
 
 def _end_of_sentence(text: str, at: int) -> int:
-    """Where the sentence ends whose end marks begin at `at`, or `at` if none does."""
+    """The end of the sentence whose end marks begin at `at`; `at` itself if no sentence ends there."""
     marks_end = _skip(text, at, _STOPS + _CJK_STOPS)
 
     # Colons and line ends end a sentence in some cases.
@@ -273,7 +279,7 @@ def hash_of(shingle: str, base: str) -> int:
 
 
 def jvm_char_ids(text: str, k: int) -> list[int]:
-    """djb2a of runs of k UTF-16 units, each cast to a byte from -128 to 127: what `shingle.map(_.toByte)` yields."""
+    """djb2a of runs of k UTF-16 units. Each unit is cast to a byte in -128..127, as `shingle.map(_.toByte)` does."""
     units = list(memoryview(text.encode("utf-16-le")).cast("H"))
     runs = [units[at : at + k] for at in range(max(1, len(units) - k + 1))] if units else []
     return [djb2a(bytes(unit & 0xFF for unit in run), signed=True) for run in runs]
@@ -290,7 +296,7 @@ def poly64(data: bytes) -> int:
 
 
 def djb2a(data: bytes, *, signed: bool = False) -> int:
-    """h = (h * 33) ^ byte from 5381 in 32 bits, with bytes of 0 to 255 or, signed, -128 to 127."""
+    """h = (h * 33) ^ byte in 32 bits, starting with 5381. Bytes are in 0..255 or, if signed, in -128..127."""
     value = 5381
     for byte in data:
         value = ((value * 33) ^ (byte - 256 if signed and byte > 127 else byte)) & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""Plans that ran: of one query, or of every statement of this process's sessions, with what their nodes read."""
+"""Plans that were executed: of one query or of all statements of this process, and the rows that their nodes read."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from nearsim_db.store.driver.engine import open_engine
 from tests.servers.citus import AnyServer
 from tests.servers.databases import Fill
 
-# auto_explain reports each plan as a notice, which the session receives.
+# auto_explain sends each plan to the session as a notice.
 _SETTINGS = {
     "session_preload_libraries": "auto_explain",
     "auto_explain.log_min_duration": "0",
@@ -29,7 +29,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A statement that ran, and the most rows that one node of its plan looked at."""
+    """A statement that was executed, and the largest number of rows that a node of its plan read."""
 
     statement: str
     rows: int
@@ -37,7 +37,7 @@ class Ran:
 
 @contextmanager
 def logged(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Ran]]:
-    """A list of the statements of all sessions that this process opens in the block."""
+    """Yield a list to which the statements of all sessions are added that this process opens in the block."""
     ran: list[Ran] = []
     connect = psycopg.connect
     with connect(url, autocommit=True) as connection:
@@ -66,7 +66,7 @@ def logged(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Ran]]:
 
 @contextmanager
 def plain_session(server: AnyServer, fill: Fill, settings: LiteralString = "") -> Iterator[Connection]:
-    """A session with PostgreSQL's own settings and these, on a copy of a filled database."""
+    """A session on a copy of a filled database, with PostgreSQL's default settings except for `settings`."""
     with server.database(fill) as url:
         engine = open_engine(url)
         with engine.connect(autocommit=True) as connection:
@@ -82,7 +82,7 @@ def explained(
     query: str | sql.Composable,
     parameters: Mapping[str, object] | None = None,
 ) -> list[dict[str, Any]]:
-    """The nodes of the plan of a query that ran, the outermost first."""
+    """Execute a query, and return the nodes of its plan, the outermost first."""
     composed = sql.SQL(query) if isinstance(query, str) else query
     command = sql.SQL("EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON, TIMING OFF) {}").format(composed)
     row = connection.execute(command, parameters).fetchone()
@@ -92,13 +92,13 @@ def explained(
 
 
 def rows_read(node: dict[str, Any]) -> float:
-    """How many rows a node has read in all, those filtered out included."""
+    """The number of rows that a node has read in all loops, including the rows that it filtered out."""
     removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     return float((node["Actual Rows"] + removed) * node["Actual Loops"])
 
 
 def read_by_table(plan_nodes: list[dict[str, Any]]) -> dict[str, float]:
-    """How many rows were read of each table."""
+    """The number of rows that were read from each table."""
     rows: dict[str, float] = {}
     for node in plan_nodes:
         if (name := node.get("Relation Name")) and node["Actual Loops"]:
@@ -114,7 +114,7 @@ def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rows(node: dict[str, Any]) -> int:
-    # These are averages of one loop.
+    # The plan has averages for one loop.
     looked_at = sum(
         number for name, number in node.items() if name == "Actual Rows" or name.startswith("Rows Removed")
     )

@@ -18,13 +18,16 @@ NAME = "the-name-of-the-secret"
 
 
 def with_secret() -> list[Document]:
-    """Similar documents, the secret one first."""
+    """Similar documents. The first one has the secret."""
     others = [Document(name, body=text) for name, text in TEXTS.items()]
     return [Document(NAME, title=f"About {WORD}", body=SECRET), *others]
 
 
 def traces(database_url: str, doc_id: int) -> dict[str, int]:
-    """The rows of the schema, the planner's samples too, that hold a word, the name, or a number as a doc_id."""
+    """The rows of the schema that contain the secret word, the document's name, or its number as a doc_id.
+
+    The planner's samples of column values are searched too.
+    """
     counts = {}
     with psycopg.connect(database_url) as connection:
         tables = connection.execute(
@@ -36,7 +39,7 @@ def traces(database_url: str, doc_id: int) -> dict[str, int]:
             rows = connection.execute(
                 sql.SQL("SELECT to_jsonb(t) FROM {} AS t").format(identifier(table))
             ).fetchall()
-            # Events keep numbers of documents, but not how similar one was that is gone.
+            # Events keep the numbers of deleted documents, but not their similarities.
             rows = [(row,) for (row,) in rows if table != "event" or row["kind"] == "pair_found"]
             counts[table] = sum(_is_trace(row, doc_id) for (row,) in rows)
         # ANALYZE keeps values of columns as samples.
@@ -73,7 +76,7 @@ def execute(database_url: str, *commands: str) -> None:
 
 
 def assert_whole(index: Index) -> None:
-    """The index is as it should be without the document."""
+    """Assert that the index is as it should be without the document."""
     stored = stored_pairs(index)
     assert {name for pair in stored for name in pair} == set(TEXTS)
     assert clusters(index) == components(stored)

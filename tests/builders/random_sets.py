@@ -10,7 +10,7 @@ Matrix = NDArray[np.uint64]
 
 
 class Batch(NamedTuple):
-    """Documents as a family sketches them: document i has ids[offsets[i]:offsets[i + 1]]."""
+    """Documents in the form in which a family sketches them: document i has ids[offsets[i]:offsets[i + 1]]."""
 
     ids: NDArray[np.uint64]
     offsets: NDArray[np.int64]
@@ -20,7 +20,7 @@ class Batch(NamedTuple):
 def random_pairs(
     count: int, union: int, intersection: int, seed: int, id_bits: int = 64
 ) -> tuple[Matrix, Matrix]:
-    """`count` pairs of sets of about equal size with exactly these counts, one set a row."""
+    """`count` pairs of sets of about equal size with exactly these counts. Each row is a set."""
     drawn = np.frombuffer(random.Random(seed).randbytes(8 * count * union), np.uint64).reshape(count, union)
     ids = drawn >> np.uint64(64 - id_bits)
     left_end = intersection + (union - intersection) // 2

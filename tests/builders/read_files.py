@@ -1,4 +1,4 @@
-"""Reading the content of a file, also without root's rights."""
+"""Reading a file, with or without root's rights."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ Items = list[ReadDocument | Reject]
 
 
 def read_bytes(tmp_path: Path, content: bytes, name: str = "in.jsonl", fields: Fields | None = None) -> Items:
-    """Write a file, and return what is read of it."""
+    """Write a file with this content, and return what the reader yields for it."""
     path = tmp_path / name
     path.write_bytes(content)
     return list(Source([path], fields or Fields()))
@@ -20,7 +20,7 @@ def read_bytes(tmp_path: Path, content: bytes, name: str = "in.jsonl", fields: F
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Run the block without root's rights, since root may read everything."""
+    """Run the block without root's rights, because root can read every file."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(65534)

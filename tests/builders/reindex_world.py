@@ -13,13 +13,16 @@ from nearsim_db.store.generations import generation_rows
 from nearsim_db.store.generations.generation_rows import Generation
 from tests.builders.relations import identifier
 
-# Every band has one row, so that no pair of a third or more is ever missed.
+# Every band has one row, so no pair with a similarity of 1/3 or more is ever missed.
 RECIPE = ["shingle.k=1", "shingle.scheme=word", "match.threshold=0.5", "bands.count=128", "bands.rows=1"]
 LOWER = ["match.threshold=0.3"]
 
 
 def words(number: int, edition: int = 0) -> str:
-    """A text of a family of four, of which two pairs share 7 of 9 words and one shares 4 of 12; editions share none."""
+    """A text of a family of four. Two pairs of a family share 7 of 9 words, and one shares 4 of 12.
+
+    Texts of different editions share no word.
+    """
     family, member = divmod(number, 4)
     first = (0, 1, 5, 6)[member]
     return " ".join(f"f{family}e{edition}w{at}" for at in range(first, first + 8))
@@ -40,7 +43,7 @@ def fill(url: str) -> None:
 
 
 def jaccard_pairs(texts: dict[str, str], threshold: float) -> set[tuple[str, str]]:
-    """The pairs of ids whose sets of words reach the threshold, in plain Python."""
+    """The pairs of ids whose sets of words have a Jaccard similarity from the threshold on, in plain Python."""
     sets = {name: set(body.split()) for name, body in texts.items()}
     return {
         (min(a, b), max(a, b))
@@ -60,7 +63,7 @@ def texts_of(database: Database, collection: str = "default") -> dict[str, str]:
 
 
 def pairs_of(database: Database, generation_id: int) -> set[tuple[str, str]]:
-    """The pairs of one generation, live or not, twins expanded."""
+    """The pairs of a generation, live or not, including the pairs of twins."""
     query = (
         b"WITH member AS (SELECT head_id, external_id FROM nearsim.signature JOIN nearsim.document USING (doc_id) "
         b"    WHERE generation_id = %(id)s), "
@@ -91,7 +94,7 @@ def coming(database: Database) -> Generation:
 
 
 def stored(database: Database) -> set[int]:
-    """The generations that have tables, detached ones included, or rows in those that several share."""
+    """The generations that have tables of their own, even detached ones, or rows in shared tables."""
     tables = (
         "SELECT relname FROM pg_class WHERE relnamespace = CAST('nearsim_index' AS regnamespace) "
         "AND relname ~ '_([0-9]+|shared)$' AND relkind = 'r'"
@@ -109,7 +112,7 @@ def stored(database: Database) -> set[int]:
 
 
 def leaf_tables(database: Database) -> int:
-    """How many tables of generations there are, detached ones included."""
+    """The number of tables of generations, including detached tables."""
     query = (
         "SELECT count(*) FROM pg_class WHERE relnamespace = CAST('nearsim_index' AS regnamespace) "
         "AND relname ~ '_[0-9]+$' AND relkind = 'r'"
@@ -147,6 +150,6 @@ def reader(url: str, *tables: str) -> Iterator[psycopg.Connection[tuple[object, 
     with psycopg.connect(url, application_name="dashboard") as connection:
         for table in tables:
             connection.execute(psycopg.sql.SQL("SELECT * FROM {} LIMIT 1").format(identifier(table)))
-        # The transaction is open: it holds locks of the tables that it read.
+        # The open transaction keeps its locks on the tables that it read.
         yield connection
         connection.rollback()

@@ -1,4 +1,4 @@
-"""Tables and views by name: tables of generations and internal ones are in nearsim_index, the others in nearsim."""
+"""Tables and views by name. Internal tables and tables of generations are in nearsim_index, all others in nearsim."""
 
 import re
 
@@ -34,7 +34,7 @@ _INTERNAL = {
 
 
 def is_partition(name: str) -> bool:
-    """Whether it is a table of a generation, as band_7, or of several, as band_shared."""
+    """Whether a table has the rows of one generation, such as band_7, or of several, such as band_shared."""
     return re.search(r"_(\d+|shared)$", name) is not None
 
 

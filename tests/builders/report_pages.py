@@ -59,10 +59,10 @@ def records() -> Iterator[dict[str, object]]:
 
 
 def write_report(url: str, folder: Path) -> Path:
-    """Ingest the records and write the report on them into the folder."""
+    """Ingest the records, and write the report on them to the folder."""
     nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
     given = write_jsonl(folder / "given.jsonl", records())
-    # Lines that are rejected.
+    # These lines are rejected.
     given.write_text(given.read_text() + "{broken\n[1]\n[2]\n")
     rejects = folder / "rejects.jsonl"
     nearsim.succeed("profile", "create", "default", "--set", "match.threshold=0.5")

@@ -1,4 +1,4 @@
-"""What is particular to a schema whose band rows were on the nodes of a Citus cluster when it was dumped."""
+"""Parts of a schema that differ if its band rows were on the nodes of a Citus cluster when it was dumped."""
 
 from typing import LiteralString
 
@@ -23,5 +23,5 @@ _PARTS: dict[str, LiteralString] = {
 
 
 def parts_of(session: Application) -> dict[str, list[tuple[object, ...]]]:
-    """Policies of band rows, functions, and where new and existing generations are, sorted."""
+    """The policies of band rows, the functions, and the places of new and existing generations, sorted."""
     return {name: sorted(session.execute(query).fetchall()) for name, query in _PARTS.items()}

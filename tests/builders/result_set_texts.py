@@ -14,7 +14,7 @@ def recipe(family: str = "bottom_k", k: int = 128) -> Recipe:
 
 
 def write_texts() -> dict[str, str]:
-    """Stories with near-copies, twins, a few of two words and one of none."""
+    """Stories with near-copies and twins, a few texts of two words, and a text without words."""
     rng = random.Random(3)
     bodies = {"empty": "", "tiny": "two words", "tiny-twin": "two  words"}
     for story in range(9):
@@ -27,7 +27,7 @@ def write_texts() -> dict[str, str]:
 
 
 def fill(index: Index, texts: dict[str, str], family: str = "bottom_k", k: int = 128) -> dict[str, int]:
-    """Index texts; returns their doc_ids."""
+    """Index texts, and return their doc_ids."""
     index.create_profile("p", recipe(family, k))
     index.add(Document(name, body=body) for name, body in texts.items())
     return {name: doc_id for name, (doc_id, _) in rows_of(index).items()}

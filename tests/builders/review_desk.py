@@ -20,7 +20,10 @@ _AXE = "axe-core@4.10.2"
 
 
 def axe_script() -> str:
-    """The accessibility checks of axe-core, fetched once with the npm client; skips the test if that fails."""
+    """The script of axe-core's accessibility checks, which the npm client fetches once.
+
+    If it cannot be fetched, the test is skipped.
+    """
     cached = platformdirs.user_cache_path("nearsim") / f"{_AXE}.js"
 
     if not cached.exists():
@@ -50,7 +53,7 @@ class Answer:
 
 @dataclass
 class Desk:
-    """A running desk and the cookie of a browser that opened its URL."""
+    """A running review desk, and the cookie of a browser that opened its URL."""
 
     process: subprocess.Popen[str]
     url: str
@@ -69,7 +72,7 @@ class Desk:
 
     @property
     def browser_cookie(self) -> dict[str, str]:
-        """The cookie as Playwright takes it."""
+        """The cookie in the form that Playwright takes."""
         name, _, value = self.cookie.partition("=")
         return {"name": name, "value": value, "url": self.root}
 
@@ -86,7 +89,7 @@ class Desk:
         headers: Mapping[str, str | None] | None = None,
         method: str | None = None,
     ) -> Answer:
-        """Get a page, or send a form as a page of the desk does; a header that is None is left out."""
+        """Get a page, or send a form as a page of the desk does. A header whose value is None is not sent."""
         sent = {"Cookie": self.cookie, "Origin": f"http://{self.place}", **(headers or {})}
         body = None if form is None else urlencode(form)
         with closing(HTTPConnection(self.place, timeout=60)) as connection:
@@ -96,7 +99,7 @@ class Desk:
             return Answer(answer.status, dict(answer.getheaders()), answer.read().decode())
 
     def stop(self) -> int:
-        """End it as Ctrl-C does; return its exit code."""
+        """End the desk as Ctrl-C does, and return its exit code."""
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(60)
 
@@ -113,7 +116,7 @@ def desk(nearsim: CommandLine, *arguments: str) -> Iterator[Desk]:
 
 @contextmanager
 def unopened_desk(nearsim: CommandLine, *arguments: str) -> Iterator[Desk]:
-    """Serve the desk, whose URL is not opened yet."""
+    """Serve a desk whose URL has not been opened."""
     with nearsim.started("review", *arguments) as process:
         assert process.stdout is not None
         yield Desk(process, process.stdout.readline().strip())

@@ -1,4 +1,4 @@
-"""One collection on one server and on a Citus cluster, and what both answer."""
+"""The same collection on a single server and on a Citus cluster, and the answers of both."""
 
 import random
 from typing import Any, LiteralString
@@ -31,7 +31,7 @@ QUESTIONS: dict[str, LiteralString] = {
 
 
 def documents(amount: int, seed: int, first: int = 0) -> list[Document]:
-    """Texts in families of edited copies, of which most also share a footer: its buckets exceed any small limit."""
+    """Texts in families of edited copies. Most texts share a footer, so its buckets exceed a small bucket limit."""
     rng = random.Random(seed)
     words = [f"word{number}" for number in range(400)]
     footer = [f"footer{number}" for number in range(20)]
@@ -54,7 +54,7 @@ def index_at(url: str, bucket_limit: int = 64, progress: Progress = silent) -> I
 
 
 def answers(index: Index) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of all questions, sorted."""
+    """The rows that answer each question, sorted."""
     with index.database.transaction() as connection:
         return {
             name: sorted(connection.execute(query).fetchall(), key=repr) for name, query in QUESTIONS.items()

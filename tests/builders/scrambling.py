@@ -24,7 +24,7 @@ UPDATE_MEMBER = sql.SQL("UPDATE {cluster_member} SET cluster_id = %s, is_survivo
 
 
 def scramble(connection: Application, rng: random.Random) -> None:
-    """A few random changes of pairs, twins and clusters, in one transaction."""
+    """Make a few random changes of pairs, twins and clusters in one transaction."""
     for _ in range(rng.choice([1, 1, 2, 4])):
         by_leaf = rng.choice([False, True])
         # The heads of a pair never belong to one family, so that two documents are either twins or a pair.
@@ -47,7 +47,10 @@ def scramble(connection: Application, rng: random.Random) -> None:
 
 
 def regroup(connection: Application, rng: random.Random, by_leaf: bool, doc_ids: list[int]) -> None:
-    """Move documents and the members of their clusters into other clusters, named after the first, or none."""
+    """Move documents and the members of their clusters into other clusters, or out of any cluster.
+
+    A cluster has the number of its first document.
+    """
     rows = connection.execute(
         "SELECT doc_id FROM nearsim.cluster_member WHERE cluster_id IN"
         " (SELECT cluster_id FROM nearsim.cluster_member WHERE doc_id = ANY(%s))",
@@ -55,7 +58,7 @@ def regroup(connection: Application, rng: random.Random, by_leaf: bool, doc_ids:
     ).fetchall()
     members = {int(str(row[0])) for row in rows}
 
-    # Documents of group 0 leave their cluster, or form one.
+    # Documents of group 0 leave their clusters in most cases. Otherwise they form a cluster, as the other groups do.
     groups: dict[int, list[int]] = {}
     last_group = rng.choice([0, 1, 1, 2, 3])
     for doc_id in sorted({*doc_ids, *members}):

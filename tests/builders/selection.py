@@ -1,4 +1,4 @@
-"""Parameters and examples of which `make test` runs some and `make test-all` runs all; the back ends."""
+"""Selection of parameters and examples: `make test` runs some of them, `make test-all` runs all."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ every_backend = pytest.mark.parametrize("backend", ["numpy", pytest.param("numba
 
 
 def some(values: Sequence[object], reason: str, kept: int = 1) -> list[ParameterSet]:
-    """Values of one parameter, or tuples of several parameters' values; all but the first are marked slow."""
+    """Mark all values of a parameter as slow except the first `kept`. A tuple has the values of several parameters."""
     slow = pytest.mark.slow(reason)
     rows = [value if isinstance(value, tuple) else (value,) for value in values]
     return [pytest.param(*row, marks=[slow] if at >= kept else []) for at, row in enumerate(rows)]
 
 
 def some_combinations(*axes: tuple[str, Sequence[object]]) -> pytest.MarkDecorator:
-    """All combinations of several parameters' values; those not needed to use each value once are marked slow."""
+    """Combine the values of several parameters. Combinations that are not needed to use each value once are slow."""
     names, values = zip(*axes, strict=True)
     rows = range(max(map(len, values)))
     diagonal = {tuple(row % len(axis) for axis in values) for row in rows}
@@ -33,5 +33,5 @@ def some_combinations(*axes: tuple[str, Sequence[object]]) -> pytest.MarkDecorat
 
 
 def examples(count: int) -> settings:
-    """The number of Hypothesis's examples of a test in `make test-all`; `make test` runs the profile's share of it."""
+    """Set the number of examples that Hypothesis tries in `make test-all`. `make test` tries a fraction of them."""
     return settings(max_examples=count * settings().max_examples // 100)

@@ -19,7 +19,7 @@ def kill(cluster: PostgresCluster) -> None:
 
 
 class ServerKill:
-    """Kills the server before one statement or commit of an engine; `is_done` once it has."""
+    """Kills the server before a statement or commit of an engine. After that, `is_done` is true."""
 
     def __init__(self, cluster: PostgresCluster, before_step: int) -> None:
         self._cluster, self._left = cluster, before_step
@@ -27,7 +27,7 @@ class ServerKill:
 
     def watch(self, engine: Engine) -> None:
         """Count the statements and commits of new connections from here on."""
-        # Sessions of the pool have cursors that do not count.
+        # Sessions that are already in the pool have cursors that do not count.
         engine.dispose()
 
         class Cursor(psycopg.Cursor[Any]):

@@ -1,4 +1,4 @@
-"""Settings that a role, a database or an application's session may have, each unlike the default."""
+"""Settings that a role, a database or an application's session may have. Each of them differs from the default."""
 
 from collections.abc import Mapping
 
@@ -61,7 +61,7 @@ PLANS = {
     "min_parallel_table_scan_size": "0",
 }
 ALL = {**FORMATS, **MEANING, **TRANSACTIONS, **PLANS}
-# First in the search path: names without a schema would find these.
+# These objects are first in the search path, so a name without a schema would refer to them.
 HOSTILE_SCHEMA = b"""
 CREATE SCHEMA hostile;
 CREATE FUNCTION hostile.lower(text) RETURNS text LANGUAGE sql AS $$ SELECT 'hostile' $$;
@@ -72,14 +72,14 @@ CREATE TABLE hostile.event (event text)
 
 
 def apply(url: str, settings: Mapping[str, str]) -> None:
-    """Set what this release knows of the settings for all later sessions of the database."""
+    """Change the settings that this PostgreSQL release has, for all later sessions of the database."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(HOSTILE_SCHEMA)
         database = sql.Identifier(connection.info.dbname)
         for name, value in settings.items():
             if name.startswith("plpgsql.") or _is_known(connection, name):
                 setting = sql.SQL(".").join(map(sql.Identifier, name.split(".")))
-                # A whole search path in quotes would be the name of one schema.
+                # In quotes, the whole search path would be the name of a single schema.
                 shown = sql.SQL(", ").join(
                     map(sql.Literal, value.split(", ") if name == "search_path" else [value])
                 )
@@ -88,12 +88,12 @@ def apply(url: str, settings: Mapping[str, str]) -> None:
 
 
 def set_in_session(connection: "psycopg.Connection[tuple[object, ...]]", settings: Mapping[str, str]) -> None:
-    """Set what this release knows of the settings in a session."""
+    """Change the settings that this PostgreSQL release has, in a session."""
     for name, value in settings.items():
         if name.startswith("plpgsql.") or _is_known(connection, name):
             connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 
 
 def _is_known(connection: "psycopg.Connection[tuple[object, ...]]", name: str) -> bool:
-    # With true, an unknown setting is NULL instead of an error.
+    # With true, current_setting returns NULL for an unknown setting instead of an error.
     return connection.execute("SELECT current_setting(%s, true)", (name,)).fetchone() != (None,)

@@ -1,6 +1,6 @@
 """The sketch families of the conformance suite, with batches and pairs of known similarity for each.
 
-A new family is one more line in VARIANTS; a new metric one more entry in PAIRS_OF and CASES.
+To test a new family, add a line to VARIANTS. To test a new metric, add an entry to PAIRS_OF and to CASES.
 """
 
 import math
@@ -24,7 +24,7 @@ def cosine_pairs(similarity: float, size: int, count: int, seed: int) -> tuple[B
     """Return pairs of vectors with the given cosine; the right one has as many further ids that the left one lacks."""
     ids, first, second = _parts(size // 2, count, seed)
     second *= np.linalg.norm(first, axis=1, keepdims=True) / np.linalg.norm(second, axis=1, keepdims=True)
-    # The halves have no ids in common, so they are orthogonal.
+    # The two halves have no common id, so they are orthogonal.
     turned = np.concatenate((similarity * first, math.sqrt(1 - similarity**2) * second), axis=1)
     return batch(ids[:, : size // 2], first), batch(ids, turned)
 
@@ -49,7 +49,7 @@ def weighted_jaccard_pairs(similarity: float, size: int, count: int, seed: int) 
 
 
 def batch(ids: NDArray[np.uint64], weights: Matrix) -> Batch:
-    """Documents of equal size, one a row, their ids sorted."""
+    """Documents of equal size with sorted ids, one document for each row."""
     order = np.argsort(ids, axis=1)
     sorted_ids, sorted_weights = (
         np.take_along_axis(ids, order, axis=1),
@@ -61,7 +61,7 @@ def batch(ids: NDArray[np.uint64], weights: Matrix) -> Batch:
 
 
 def _parts(half: int, count: int, seed: int) -> tuple[NDArray[np.uint64], Matrix, Matrix]:
-    """Ids (count, 2 half), and weights in 0.5..1.5 of each half."""
+    """Random ids of (count, 2 half), and for each half of them random weights in 0.5..1.5."""
     ids = random_words(seed, "ids of pairs", 2 * half * count).reshape(count, 2 * half)
     drawn = random_words(seed, "weights of pairs", 2 * half * count).reshape(count, 2 * half)
     weights = 0.5 + (drawn >> np.uint64(11)).astype(np.float64) / 2**53
@@ -69,7 +69,7 @@ def _parts(half: int, count: int, seed: int) -> tuple[NDArray[np.uint64], Matrix
 
 
 def _signed(weights: Matrix) -> Matrix:
-    """Weights of either sign, by whether a digit of theirs is odd."""
+    """Give weights a sign, which depends on whether one of their digits is odd."""
     return np.where(np.floor(weights * 1e6) % 2 == 0, weights, -weights)
 
 
@@ -121,18 +121,18 @@ class Variant:
 
     @property
     def is_binomial(self) -> bool:
-        """Whether positions are independent; else they vary less."""
+        """Whether the positions of a sketch are independent. If not, estimates vary less."""
         return self.name not in ("fast_similarity", "bottom_k")
 
     def batch(self, documents: list[list[int]]) -> Batch:
-        """Documents of these ids, with weights from 1 to 7 by id for weighted families."""
+        """Documents with these ids. For weighted families, each id has a weight from 1 to 7."""
         if self.metric == "jaccard":
             return Batch(*ragged(documents))
         ids, offsets = ragged([sorted(set(document)) for document in documents])
         return Batch(ids, offsets, (1 + ids % np.uint64(7)).astype(np.float64))
 
     def sketches(self, similarity: float, size: int, seed: int) -> tuple[Sketches, Sketches]:
-        """Return the sketches of PAIRS pairs under the family of this seed: two arrays (PAIRS, 128)."""
+        """Return the left and the right sketches of PAIRS pairs under the family with this seed: two (PAIRS, 128)."""
         return _sketches(str(self), similarity, size, seed)
 
     def __hash__(self) -> int:
@@ -167,7 +167,7 @@ def _sketches(name: str, similarity: float, size: int, seed: int) -> tuple[Sketc
 
 
 def matrix_keys(family: Family, sketches: NDArray[Any], banding: Banding) -> NDArray[np.uint64]:
-    """The band keys (n, bands) of sketches; fails for a family whose documents have different numbers of them."""
+    """The band keys of n sketches, as (n, bands). Fails if the numbers of keys differ between documents."""
     keys = family.band_keys(sketches, banding)
     assert isinstance(keys, np.ndarray)
     return keys

@@ -29,7 +29,7 @@ EMPTY, ALONE = "empty", "alone"
 
 
 def write_documents(seed: int) -> list[Document]:
-    """Families of edited texts with twins (in capitals), copies with other numbers, a single and an empty text."""
+    """Families of edited texts, with twins in capitals, copies with other numbers, a single text and an empty text."""
     rng = random.Random(seed)
     words = [f"word{first}{second}" for first in "abcdefgh" for second in "ijklmnop"]
     texts = [" ".join(rng.choices(words, k=20)) for _ in range(8)]
@@ -76,7 +76,7 @@ class World:
 
     @classmethod
     def read(cls, index: Index, profile: Profile, documents: list[Document]) -> "World":
-        """The world of documents that are already indexed."""
+        """The world of a database whose documents are already indexed."""
         bodies = {document.external_id: document.body or "" for document in documents}
         with index.database.engine.begin() as connection:
             rows = connection.execute(
@@ -99,7 +99,7 @@ class World:
             return cursor.fetchall() if cursor.description else []
 
     def row(self, command: str, *values: object) -> dict[str, Any]:
-        """The one row of a query, by column."""
+        """The only row of a query's result, by column."""
         with self.index.database.engine.begin() as connection:
             cursor = connection.execute(command.encode(), values)
             (row,) = cursor.fetchall()
@@ -112,7 +112,7 @@ class World:
         )
 
     def similarity(self, left: int, right: int) -> float:
-        """The exact similarity, 0 for two without features."""
+        """The exact similarity, 0 for two documents without features."""
         intersection, union = self.sizes(left, right)
         return intersection / union if union else 0.0
 

@@ -1,4 +1,4 @@
-"""A tenant's tables whose functions read everything of nearsim, and store it, when PostgreSQL runs them for others."""
+"""A tenant's tables with functions that read and store everything of nearsim, if PostgreSQL runs them for others."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from tests.builders.relations import identifier
 
 Answers = dict[str, str | None]
 
-# The functions are declared IMMUTABLE, as PostgreSQL wants them in an index, and call one that is not.
+# The functions are declared IMMUTABLE, as PostgreSQL requires in an index, but they call a function that is not.
 TRAP = """
 CREATE TABLE trap.question (question text);
 CREATE TABLE trap.answer (context text, ran_as text, question text, answer text);
@@ -56,19 +56,19 @@ $$;
 
 @dataclass(frozen=True)
 class Trap:
-    """The traps of a tenant, and what it reads by itself, which is all that they may read."""
+    """The traps of a tenant, and what the tenant can read itself. The traps must not read more than this."""
 
     url: str
     owner: str
     own_answers: Answers
 
     def answers(self, context: str) -> Answers:
-        """What the functions read when they ran in a context; they always run as the tenant."""
+        """What the functions read when they ran in a context. They should always run as the tenant."""
         with psycopg.connect(self.url) as admin:
             rows = admin.execute(
                 "SELECT DISTINCT ran_as, question, answer FROM trap.answer WHERE context = %s", (context,)
             ).fetchall()
-        # Also fails if the functions did not run at all.
+        # This also fails if the functions did not run at all.
         assert {row[0] for row in rows} == {user_of(self.owner)}, context
         read: Answers = {row[1]: row[2] for row in rows}
         assert len(read) == len(rows), f"{context}: one question has several answers"
@@ -76,19 +76,19 @@ class Trap:
 
 
 def questions(world: World) -> list[str]:
-    """Everything that can be read: whole tables and views, and every function, asked about each tenant."""
+    """Queries for everything that can be read: whole tables and views, and every function for each tenant."""
     with psycopg.connect(world.url) as admin:
         asked = [
             sql.SQL("SELECT string_agg(found::text, E'\\n' ORDER BY found::text) FROM {} AS found").format(
                 identifier(name)
             )
             for name in relations(world.url)
-            # Its seconds pass between the questions.
+            # This view has times in seconds, which change between two queries.
             if name != "visible_workers"
         ]
 
         for signature, trial in TRIALS.items():
-            # Each call of one draws another number, and a CALL is no query.
+            # A function that draws numbers returns another one in each call, and a CALL is not a query.
             if signature in DRAWING or trial.startswith("CALL"):
                 continue
             for tenant in (world.own, world.foreign):
@@ -102,7 +102,7 @@ def questions(world: World) -> list[str]:
 
 
 def set_trap(world: World, owner: str) -> Trap:
-    """Let a tenant create the functions, and read everything by itself for comparison."""
+    """Create the functions as a tenant, and let the tenant read everything itself for comparison."""
     name = sql.Identifier(user_of(owner))
     with psycopg.connect(world.url) as admin:
         admin.execute(sql.SQL("CREATE SCHEMA trap AUTHORIZATION {}").format(name))
@@ -119,7 +119,7 @@ def set_trap(world: World, owner: str) -> Trap:
 
 
 def seen_by(trap: Trap, url: str) -> Answers:
-    """What another user reads by the same questions."""
+    """What another user reads with the same queries."""
     with psycopg.connect(url) as connection:
         rows = connection.execute("SELECT question, trap.ask(question) FROM trap.question").fetchall()
     return dict(rows)

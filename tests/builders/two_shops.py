@@ -1,4 +1,4 @@
-"""Products of two shops, each with its own words, order and spelling; many differ in the model only."""
+"""Products of two shops. Each shop has its own words, order and spelling. Many products differ only in the model."""
 
 import random
 import string
@@ -20,7 +20,7 @@ _EXTRAS = ["black", "white", "silver", "compact", "deluxe", "portable", "new", "
 
 @dataclass(frozen=True)
 class TwoShops:
-    """Texts by id: `left-7` and `right-7` are the same product; ids without a counterpart are in one shop only."""
+    """Texts by id: `left-7` and `right-7` are the same product. A product without a counterpart is in one shop only."""
 
     texts: dict[str, str]
 
@@ -32,7 +32,7 @@ class TwoShops:
         return [pair for pair in pairs if pair[1] in self.texts]
 
     def labels(self, count: int, seed: int = 1) -> list[tuple[str, str, bool]]:
-        """Return so many pairs of the same product, and so many of two, each drawn at random across the shops."""
+        """Draw `count` pairs of the same product and `count` pairs of different products, both across the shops."""
         generator = random.Random(seed)
         labels = [(left, right, True) for left, right in generator.sample(self.matches, count)]
         lefts, rights = ([name for name in self.texts if name.startswith(shop)] for shop in ("left", "right"))
@@ -44,7 +44,7 @@ class TwoShops:
 
 
 def make_two_shops(count: int, seed: int = 29) -> TwoShops:
-    """Return `count` products, of which two thirds are in both shops."""
+    """Return `count` products. Two thirds of them are in both shops."""
     generator = random.Random(seed)
     texts = {}
     for number in range(count):
@@ -60,7 +60,7 @@ def make_two_shops(count: int, seed: int = 29) -> TwoShops:
 
 
 def _described(brand: str, kind: str, model: str, generator: random.Random) -> str:
-    """Return a shop's words for a product, in any order; one in eight models has two letters swapped."""
+    """Return a shop's words for a product, in any order. In one of eight models, two letters are swapped."""
     if generator.random() < 1 / 8:
         at = generator.randrange(len(model) - 1)
         model = model[:at] + model[at + 1] + model[at] + model[at + 2 :]

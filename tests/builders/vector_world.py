@@ -15,7 +15,7 @@ Pairs = set[tuple[str, str]]
 
 
 def recipe(**match: object) -> Recipe:
-    """A recipe with so many bands that no pair at the threshold is missed."""
+    """A recipe with enough bands to miss no pair at the threshold."""
     return from_mapping(
         {
             "sketch": {"family": "hyperplane", "input": "vector", "k": 1024},
@@ -26,7 +26,10 @@ def recipe(**match: object) -> Recipe:
 
 
 def made_up(directions: int = 8, members: int = 6, dimensions: int = 24, seed: int = 3) -> Vectors:
-    """Vectors of any length at growing distances from each direction; the last of each is a twin of the first."""
+    """Vectors of various lengths, at growing distances from each direction.
+
+    The last vector of a direction is a twin of its first.
+    """
     rng = np.random.default_rng(seed)
     vectors = {}
     for direction in range(directions):

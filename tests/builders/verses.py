@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-# The older and the newer form of a word; other words are the same in both revisions.
+# The older and the newer form of each word that differs. All other words are the same in both revisions.
 _REVISED = {
     "thou": "you",
     "thee": "you",

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1000)
 def shingles(body: str) -> frozenset[tuple[str, ...]]:
-    """The 3-word shingles of a text of plain words; a shorter text is one shingle."""
+    """The 3-word shingles of a text of plain words. A shorter text is a single shingle."""
     words = body.casefold().split()
     return frozenset(
         zip(words, words[1:], words[2:], strict=False) if len(words) > 2 else {tuple(words)} - {()}

@@ -32,7 +32,7 @@ class LoggedEvent:
 
 
 class WorkerLog:
-    """The events that were logged so far, of one name or all."""
+    """The events that have been logged so far."""
 
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         self._caplog = caplog
@@ -53,7 +53,7 @@ class WorkerLog:
 
 
 class WorkerProcess:
-    """`nearsim worker` in a process of its own, with its lines on standard error; `module` runs the command line."""
+    """`nearsim worker` in a process of its own, and its lines on standard error. `module` runs the command line."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class WorkerProcess:
 
         self.lines: list[str] = []
         self._unread: Queue[str] = Queue()
-        # It always reads, as a full pipe would stop the worker.
+        # This thread always reads, because a full pipe would stop the worker.
         self._listener = Thread(target=self._listen)
         self._listener.start()
 
@@ -99,11 +99,11 @@ class WorkerProcess:
         raise AssertionError(f"the worker printed no line with {words!r}: {self.lines}")
 
     def signal(self, number: int) -> None:
-        """Send it a signal."""
+        """Send a signal to the process."""
         self.process.send_signal(number)
 
     def wait(self) -> int:
-        """Wait until it exits; return the exit code."""
+        """Wait until the process exits, and return its exit code."""
         code = self.process.wait(PATIENCE_SECONDS)
         self._listener.join()
         while not self._unread.empty():
@@ -118,7 +118,7 @@ def running(url: str, *arguments: str, module: str = "nearsim_db") -> Iterator[W
     try:
         yield worker
     finally:
-        # Does nothing if it has ended.
+        # This does nothing if the process has ended.
         worker.process.kill()
         worker.wait()
         assert worker.process.stderr is not None
@@ -134,7 +134,7 @@ def application(url: str) -> Iterator[Application]:
 
 def ask(connection: psycopg.Connection[Any], question: str, *values: object) -> Any:
     """The first value that a query returns."""
-    # psycopg's types accept a str only if it is literal.
+    # psycopg's types accept a str only if it is a literal.
     row = connection.execute(question.encode(), values or None).fetchone()
     assert row is not None
     return row[0]
@@ -149,7 +149,7 @@ def wait_until(connection: Application, condition: str) -> None:
 
 
 def await_first_round(application: Application) -> None:
-    """Wait until a worker on an empty index takes work, which it does after everything that it does at its start."""
+    """Wait until a worker on an empty index takes work. By then, everything that it does at its start is done."""
     application.execute(
         "WITH written AS (SELECT collection_id FROM nearsim.collection WHERE name = 'default')"
         " INSERT INTO nearsim.document (collection_id, external_id) SELECT collection_id, 'passing' FROM written"
