@@ -26,7 +26,8 @@ _ROW = np.dtype(
 )
 _BLOCK_ROWS = 4_096
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
-_NO_DATE = int(np.datetime64("NaT", "us").astype(np.int64))  # as an int, which NumPy accepts in a row
+# The number that stands for NaT.
+_NO_DATE = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
