@@ -1,4 +1,4 @@
-"""Check that constraints.txt, with which the image is built, covers pyproject.toml: `make lint` runs it."""
+"""Check that constraints.txt, with which the container image is built, fits pyproject.toml. `make lint` runs this."""
 
 import re
 import sys
@@ -19,11 +19,11 @@ _PIN = re.compile(
 
 
 def problems(project: str, constraints: str) -> Iterator[str]:
-    """Yield what is wrong with the text of constraints.txt, given that of pyproject.toml."""
+    """Yield what is wrong in constraints.txt. The arguments are the texts of pyproject.toml and constraints.txt."""
     pins: dict[str, str] = {}
     for line in re.sub(r" \\\n +", " ", constraints).splitlines():
-        if found := _PIN.fullmatch(line):
-            pins[found["name"]] = found["version"]
+        if pin := _PIN.fullmatch(line):
+            pins[pin["name"]] = pin["version"]
         else:
             yield f"not a version with hashes: {line[:60]!r}"
     wanted = list(_direct(tomllib.loads(project)))
@@ -43,7 +43,7 @@ def problems(project: str, constraints: str) -> Iterator[str]:
 
 
 def _direct(project: dict[str, dict[str, object]]) -> Iterator[Requirement]:
-    """Yield what the image installs of its own accord."""
+    """Return the requirements that the image names itself, without their dependencies."""
     table: dict[str, list[str]] = project["project"]["optional-dependencies"]  # type: ignore[assignment]
     lines: list[str] = [*project["project"]["dependencies"]]  # type: ignore[misc]
     lines += [line for extra in EXTRAS for line in table[extra]]
@@ -52,7 +52,7 @@ def _direct(project: dict[str, dict[str, object]]) -> Iterator[Requirement]:
 
 
 def _needed_by(name: str, version: str, extras: set[str]) -> Iterator[Requirement]:
-    """Yield what a package needs, if that version of it is installed here."""
+    """Yield the requirements of a package, if this version of the package is installed here."""
     try:
         installed = metadata.distribution(name)
     except metadata.PackageNotFoundError:
@@ -66,5 +66,5 @@ def _needed_by(name: str, version: str, extras: set[str]) -> Iterator[Requiremen
 
 
 if __name__ == "__main__":
-    found = list(problems((ROOT / "pyproject.toml").read_text(), (ROOT / "constraints.txt").read_text()))
-    sys.exit("\n".join(["constraints.txt is out of date; run: make constraints", *found]) if found else 0)
+    listed = list(problems((ROOT / "pyproject.toml").read_text(), (ROOT / "constraints.txt").read_text()))
+    sys.exit("\n".join(["constraints.txt is out of date; run: make constraints", *listed]) if listed else 0)

@@ -1,4 +1,4 @@
-"""Check code, SQL and pages for phrases that readers stumble over: `make style` runs it, after codespell."""
+"""Check code, SQL and pages for phrases that readers stumble over. `make style` runs this after codespell."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 PLACES = ("nearsim_db", "migrations", "benchmarks", "tests/builders", "docs", "README.md", "CONTRIBUTING.md")
 SUFFIXES = (".py", ".sql", ".md")
 
-# What to write instead of each.
+# Each phrase, and what to write instead.
 PHRASES = {
     r"any longer\b": "no longer",
     r"has gone on": "has advanced",
@@ -42,7 +42,7 @@ def problems(path: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the problems, if there are any, and exit with 1."""
+    """Exit with 1 and print the problems, if there are any."""
     if listed := list(chain.from_iterable(map(problems, files()))):
         sys.exit("\n".join(listed))
 

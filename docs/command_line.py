@@ -22,7 +22,7 @@ def render() -> str:
 
 
 def every_command(group: Any = None, name: str = "nearsim") -> Iterator[tuple[str, Any]]:
-    """Yield a group and the commands and groups below it that are not hidden, each with its name."""
+    """Yield a group, and all commands and groups in it that are not hidden, each with its full name."""
     group = group or get_command(app)
     yield name, group
     for below in group.list_commands(None) if hasattr(group, "list_commands") else ():
@@ -78,7 +78,7 @@ def _option(parameter: Any) -> str:
     names = ", ".join([*parameter.opts, *parameter.secondary_opts])
     if parameter.is_flag:
         return names
-    # The type of a choice is named after its values.
+    # The name of a choice's type lists its values, so take the name of the parameter instead.
     kind = parameter.name if getattr(parameter.type, "choices", ()) else parameter.type.name
     return f"{names} {parameter.metavar or kind.upper()}"
 
@@ -97,5 +97,5 @@ def _help(parameter: Any) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return a help text as Markdown: what stands in angle brackets or between asterisks stays as it is."""
+    """Return a help text as Markdown. Characters that have a meaning in Markdown are escaped."""
     return re.sub(r"([<>*_])", r"\\\1", text.strip()).replace("\b", "")

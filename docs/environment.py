@@ -25,7 +25,7 @@ def render() -> str:
 
 
 def _settings() -> Iterator[tuple[str, str]]:
-    """Yield the variables that fields of `Settings` name in the docstring after each."""
+    """Yield the variables that the docstrings after the fields of `Settings` describe."""
     module = ast.parse(Path(settings.__file__).read_text("utf-8"))
     fields = next(node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
     for statement in fields.body:
@@ -36,7 +36,7 @@ def _settings() -> Iterator[tuple[str, str]]:
 
 
 def _options() -> Iterator[tuple[str, str]]:
-    """Yield the variables that replace an option, with the help of the first command that has it."""
+    """Yield the variables that replace an option, with the help text of the first command that has the option."""
     seen = set()
     for _, command in every_command():
         for parameter in command.params:

@@ -1,6 +1,6 @@
-"""Write what follows from the schema, commands and settings: pages of docs/reference, and nearsim_db/store/models.py.
+"""Generate pages of docs/reference and nearsim_db/store/models.py from the schema, the commands and the settings.
 
-python -m docs.generate     # or make generated; starts a server of the newest installed major
+python -m docs.generate     # or make generated; starts a server of the newest PostgreSQL major that is installed
 """
 
 import re
@@ -36,7 +36,7 @@ ORDER BY proname COLLATE "C", pronargs, CAST(CAST(oid AS regprocedure) AS text) 
 
 
 def render(connection: Connection, page: str) -> str:
-    """Return the page with its generated parts replaced from the schema."""
+    """Return the page with its generated parts written anew from the schema."""
     functions: dict[bool, list[str]] = {True: [], False: []}
     for is_called, *described in connection.execute(_FUNCTIONS):
         functions[is_called].append(_function(*described))
@@ -52,17 +52,17 @@ def render(connection: Connection, page: str) -> str:
 
 
 def query(path: Path) -> str:
-    """Return a worked query under its title, the first line of its file."""
-    title, _, rest = path.read_text("utf-8").partition("\n")
-    return f"### {title.removeprefix('-- ')}\n\n```sql\n{rest.strip()}\n```\n\n[{path.name}](queries/{path.name})"
+    """Return the section of a worked query. Its title is the first line of the file."""
+    title, _, command = path.read_text("utf-8").partition("\n")
+    return f"### {title.removeprefix('-- ')}\n\n```sql\n{command.strip()}\n```\n\n[{path.name}](queries/{path.name})"
 
 
 def _relations(connection: Connection, kinds: Sequence[str]) -> str:
-    found = connection.execute(_RELATIONS, {"kinds": list(kinds)})
+    relations = connection.execute(_RELATIONS, {"kinds": list(kinds)})
     return "\n\n".join(
         f"### nearsim.{name}\n\n{comment}.\n\n"
         + page_parts.table(("column", "type", "what it is"), _columns(columns))
-        for name, comment, columns in found
+        for name, comment, columns in relations
     )
 
 
@@ -78,7 +78,7 @@ def _function(name: str, arguments: str, result: str | None, comment: str) -> st
 
 
 def pages() -> dict[str, str]:
-    """Return the pages that need no database, by their paths in docs."""
+    """Return the pages that can be generated without a database, by their paths in docs."""
     recipes, monitoring, presets = (
         (DOCS / path).read_text("utf-8") for path in ("reference/recipes.md", "how-to/monitoring.md", PRESETS)
     )

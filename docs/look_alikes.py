@@ -2,7 +2,8 @@
 
 python -m docs.look_alikes confusables.txt
 
-Chosen are letters with case, of any script, that NFKC keeps and whose skeleton is that of a Latin letter.
+The module lists letters of any script that have case, that NFKC keeps, and whose skeleton is also the skeleton of a
+Latin letter.
 """
 
 import re
@@ -28,8 +29,10 @@ def look_alikes(table: str) -> dict[str, str]:
     alike: dict[str, list[str]] = {letter: [] for letter in string.ascii_letters}
     for character in sorted(filter(_is_letter_with_case, prototypes)):
         letters = latin.get(_skeleton(character, prototypes), [])
-        # I and l have one skeleton.
-        letters = [one for one in letters if len(letters) == 1 or one.isupper() == character.isupper()]
+        # I and l have the same skeleton: take the letter with the same case.
+        letters = [
+            letter for letter in letters if len(letters) == 1 or letter.isupper() == character.isupper()
+        ]
         for letter in letters:
             alike[letter].append(character)
     return {letter: "".join(characters) for letter, characters in alike.items() if characters}
@@ -42,11 +45,11 @@ def _is_letter_with_case(character: str) -> bool:
 
 def _skeleton(character: str, prototypes: dict[str, str]) -> str:
     decomposed = unicodedata.normalize("NFD", character)
-    return unicodedata.normalize("NFD", "".join(prototypes.get(one, one) for one in decomposed))
+    return unicodedata.normalize("NFD", "".join(prototypes.get(part, part) for part in decomposed))
 
 
 def render(table: str) -> str:
-    """Return the module of a table."""
+    """Return the text of the module for a table of confusable characters."""
     version = re.search(r"^# Version: (?P<version>\S+)", table, re.MULTILINE)
     if version is None:
         raise ValueError("the table does not say its version")

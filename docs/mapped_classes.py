@@ -54,7 +54,7 @@ RELATIONSHIPS: Mapping[str, tuple[str, ...]] = {
         'order_by="(ProbeMatch.similarity.desc(), ProbeMatch.doc_id)", viewonly=True)',
     ),
 }
-# The type of the values, and that of the column where the bases do not derive it from that.
+# The Python type of the values, and the type of the column if SQLAlchemy cannot derive it from the Python type.
 TYPES: Mapping[type[types.TypeEngine[Any]], tuple[str, str | None]] = {
     postgresql.JSONB: ("dict[str, Any]", None),
     types.UUID: ("UUID", None),
@@ -69,9 +69,9 @@ TYPES: Mapping[type[types.TypeEngine[Any]], tuple[str, str | None]] = {
     types.DateTime: ("datetime", None),
     types.Text: ("str", None),
 }
-# What an array is of, if that is not named above.
+# The item types of arrays, for Python types that have no column type above.
 _ITEMS = {"int": "BigInteger", "str": "Text", "float": "Double"}
-# Columns of views that most of them begin with, and views with the same columns, are declared once.
+# Columns with which most views begin. They are declared once, in a base class.
 _OF_GENERATION = ("collection", "profile", "collection_id", "generation_id")
 HEAD = '''"""For applications that use SQLAlchemy: tables and views as mapped classes, and filters for Alembic.
 
@@ -123,7 +123,7 @@ def _class(inspector: Inspector, name: str, base: str) -> Iterator[str]:
     yield f'    """{_comment(inspector, name)}."""\n'
     yield f'    __tablename__ = "{name}"'
     keys = KEYS.get(name) or inspector.get_pk_constraint(name, SCHEMA)["constrained_columns"]
-    references = {one["constrained_columns"][0]: one for one in inspector.get_foreign_keys(name, SCHEMA)}
+    references = {key["constrained_columns"][0]: key for key in inspector.get_foreign_keys(name, SCHEMA)}
     for column in inspector.get_columns(name, SCHEMA):
         yield "    " + _column(
             dict(column), column["name"] in keys, references.get(column["name"]), base == "View"
@@ -132,7 +132,7 @@ def _class(inspector: Inspector, name: str, base: str) -> Iterator[str]:
 
 
 def _views(classes: Mapping[str, list[str]]) -> Iterator[str]:
-    """Yield the classes of views, those of shared columns before them."""
+    """Yield the classes of the views, after the base classes that have their common columns."""
     shared = [line for line in classes["pairs"] if line.strip().split(":")[0] in _OF_GENERATION]
     yield "\n".join(["class OfGeneration:", '    """Columns of a view by live generation."""\n', *shared])
     pair_columns = classes["pairs"][3:]
@@ -170,7 +170,7 @@ def _column(column: dict[str, Any], is_key: bool, reference: Any, is_view: bool)
 
 
 def _origin(column: dict[str, Any]) -> Iterator[str]:
-    """Yield how the server makes a value that is not given."""
+    """Yield how the server fills a column that an INSERT leaves out."""
     if column.get("identity"):
         yield f"Identity(always={column['identity']['always']})"
     elif column.get("computed"):
@@ -179,13 +179,13 @@ def _origin(column: dict[str, Any]) -> Iterator[str]:
         yield f"server_default=text({column['default']!r})"
 
 
-def _type(found: types.TypeEngine[Any]) -> tuple[str, str | None]:
-    if isinstance(found, types.ARRAY):
-        python, sql_type = _type(found.item_type)
+def _type(column_type: types.TypeEngine[Any]) -> tuple[str, str | None]:
+    if isinstance(column_type, types.ARRAY):
+        python, sql_type = _type(column_type.item_type)
         return f"list[{python}]", f"ARRAY({sql_type or _ITEMS[python]})"
-    if isinstance(found, types.Text) and found.collation:
-        return "str", f"Text(collation={found.collation!r})"
-    return next(names for kind, names in TYPES.items() if isinstance(found, kind))
+    if isinstance(column_type, types.Text) and column_type.collation:
+        return "str", f"Text(collation={column_type.collation!r})"
+    return next(names for kind, names in TYPES.items() if isinstance(column_type, kind))
 
 
 def _formatted(code: str) -> str:

@@ -1,11 +1,11 @@
-"""Replace the generated parts of a page: what stands between `<!-- name -->` and `<!-- /name -->`."""
+"""Generated parts of pages. A part is the text between `<!-- name -->` and `<!-- /name -->`."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 
 def replace(page: str, parts: Mapping[str, str]) -> str:
-    """Return the page with each part of these names replaced. Raises ValueError if the page lacks one."""
+    """Return the page with new contents for the parts. Raises ValueError if the page does not have each part once."""
     for name, content in parts.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
         page, count = pattern.subn(lambda match, put=content: f"{match[1]}\n{put}\n{match[2]}", page)  # type: ignore[misc]
@@ -14,7 +14,7 @@ def replace(page: str, parts: Mapping[str, str]) -> str:
     return page
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; `|` in a cell is escaped."""
-    lines = [heads, ["---"] * len(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table. The character `|` is escaped in cells."""
+    lines = [headings, ["---"] * len(headings), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

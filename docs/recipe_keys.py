@@ -1,4 +1,4 @@
-"""Render the tables of docs/reference/recipes.md: the keys of a recipe, from the sections and their docstrings."""
+"""Render the tables of docs/reference/recipes.md: the keys of a recipe, from the docstrings of its sections."""
 
 import ast
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _rows(section: type[Struct], described: dict[tuple[str, str], str]) -> Itera
 
 
 def _values(hint: Any, default: object) -> str:
-    """Return the choices of a key with its default in bold, or only the default."""
+    """Return the values of a key that has choices, with the default in bold; for other keys, only the default."""
     choices = [choice for choice in _choices(hint) if choice is not None]
     if not choices:
         return "" if default is None else f"**{_shown(default)}**"

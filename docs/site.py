@@ -1,6 +1,6 @@
 """Build the site of the documentation: build/site, from the pages of docs/ and the files that they link to.
 
-python -m docs.site     # or make docs; fails on a link or an anchor that leads nowhere
+python -m docs.site     # or make docs; fails if a link or an anchor has no target
 """
 
 import os
@@ -19,7 +19,7 @@ _LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)\s#]+)")
 
 
 def stage() -> None:
-    """Copy all pages and the files that they link to into one folder, with their links adapted to it."""
+    """Copy all pages, and the files that they link to, into one folder, and adapt the links to it."""
     shutil.rmtree(PAGES, ignore_errors=True)
     waiting, staged = sorted(DOCS.rglob("*.md")), set[Path]()
     while waiting:
@@ -38,7 +38,7 @@ def stage() -> None:
 
 
 def _place(source: Path) -> Path:
-    """Return where the copy of a file is: docs/ is the top of the site, all else is in the folder repository."""
+    """Return the path of a file's copy. Files of docs/ are at the top of the site, all others in `repository`."""
     if source.is_relative_to(DOCS):
         return PAGES / source.relative_to(DOCS)
     return PAGES / "repository" / source.relative_to(ROOT)
@@ -60,7 +60,7 @@ def _with_links_of_copy(page: Path, text: str) -> str:
 
 
 def build() -> None:
-    """Build the site anew. Raises CalledProcessError with what Zensical reports."""
+    """Build the site from scratch. Raises CalledProcessError if Zensical fails."""
     stage()
     shutil.rmtree(SITE, ignore_errors=True)
     zensical = Path(sys.executable).parent / "zensical"

@@ -1,6 +1,7 @@
-"""Print the folders of tests that uncommitted changes, and commits that main does not have, can affect.
+"""Print the folders of tests that can be affected by uncommitted changes, or by commits that main does not have.
 
-A change in a package of nearsim_db can affect it and the packages that may import it, by the layers of import-linter.
+A change in a package of nearsim_db can affect that package and all packages that the layers of import-linter allow to
+import it.
 """
 
 import subprocess
@@ -9,12 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Folders of tests that are not named after a package, and the package whose tests they complete.
+# Folders of tests that are not named after a package. They belong to the tests of this package.
 PACKAGE_OF = {"schema": "store", "sql": "store", "examples": "cli", "contract": "cli"}
 
 
 def layers() -> list[set[str]]:
-    """Return the packages in layers, the highest first."""
+    """Return the packages of each layer, the highest layer first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     return [
         {package.strip().removeprefix("nearsim_db.") for package in layer.split("|")}
@@ -23,7 +24,7 @@ def layers() -> list[set[str]]:
 
 
 def affected(changed: Iterable[str]) -> list[str]:
-    """Return the folders of tests for changed files, whose paths are relative to the root."""
+    """Return the folders of tests for changed files. Paths are relative to the root of the repository."""
     order, lowest, folders = layers(), -1, set[str]()
     for path in map(Path, changed):
         top, part = path.parts[0], path.parts[1] if len(path.parts) > 1 else ""
@@ -35,19 +36,22 @@ def affected(changed: Iterable[str]) -> list[str]:
             package = "store" if top == "migrations" else part.removesuffix(".py")
             lowest = max([lowest, *(at for at, layer in enumerate(order) if package in layer)])
     packages = set[str]().union(*order[: lowest + 1])
-    folders |= {one for one in (*packages, *PACKAGE_OF) if PACKAGE_OF.get(one, one) in packages}
+    folders |= {folder for folder in (*packages, *PACKAGE_OF) if PACKAGE_OF.get(folder, folder) in packages}
     return sorted(
-        f"tests/{one}" for one in folders - {"builders", "servers"} if (ROOT / "tests" / one).is_dir()
+        f"tests/{folder}"
+        for folder in folders - {"builders", "servers"}
+        if (ROOT / "tests" / folder).is_dir()
     )
 
 
 def main() -> None:
-    """Print the folders for the changes of this checkout; tests/similarity if nothing has changed."""
-    listed = [["diff", "--name-only", "main"], ["ls-files", "--others", "--exclude-standard"]]
-    found = (
-        subprocess.run(["git", *one], cwd=ROOT, check=True, capture_output=True, text=True) for one in listed
+    """Print the folders for the changes of this checkout, or tests/similarity if nothing has changed."""
+    commands = [["diff", "--name-only", "main"], ["ls-files", "--others", "--exclude-standard"]]
+    runs = (
+        subprocess.run(["git", *command], cwd=ROOT, check=True, capture_output=True, text=True)
+        for command in commands
     )
-    changed = [line for one in found for line in one.stdout.splitlines()]
+    changed = [line for run in runs for line in run.stdout.splitlines()]
     print(*(affected(changed) or ["tests/similarity"]))
 
 

@@ -1,7 +1,7 @@
-"""Print how the code and the pages read, counted: blank lines in functions, comments, names, words.
+"""Style figures of the code and the pages: blank lines in functions, comments, vague names, words.
 
-python -m tests.style           # a table
-python -m tests.style --list    # with the places behind each count
+python -m tests.style           # print a table
+python -m tests.style --list    # also print the places behind each figure
 """
 
 import ast
@@ -26,11 +26,11 @@ GENERATED_PART = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 
 @dataclass(frozen=True)
 class Count:
-    """A row of the table: what is counted, the figure, and the places behind it."""
+    """A row of the table."""
 
-    title: str
+    title: str  # what is counted
     figure: str
-    places: Sequence[str] = ()
+    places: Sequence[str] = ()  # the places behind the figure
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Module:
 
 
 def modules() -> list[Module]:
-    """Read the code, but for generated files."""
+    """Read all files of code except generated ones."""
     paths = chain.from_iterable(sorted((ROOT / folder).rglob("*.py")) for folder in CODE)
     texts = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
     return [
@@ -54,13 +54,13 @@ def modules() -> list[Module]:
 
 
 def count_functions(code: Sequence[Module]) -> Count:
-    """Count long functions whose body has no blank line."""
+    """Count the long functions whose bodies have no blank line."""
     total, places = 0, []
     for module in code:
         for node in ast.walk(module.tree):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
-            # The docstring is no part of the story.
+            # The docstring does not count as part of the body.
             first = node.body[1 if ast.get_docstring(node) is not None else 0 :]
             if not first or (node.end_lineno or 0) - first[0].lineno + 1 < MIN_FUNCTION_LINES:
                 continue
@@ -72,14 +72,14 @@ def count_functions(code: Sequence[Module]) -> Count:
 
 
 def count_comments(code: Sequence[Module]) -> Count:
-    """Count lines that are a comment."""
+    """Count the lines that are comments."""
     lines = [line for module in code for line in module.lines if line.strip()]
     comments = sum(line.lstrip().startswith("#") for line in lines)
     return Count("lines that are a comment", f"{comments} of {len(lines)}: {comments / len(lines):.1%}")
 
 
 def count_names(code: Sequence[Module], name: str) -> Count:
-    """Count where a name is bound."""
+    """Count the places where a name is bound."""
     places = [
         f"{module.path}:{node.lineno}"
         for module in code
@@ -96,7 +96,7 @@ def _binds(node: ast.arg | ast.Name, name: str) -> bool:
 
 
 def count_constants(code: Sequence[Module]) -> Iterator[Count]:
-    """Count constants with vague names, and those whose name a comment completes."""
+    """Count the constants with vague names, and the constants whose names need a comment."""
     vague, completed = [], []
     for module in code:
         for number, line in enumerate(module.lines, 1):
@@ -110,7 +110,7 @@ def count_constants(code: Sequence[Module]) -> Iterator[Count]:
 
 
 def count_classes(code: Sequence[Module]) -> Count:
-    """Count names that several classes have, a leading underscore aside."""
+    """Count the names that several classes have. A leading underscore is ignored."""
     names = Counter(
         node.name.lstrip("_")
         for module in code
@@ -123,13 +123,13 @@ def count_classes(code: Sequence[Module]) -> Count:
 
 
 def count_words() -> Iterator[Count]:
-    """Count the words of the pages, those of generated parts apart."""
+    """Count the words of the pages, and separately the words of generated parts."""
     by_hand, generated = Counter[str](), 0
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     for page in pages:
         path, text = page.relative_to(ROOT).as_posix(), page.read_text("utf-8")
-        own = "" if path.startswith(GENERATED_PAGES) else GENERATED_PART.sub("", text)
-        by_hand[path] = len(own.split())
+        text_by_hand = "" if path.startswith(GENERATED_PAGES) else GENERATED_PART.sub("", text)
+        by_hand[path] = len(text_by_hand.split())
         generated += len(text.split()) - by_hand[path]
     places = [f"{path}: {number:,}" for path, number in by_hand.most_common()]
     yield Count("README, KB", f"{(ROOT / 'README.md').stat().st_size / 1000:.1f}")
@@ -140,7 +140,7 @@ def count_words() -> Iterator[Count]:
 
 
 def count_commits() -> Count:
-    """Count commits whose message has a body, among the last hundred."""
+    """Count the commits among the last hundred whose messages have a body."""
     log = subprocess.run(
         ["git", "log", "-100", "--format=%b%x00"], cwd=ROOT, capture_output=True, text=True, check=True
     )
