@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from benchmarks.in_memory import distinct
 from benchmarks.truth import Flags, Ints
-from nearsim_db.similarity.candidates import links
+from nearsim_db.similarity.linked_pairs import links
 from nearsim_db.similarity.metrics import exact_threshold, intersections, reach_mask
 
 Ids = npt.NDArray[np.uint64]

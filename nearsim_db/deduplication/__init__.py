@@ -9,8 +9,8 @@ The way of a record from its file to the output:
    the heads, links heads that share a bucket, and verifies the linked pairs by their features, in the same pool of
    threads. `comparison` decides which pairs count.
 4. `clusters` clusters the pairs, and chooses the records that are kept.
-5. `output` reads the files again, and writes the kept records without changing them (`copies`, or `folders` for a file
-   for each input) and the lists of pairs and clusters (`lists`).
+5. `output` reads the files again. It writes the kept records without changing them (`kept_records`, or `folders` for a
+   file for each input), and the lists of pairs and clusters (`lists`).
 
 `files` runs these steps for files, and `rows` runs them for rows in memory. `warnings` tells users what to check in the
 result. `cut` removes repeated passages, which `repeated_passages` finds, instead of whole records; it reads and writes

@@ -10,7 +10,6 @@ from nearsim_db.deduplication.pairs import SortedPairs, Twins, find_pairs
 from nearsim_db.deduplication.records import EncodedRecords
 from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
-from nearsim_db.similarity.candidates import FullBuckets
 from nearsim_db.similarity.clustering import (
     average_clusters,
     choose_survivors,
@@ -18,6 +17,7 @@ from nearsim_db.similarity.clustering import (
     star_clusters,
     total_similarities,
 )
+from nearsim_db.similarity.linked_pairs import FullBuckets
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearsim_db.deduplication.copies import copy_unique, open_unique, output_encoding
+from nearsim_db.deduplication.kept_records import copy_unique, open_unique, output_encoding
 from nearsim_db.errors import InputError, NearsimError
 from nearsim_db.readers.arrow import ARROW
 from nearsim_db.readers.folder import list_files

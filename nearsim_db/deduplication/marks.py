@@ -9,8 +9,8 @@ import numpy as np
 import orjson
 
 from nearsim_db.deduplication.clusters import Duplicates
-from nearsim_db.deduplication.copies import output_encoding
 from nearsim_db.deduplication.folders import Shard
+from nearsim_db.deduplication.kept_records import output_encoding
 from nearsim_db.deduplication.output import Outputs
 from nearsim_db.deduplication.reading import RecordReader
 from nearsim_db.errors import InputError

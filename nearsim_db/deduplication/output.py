@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearsim_db.deduplication.copies import copy_unique, open_unique, output_encoding
 from nearsim_db.deduplication.folders import Shard, find_shards, find_stale, make_folder, write_shards
+from nearsim_db.deduplication.kept_records import copy_unique, open_unique, output_encoding
 from nearsim_db.deduplication.reading import REPORT_EVERY
 from nearsim_db.messages import count_of
 from nearsim_db.readers import Source, refuse_overwriting_inputs

@@ -16,8 +16,8 @@ from nearsim_db.readers.output import full_disk
 from nearsim_db.records import Progress
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Keys, Ragged, are_fresh
 from nearsim_db.similarity.batches import Signatures
-from nearsim_db.similarity.candidates import FullBuckets, find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.linked_pairs import FullBuckets, find_full_buckets, linked_pairs
 from nearsim_db.similarity.metrics import Scores
 from nearsim_db.similarity.recipe_warnings import SAMPLE_SIZE
 from nearsim_db.similarity.screening import Screened, are_pairs, screen, verify

@@ -16,7 +16,7 @@ import numpy as np
 from nearsim_db.indexing.context import Context
 from nearsim_db.similarity.arrays import Ints, Keys, Ragged, Sketches
 from nearsim_db.similarity.backend import sketch_kernels
-from nearsim_db.similarity.candidates import are_by_band
+from nearsim_db.similarity.linked_pairs import are_by_band
 from nearsim_db.similarity.sketch.kernels import FullRows
 from nearsim_db.store.driver import Connection
 from nearsim_db.store.driver.codec import from_bigint, to_bigint

@@ -9,9 +9,9 @@ import numpy as np
 from nearsim_db.messages import count_of
 from nearsim_db.similarity.amplification import Amplification
 from nearsim_db.similarity.arrays import Keys, Ragged, Sketches, lengths
-from nearsim_db.similarity.candidates import links
 from nearsim_db.similarity.chains import ClusterSpread
 from nearsim_db.similarity.common_shingles import CommonShingles
+from nearsim_db.similarity.linked_pairs import links
 from nearsim_db.similarity.profile import Profile, make_family
 from nearsim_db.similarity.recipe import Recipe, Shingle
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nearsim_db.deduplication.copies import copy_unique, open_unique, output_encoding
+from nearsim_db.deduplication.kept_records import copy_unique, open_unique, output_encoding
 from nearsim_db.errors import InputError
 from nearsim_db.readers import Fields, Reading, Source
 from nearsim_db.readers.inputs import Input

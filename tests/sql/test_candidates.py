@@ -16,8 +16,8 @@ from nearsim_db import Document, Index
 from nearsim_db.admin.reindex import Reindex
 from nearsim_db.indexing.steps.search import search_candidates, search_full_buckets
 from nearsim_db.similarity.arrays import flat, lengths
-from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder
+from nearsim_db.similarity.linked_pairs import find_full_buckets, linked_pairs
 from nearsim_db.similarity.recipe import Recipe, override
 from tests.builders.selection import some
 from tests.sql.test_families import RECIPES as FAMILIES

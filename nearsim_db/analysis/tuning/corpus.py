@@ -9,8 +9,8 @@ import numpy as np
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
 from nearsim_db.analysis.tuning.pair_sample import WeightedPairs
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask
-from nearsim_db.similarity.candidates import begins, find_full_buckets, linked_pairs
 from nearsim_db.similarity.encoder import Encoder, Features
+from nearsim_db.similarity.linked_pairs import begins, find_full_buckets, linked_pairs
 from nearsim_db.similarity.metrics import intersections
 from nearsim_db.similarity.profile import Profile, make_family
 

@@ -7,8 +7,8 @@ import numpy as np
 from nearsim_db.analysis.tuning.corpus import band_keys
 from nearsim_db.analysis.tuning.distinct_sets import DistinctSets
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints
-from nearsim_db.similarity.candidates import find_full_buckets, linked_pairs
 from nearsim_db.similarity.clustering import NO_EDGES, average_clusters, connected_components, star_clusters
+from nearsim_db.similarity.linked_pairs import find_full_buckets, linked_pairs
 from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe_warnings import has_excessive_duplicates

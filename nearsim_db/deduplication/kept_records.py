@@ -1,4 +1,4 @@
-"""Copy the remaining documents of `dedupe` from the inputs to an output, without changing them if formats allow."""
+"""Copy the records that `dedupe` keeps from the inputs to an output, without changing them if the formats allow it."""
 
 import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
