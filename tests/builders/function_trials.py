@@ -31,7 +31,7 @@ TRIALS: dict[str, LiteralString] = {
     "documents_named(text,text,text)": "SELECT * FROM nearsim.documents_named({id}, {twin_id}, NULL)",
     "find_request(text,text,text,text,double precision,integer,text,text)": "SELECT nearsim.find_request("
     "'a text', NULL, {collection}, NULL, NULL, NULL, NULL, NULL)",
-    "foreign_code(regclass, boolean)": "SELECT nearsim.foreign_code('nearsim.document')",
+    "foreign_code(regclass,boolean)": "SELECT nearsim.foreign_code('nearsim.document')",
     "review_counts(text,text,text,integer)": "SELECT * FROM nearsim.review_counts({collection})",
     "review_queue(text,text,text,text,double precision,double precision,text,timestamp with time zone,"
     "timestamp with time zone,text,boolean,integer)": "SELECT * FROM nearsim.review_queue({collection})",

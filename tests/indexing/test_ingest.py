@@ -265,7 +265,7 @@ def test_html_under_a_recipe_that_keeps_markup_produces_a_warning(
         index.add([Document("a", body=page(1)), Document("b", body="text")], on_duplicate)
         (warning,) = index.warnings
         assert warning.startswith("profile default: 50% of the texts are HTML")
-        assert "normalise.html" in warning and "frames" in warning
+        assert "normalise.html" in warning and "Menus" in warning
 
 
 @pytest.mark.parametrize("preset", ["default", "web-pages"])

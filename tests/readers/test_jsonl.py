@@ -216,7 +216,7 @@ def test_standard_input_is_json_lines(monkeypatch: pytest.MonkeyPatch, path: str
     ]
     assert source.total_bytes is None
     assert source.bytes_read == 27
-    with pytest.raises(InputError, match="read once"):
+    with pytest.raises(InputError, match="read only once"):
         Source([Path("-"), Path(path)])
 
 

@@ -77,7 +77,7 @@ PAGE = (EXAMPLES / "psql" / "list_page.sql").read_text("utf-8").rstrip().rstrip(
 PAGES = {
     "duplicates": (PAGE, 19),
     "documents": (
-        PAGE.replace("nearsim.duplicates", "nearsim.documents").replace("survivor_external_id", "state"),
+        PAGE.replace("nearsim.duplicates", "nearsim.documents").replace("copy_of", "state"),
         20,
     ),
 }
