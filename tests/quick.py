@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Folders of tests that are not named after a package. They belong to the tests of this package.
+# For each folder of tests that is not named after a package, the package whose tests it completes.
 PACKAGE_OF = {"schema": "store", "sql": "store", "examples": "cli", "contract": "cli"}
 
 

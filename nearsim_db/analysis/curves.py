@@ -47,7 +47,7 @@ class Curve:
     metric: str = "jaccard"  # jaccard, weighted_jaccard, cosine, euclidean or containment
     low: float = 0.0
     high: float = 1.0
-    # The profile's threshold, on the axis; for containment, the length of run that always gives a candidate.
+    # The profile's threshold, on the axis. For containment, a shared run of this length always gives a candidate.
     threshold: float | None = None
     windows: str | None = None  # description of the windows of winnow, None for other families
     # The probability that one hash function agrees, at a point of the axis.
@@ -236,12 +236,12 @@ def _rising(curve: Curve, at: float) -> float:
 
 
 def _fixed_point(curve: Curve) -> float | None:
-    """Return the point where the probability of agreement is one that the construction leaves unchanged."""
+    """Return the point at which the construction leaves the probability of agreement unchanged."""
     agreement = None if curve.windows else lsh.fixed_point(curve.amplification)
     if agreement is None or curve.metric in ("jaccard", "weighted_jaccard"):
         return agreement
 
-    # On other axes a point is not itself a probability of agreement: bisect for the point where the curve is this high.
+    # On other axes a point is not a probability of agreement: find the point where the curve is this high by bisection.
     height = 1 - agreement if curve.is_falling else agreement
     low, high = curve.low, curve.high
     if not _rising(curve, low) <= height <= _rising(curve, high):

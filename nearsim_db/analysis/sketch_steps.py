@@ -73,7 +73,7 @@ class LinearFunction:
 class SketchSteps:
     """The steps of one or two texts under a recipe."""
 
-    base: str  # name of the hash of a shingle
+    base: str  # name of the function that hashes a shingle
     family: str
     k: int  # size of the sketch
     functions: tuple[LinearFunction, ...]  # for minhash, one for each place of the signature; else empty

@@ -145,7 +145,7 @@ def _blocks(
 def _align_stops(
     a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]], blocks: Sequence[Block]
 ) -> list[Block]:
-    """Align an inserted sentence with the full stop before it, not with the one at its end."""
+    """Align an inserted sentence with the full stop before it, not with the full stop at its end."""
     aligned: list[Block] = []
     for block in blocks:
         same, i, j, k, m = block

@@ -1,7 +1,7 @@
-"""Passes over an attached table that write, into a column of it, which document each duplicate row duplicates.
+"""Mark columns: passes over an attached table, which name in a column the document to keep instead of each duplicate.
 
-A pass compares the column with the clusters of the default profile, and writes only rows that differ. The triggers of
-the table do not capture these writes, since no other column changes.
+A pass compares the column with the clusters of the default profile, and writes only the rows whose value differs.
+nearsim's triggers on the table do not capture these writes, because no other column changes.
 """
 
 from collections.abc import Callable
@@ -24,10 +24,10 @@ def write_marks(
     meanwhile: Callable[[], None] = lambda: None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> str | None:
-    """Bring the mark column of a collection's table up to date; return why that failed, None if it did not.
+    """Bring the mark column of a collection's table up to date. Returns the reason if this failed, otherwise None.
 
-    Does nothing while another process sweeps the table or writes its marks. `meanwhile` is called after each slice. A
-    pass that `stopping` or a lock on the table ends is repeated later.
+    While another process sweeps the table or writes its marks, this does nothing. `meanwhile` is called after each
+    slice. If `stopping` or a lock on the table ends the pass early, a later pass starts again.
     """
     with engine.connect() as connection:
         lock_id = table_lock_id(connection, collection_id)
@@ -62,7 +62,7 @@ def _write_all(
     meanwhile: Callable[[], None],
     stopping: Callable[[], bool],
 ) -> bool:
-    """Write the marks slice by slice, a transaction each; return whether the pass reached the end of the table."""
+    """Write the marks slice by slice, each slice in its own transaction. Returns whether all slices were written."""
     start: str | None = None
     while True:
         start = retry_conflicts(connection, _write_slice, connection, collection_id, start)
@@ -74,10 +74,10 @@ def _write_all(
 
 
 def _write_slice(connection: Connection, collection_id: CollectionId, start: str | None) -> str | None:
-    """Write the marks of one slice; return the id at which the next one starts, None after the last slice."""
+    """Write the marks of a slice. Returns the id at which the next slice starts, None after the last slice."""
     attachments.limit_lock_wait(connection, _LOCK_TIMEOUT_MILLISECONDS)
     source = mark_columns.find_marked_source(connection, collection_id)
-    following = source_rows.find_slice(connection, source, start, _ROWS_PER_SLICE)
+    next_start = source_rows.find_slice(connection, source, start, _ROWS_PER_SLICE)
     mark_columns.write_slice(connection, source, start, _ROWS_PER_SLICE)
     connection.commit()
-    return following
+    return next_start

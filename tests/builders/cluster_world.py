@@ -177,5 +177,5 @@ class World:
 
 
 def similarity(left: int, right: int) -> float:
-    """The similarity of two heads: one of only four values, so that many pairs are equally similar."""
+    """The similarity of two heads. There are only four values, so many pairs are equally similar."""
     return 0.5 + (left * 7 + right * 13) % 4 / 10

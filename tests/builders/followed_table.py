@@ -65,9 +65,10 @@ def clusters(index: Index) -> set[tuple[str | None, frozenset[str]]]:
 
 
 def lasting_clusters(index: Index, app: Application) -> set[tuple[int, frozenset[str]]]:
-    """The clusters in a form that is equal for both collections: length of the survivor, and members.
+    """The clusters, each as the length of its survivor and its members.
 
-    Among documents of equal length the earliest survives, and the two collections may differ in their order.
+    This form does not depend on the order of the documents, which may differ between the two collections: of documents
+    of equal length, the earliest survives.
     """
     rows = app.execute("SELECT id, length(concat(headline, body)) FROM story").fetchall()
     length = {str(number): int(str(long)) for number, long in rows}
@@ -87,7 +88,7 @@ def twin(database: Database, app: Application) -> Index:
 
 
 def assert_as_ingested(database: Database, app: Application, index: Index) -> None:
-    """Assert that the index equals that of a collection that ingested the same rows."""
+    """Assert that the index equals the index of a collection that ingested the same rows."""
     other = twin(database, app)
     assert pairs(index) == pairs(other)
     assert lasting_clusters(index, app) == lasting_clusters(other, app)

@@ -114,7 +114,7 @@ def outcome(connection: Connection, trial: LiteralString, given: dict[str, objec
 
 
 def told_apart(answers: list[str], given: dict[str, object]) -> list[str]:
-    """Outcomes with the arguments removed, so that calls with different arguments can be compared."""
+    """Outcomes without the arguments of the calls, to compare calls with different arguments."""
     # Remove the longest arguments first, because an argument may contain another one.
     words = sorted({str(value) for value in given.values()}, key=len, reverse=True)
     return [re.sub(rf"\b({'|'.join(map(re.escape, words))})\b", "?", answer) for answer in answers]

@@ -96,7 +96,7 @@ def opened(browser: "Browser", path: Path, complaints: list[str], **options: obj
     page = browser.new_context(**options).new_page()  # type: ignore[arg-type]
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    # An alert() of one of the texts would open one.
+    # If a script in one of the texts ran, its alert() would open a dialogue.
     page.on("dialog", lambda dialog: complaints.append(dialog.message))
     page.on(
         "request", lambda request: complaints.append(request.url) if request.url != path.as_uri() else None

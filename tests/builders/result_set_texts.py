@@ -66,7 +66,7 @@ def asked(deduper: Deduper, ids: dict[str, int], names: Sequence[str]) -> dict[s
 def names_far_from_threshold(
     texts: dict[str, str], names: Sequence[str], threshold: float, error: float
 ) -> list[str]:
-    """Names of which no two have a similarity near the threshold, where an estimate may decide either way."""
+    """Names of documents with no similarity near the threshold, where an estimate may decide either way."""
     chosen: list[str] = []
     for name in names:
         if all(abs(similarity(texts[name], texts[other]) - threshold) > 5 * error for other in chosen):

@@ -27,7 +27,7 @@ def scramble(connection: Application, rng: random.Random) -> None:
     """Make a few random changes of pairs, twins and clusters in one transaction."""
     for _ in range(rng.choice([1, 1, 2, 4])):
         by_leaf = rng.choice([False, True])
-        # The heads of a pair never belong to one family, so that two documents are either twins or a pair.
+        # The heads of a pair never belong to the same family, because two documents are either twins or a pair.
         left, right = rng.choice([(a, b) for a in range(1, 14) for b in range(a + 1, 15, 2)])
 
         match rng.choice(["pair", "twin", "clusters", "clusters", "undone"]):

@@ -39,7 +39,7 @@ def euclidean_pairs(similarity: float, size: int, count: int, seed: int) -> tupl
 
 
 def weighted_jaccard_pairs(similarity: float, size: int, count: int, seed: int) -> tuple[Batch, Batch]:
-    """Vectors of positive weights, of which each is the larger one on half of the ids."""
+    """Pairs of vectors with positive weights. Each vector of a pair has the larger weights on half of the ids."""
     ids, first, second = _parts(size // 2, count, seed)
     minima = np.concatenate((first, second), axis=1)
     surplus = minima[:, ::-1] * (1 / similarity - 1)

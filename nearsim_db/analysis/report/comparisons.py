@@ -98,7 +98,7 @@ def compare_all(
 ) -> tuple[ShownPair, ...]:
     """Return the chosen pairs with the differences of their texts. Pairs that have a verdict come last.
 
-    A pair is omitted if a document was deleted in between, so that its text is missing. `passages_of` returns the
+    A pair is omitted if a text is missing, because its document was deleted in between. `passages_of` returns the
     passages that two texts share. It returns none if the metric is not containment.
     """
     shown = []

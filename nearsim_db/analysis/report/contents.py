@@ -41,7 +41,8 @@ class Step:
 class Similarities:
     """Histogram of the stored pairs by similarity, and the profile's S-curve on the same scale.
 
-    Pairs below the threshold are stored only if they share enough bands.
+    Pairs that are stored only for review are left out. Other pairs below the threshold are stored only if they share
+    enough bands.
     """
 
     metric: str
@@ -70,7 +71,7 @@ class ListedCluster:
 
     facts: ClusterFacts
     suspicion: float  # score from 0 to 100
-    members: tuple[Member, ...]  # the first ones
+    members: tuple[Member, ...]  # the first members, the survivor at their head
     timeline: Timeline | None  # when the cluster's documents were published, None without dates
 
 

@@ -270,7 +270,7 @@ def of_labels(scores: LabelScores) -> Check:
     """Check whether the labels determine a threshold, and whether there are enough labels of both kinds."""
     finding = f"{scores.duplicates:,} duplicate and {scores.distinct:,} distinct pairs were labelled"
 
-    # There is no threshold that the labels recommend.
+    # No threshold follows from the labels.
     if scores.best.f1 == 0 and scores.points:
         return Check(
             "labels",

@@ -221,7 +221,10 @@ def _choose_threshold(
     options: TuningOptions,
     reasons: dict[str, str],
 ) -> float:
-    """Return the threshold of the user, of the labels, or at the valley of the containments of pairs with a passage."""
+    """Return the threshold that the user set, the best threshold for the labels, or the valley of the containments.
+
+    The containments are those of the pairs that share a passage. The reason is noted in `reasons`.
+    """
     if options.threshold is not None:
         reasons["match.threshold"] = "given"
         return options.threshold

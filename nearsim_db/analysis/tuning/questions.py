@@ -36,7 +36,7 @@ class Question:
     """A question, and how good its answer is according to the labels."""
 
     name: str  # proposal, preset record-linkage, starting recipe or nearest
-    pairs: int  # pairs of different texts in the answer; for two sources, only pairs with a text of each
+    pairs: int  # pairs of different texts in the answer; for two sources, only pairs across the sources
     precision: float  # estimated
     recall: float  # of the labelled duplicates
     f1: float
@@ -81,7 +81,7 @@ class LabelledCorpus:
             Document(str(row), None, text, None if self._values is None else self._values[row])
             for row, text in enumerate(self._texts)
         ]
-        # The texts are those of the recipe's fields.
+        # The sampled texts are made of the recipe's fields, so here they are bodies.
         deduped = dedupe(
             documents,
             recipe=override(recipe, ['fields=["body"]', "cluster.keep=earliest"]),

@@ -18,8 +18,8 @@ from nearsim_db.similarity.recipe_warnings import NOTABLE_SHARE
 
 _SIZES = {"word": range(1, 6), "char": range(3, 11), "bag": range(1, 2)}
 _RECORDS, _LINKAGE = presets.load("records"), presets.load("record-linkage")
-# The best threshold between 0.4 and 0.6 without labels. Lower ones join different records of similar form, higher ones
-# lose matches.
+# The best threshold between 0.4 and 0.6 without labels. Lower thresholds join different records of similar form, higher
+# thresholds lose matches.
 _LINKAGE_THRESHOLD = 0.5
 _MAX_TYPICAL_RECORD_WORDS = 60
 # Sentences of two dozen words share more runs of characters than rare words.
@@ -195,7 +195,10 @@ def _widest(group: Sequence[Shingling], recipe_shingles: tuple[str, int]) -> Shi
 def _without_near_pairs(
     group: Sequence[Shingling], recipe_shingles: tuple[str, int]
 ) -> tuple[Shingling, str]:
-    """Return the recipe's shingling if it is in the group, else the shortest one that random pairs rarely share."""
+    """Return the recipe's shingling if it is in the group, and the reason.
+
+    Otherwise return the shortest shingling under which random pairs have few common shingles.
+    """
     reason = "there are too few near pairs to score"
     for shingles in group:
         if (shingles.scheme, shingles.k) == recipe_shingles:

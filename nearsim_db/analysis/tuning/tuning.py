@@ -130,7 +130,7 @@ def _choose_question(
     """Compare the proposal with the other questions by the labels, and return the tuning whose recipe is best."""
     sample = tuning.sample
     tunings = {"proposal": tuning}
-    # Keys that the user sets are not varied.
+    # If the user sets any of these keys, the proposal is compared only with the nearest record.
     if options.threshold is None and options.precision is None and not options.kept:
         fixed = replace(options, kept=frozenset({"scheme", "k"}))
         if tuning.are_records and shingling.are_default(start, options):
@@ -157,7 +157,7 @@ def _choose_question(
     chosen = tuning if best is None else tunings[best.name]
     if best is not None and best.name != "proposal":
         reasons = chosen.required().reasons
-        # What the comparison fixed was not given by the user.
+        # The reason of these keys is the comparison, not an option of the user.
         reasons["shingle.scheme"] = f"{chosen.shingling.name}: of the {best.name}"
         if best.name == "starting recipe":
             reasons["match.threshold"] = "of the starting recipe"
@@ -254,7 +254,7 @@ def _check(sample: Sample, recipe: Recipe) -> None:
 
 
 def known_labels(sample: Sample, labelled: PairLabels) -> PairLabels:
-    """Return the labels of which both documents were read.
+    """Return the labelled pairs of which both documents were read.
 
     Raises InputError unless both duplicate and distinct labels remain.
     """
@@ -373,16 +373,16 @@ def _choose_threshold(
     scores: LabelScores | None,
     weighted: WeightedLabels | None,
 ) -> tuple[float, list[ClustersAt]]:
-    """Choose the threshold, a higher one if most documents would be removed, and note the reason.
+    """Choose the threshold and note the reason. A higher threshold is taken if its clusters are better.
 
-    Also returns the clusters of the sample at this threshold and at others.
+    Also returns the clusters of the sample at this threshold and at other thresholds.
     """
     options = run.options
     threshold, reason = choose_threshold(options, scores, weighted, lowest, recipe.match.threshold)
     if run.has_preset and options.threshold is None:
         threshold, reason = recipe.match.threshold, "one that suits most records, as there are no labels"
     elif corpus.sets.weights is not None and scores is None and options.threshold is None:
-        # Valleys were measured for the Jaccard similarity.
+        # The rule to take the valley as the threshold was measured for the Jaccard similarity only.
         threshold, reason = recipe.match.threshold, "the recipe's own, as there are no labels"
 
     texts = run.sample.texts_to_cluster
@@ -412,7 +412,7 @@ def _choose_threshold(
 
 
 def _check_fields(run: _TuningRun, scored: Sequence[Shingling], chosen: Shingling) -> Iterator[Check]:
-    """Check whether one of several fields alone separates the labels better, with its best shingling."""
+    """Check whether a single field with its best shingling separates the labels better than all fields together."""
     if run.labelled is None or len(run.recipe.fields) < 2:
         return
     best: list[tuple[float, str, str]] = []

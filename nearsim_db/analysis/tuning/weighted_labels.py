@@ -131,7 +131,7 @@ class WeightedLabels:
 
 
 def _bands(similarity: Floats) -> Ints:
-    """Return the band of each similarity. Bands are twentieths, and equal texts have a band of their own, the last."""
+    """Return the band of each similarity. Bands are twentieths; the last band is for equal texts."""
     return np.floor(similarity * _BANDS + 1e-9).astype(np.int64)
 
 

@@ -18,15 +18,18 @@ from nearsim_db.store.driver.statements import run
 def find_due_marks(
     connection: Connection, collection_id: CollectionId | None, *, at_once: bool = False
 ) -> list[CollectionId]:
-    """Return the collections whose tables have a mark column that is due for a pass; all of them with `at_once`."""
+    """Return the attached collections whose mark column is due for a pass.
+
+    With `at_once`, return every attached collection with a mark column.
+    """
     return run(connection, "find_due_marks", collection_id=collection_id, at_once=at_once).values()
 
 
 def find_marked_source(connection: Connection, collection_id: CollectionId) -> AttachedSource:
-    """Return an attached table with its mark column; all of its rows are read, also those that are no documents.
+    """Return an attached table with its mark column, as a source of all its rows, even rows that are not documents.
 
-    Locks the definition of the table until the transaction ends. Raises NotFoundError if the table cannot be read, or
-    if its mark column cannot be written.
+    The definition of the table is locked until the transaction ends. Raises NotFoundError if the table cannot be read,
+    or if its mark column cannot be written.
     """
     source = source_rows.with_values(connection, source_rows.get_source(connection, collection_id))
     available, name = read_columns(connection, source.relation), source.columns.mark_column
@@ -46,12 +49,12 @@ def find_marked_source(connection: Connection, collection_id: CollectionId) -> A
 def write_slice(
     connection: Connection, source: AttachedSource, start: str | None, amount: int
 ) -> tuple[int, int, int]:
-    """Write the marks of a slice of rows, beginning at the id `start`, or at the first row.
+    """Write the marks of a slice of rows that begins at the id `start`, or at the first row if `start` is None.
 
-    Returns the number of rows in the slice, of rows whose mark differed, and of rows that were written. Rows that
-    other transactions have locked are not written.
+    Returns three numbers: rows in the slice, rows whose mark differed, and rows that were written. Rows that other
+    transactions have locked are not written.
     """
-    # The planner must know how few rows a slice has.
+    # The amount is a literal, because the planner must see that a slice has few rows.
     command = source.statement(
         "write_marks", from_here=source_rows.from_id(source, start), amount=sql.Literal(amount)
     )
@@ -60,7 +63,7 @@ def write_slice(
 
 
 def record_pass(
-    connection: Connection, collection_id: CollectionId, began: datetime, trouble: str | None = None
+    connection: Connection, collection_id: CollectionId, began: datetime, failure: str | None = None
 ) -> None:
-    """Record a pass over a mark column, and why it failed."""
-    run(connection, "record_marks", collection_id=collection_id, began=began, trouble=trouble)
+    """Record a pass over a mark column, with the reason if it failed."""
+    run(connection, "record_marks", collection_id=collection_id, began=began, trouble=failure)

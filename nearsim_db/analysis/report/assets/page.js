@@ -1,4 +1,4 @@
-// Fold long tables, and filter their entries by the words typed.
+// Fold long tables, and show only the entries that contain the words typed into the filter.
 var isNarrow = window.matchMedia("(max-width: 40rem)").matches;
 var FOLDED = isNarrow ? 3 : 5;
 

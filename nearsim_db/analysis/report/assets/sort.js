@@ -1,5 +1,6 @@
-// Sort a table by the column whose heading is pressed: text ascending first, figures (class n) descending first unless
-// data-first says otherwise, empty cells last. In a table of class grouped each tbody is an entry, else each row is.
+// Sort a table by the column whose heading is pressed. Text is first sorted in ascending order, figures (class n) in
+// descending order unless data-first sets another order. Empty cells come last. In a table of class grouped, each tbody
+// is an entry; in other tables, each row.
 document.querySelectorAll("table.sortable > thead th").forEach(function (heading) {
   var isNumeric = heading.classList.contains("n");
   var first = heading.dataset.first || (isNumeric ? "descending" : "ascending");
