@@ -211,7 +211,7 @@ def test_samples_without_passages_keep_the_recipe() -> None:
 
 def test_a_gap_that_was_given_is_said_to_be_given() -> None:
     given = tuned(Sample(["one two three", "four five six"], 2), kept=frozenset({"passage_gap"}))
-    assert given.reasons["match.passage_gap"] == "given"
+    assert given.reasons["match.passage_gap"] == "set by the user"
 
 
 @pytest.mark.slow("statistics")

@@ -61,10 +61,10 @@ class CommandLine:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = dict(environment)
 
-    def run(self, *arguments: object, given: bytes = b"") -> Outcome:
+    def run(self, *arguments: object, stdin: bytes = b"") -> Outcome:
         """Run a command and return its outcome. Raises any exception that is not an exit."""
         result = CliRunner().invoke(
-            app, [str(argument) for argument in arguments], input=given, env=self.environment
+            app, [str(argument) for argument in arguments], input=stdin, env=self.environment
         )
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -86,15 +86,15 @@ class CommandLine:
             process.kill()
             process.communicate()
 
-    def succeed(self, *arguments: object, given: bytes = b"") -> Outcome:
+    def succeed(self, *arguments: object, stdin: bytes = b"") -> Outcome:
         """Run a command and assert that it succeeds."""
-        outcome = self.run(*arguments, given=given)
+        outcome = self.run(*arguments, stdin=stdin)
         assert outcome.exit_code == 0, outcome
         return outcome
 
-    def fail(self, *arguments: object, given: bytes = b"", exit_code: int = 1) -> str:
+    def fail(self, *arguments: object, stdin: bytes = b"", exit_code: int = 1) -> str:
         """Run a command, assert that it fails with one line on standard error, and return that line."""
-        outcome = self.run(*arguments, given=given)
+        outcome = self.run(*arguments, stdin=stdin)
         assert outcome.exit_code == exit_code, outcome
         *_, line = outcome.err.splitlines()
         assert line.startswith("error: ")

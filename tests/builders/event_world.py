@@ -85,16 +85,16 @@ def differences(before: State, after: State) -> set[Reported]:
     survived, survives = before.survivors(), after.survivors()
     for cluster, documents in now.items():
         sources = sorted(source for source, had in was.items() if had & documents)
-        others = (tuple(sources), tuple(survived[source] for source in sources))
+        merged = (tuple(sources), tuple(survived[source] for source in sources))
         if not sources:
             reported.add(("cluster_formed", cluster, survives[cluster], None, None))
         elif len(sources) > 1:
-            reported.add(("cluster_merged", cluster, survives[cluster], *others))
+            reported.add(("cluster_merged", cluster, survives[cluster], *merged))
         elif sum(bool(has & was[sources[0]]) for has in now.values()) == 1:
             if sources != [cluster]:
-                reported.add(("cluster_renamed", cluster, survives[cluster], *others))
+                reported.add(("cluster_renamed", cluster, survives[cluster], *merged))
             if survived[sources[0]] != survives[cluster]:
-                reported.add(("survivor_changed", cluster, survives[cluster], *others))
+                reported.add(("survivor_changed", cluster, survives[cluster], *merged))
             if documents != was[sources[0]]:
                 reported.add(("cluster_changed", cluster, survives[cluster], None, None))
 
@@ -103,8 +103,8 @@ def differences(before: State, after: State) -> set[Reported]:
         if not targets:
             reported.add(("cluster_gone", cluster, survived[cluster], None, None))
         elif len(targets) > 1:
-            others = (tuple(targets), tuple(survives[target] for target in targets))
-            reported.add(("cluster_split", cluster, survived[cluster], *others))
+            parts = (tuple(targets), tuple(survives[target] for target in targets))
+            reported.add(("cluster_split", cluster, survived[cluster], *parts))
     return reported
 
 
@@ -129,7 +129,7 @@ class Consumer:
             return
         self.last = event.event_id
 
-        others = dict(zip(event.other_ids or (), event.other_survivor_ids or (), strict=True))
+        survivor_of_other = dict(zip(event.other_ids or (), event.other_survivor_ids or (), strict=True))
         match event.kind:
             case "generation_live":
                 self._read_snapshot(event, reading)
@@ -143,7 +143,7 @@ class Consumer:
                 assert event.left_id and event.right_id
                 del self.pairs[event.left_id, event.right_id]
             case _:
-                self._hear_of_cluster(event, others)
+                self._hear_of_cluster(event, survivor_of_other)
 
     def _read_snapshot(self, event: Event, reading: Application) -> None:
         """Read the number of the newest event, and the pairs and clusters of the profile as of that event."""
@@ -157,7 +157,7 @@ class Consumer:
         self.last = int(str(newest[0]))
         self.pairs, self.survivors = state.pairs, state.survivors()
 
-    def _hear_of_cluster(self, event: Event, others: dict[int, int]) -> None:
+    def _hear_of_cluster(self, event: Event, survivor_of_other: dict[int, int]) -> None:
         assert event.cluster_id and event.survivor_id
 
         match event.kind:
@@ -166,9 +166,9 @@ class Consumer:
             case "cluster_split":
                 # The cluster may be missing here, if an earlier event reported that it merged into another one.
                 self.survivors.pop(event.cluster_id, None)
-                self.survivors |= others
+                self.survivors |= survivor_of_other
             case "cluster_merged" | "cluster_renamed":
-                for gone in others:
+                for gone in survivor_of_other:
                     self.survivors.pop(gone, None)
                 self.survivors[event.cluster_id] = event.survivor_id
             case "cluster_formed":

@@ -210,7 +210,7 @@ def two_tenants(server: Server, tables: str) -> Iterator[World]:
         if tables == "own":
             # With this limit, no collection is small enough for shared tables.
             patch.setattr(partitions, "MAX_SHARED_DOCUMENTS", -1)
-        own = tenant(url, "north", "plain")
+        north = tenant(url, "north", "plain")
         with Database.connect(url) as database:
             access.grant(database, user_of(reader), "reader", ["north"])
             access.grant(database, user_of(writer), "writer", ["north"])
@@ -218,10 +218,10 @@ def two_tenants(server: Server, tables: str) -> Iterator[World]:
         with psycopg.connect(reader) as connection:
             asked = connection.execute("SELECT nearsim.ask('mine', deadline => '0 seconds')").fetchone()
             assert asked
-            own["probe"] = asked[0]
+            north["probe"] = asked[0]
 
         names = list(relations(url))
-        alone = look_round(url, reader, own, names)
+        alone = look_round(url, reader, north, names)
 
         # From here on, sequences return numbers by which the other tenant's ids can be recognised.
         with psycopg.connect(url) as connection:
@@ -244,5 +244,5 @@ def two_tenants(server: Server, tables: str) -> Iterator[World]:
 
         foreign = tenant(url, "secret", "secret")
         make_busy(url, foreign)
-        together = look_round(url, reader, own, names)
-        yield World(tables, url, reader, writer, own, foreign, alone, together)
+        together = look_round(url, reader, north, names)
+        yield World(tables, url, reader, writer, north, foreign, alone, together)

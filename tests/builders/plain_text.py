@@ -213,10 +213,10 @@ def _quotation_ends(text: str) -> set[int]:
 
 def _quote_marks(line: str) -> str:
     """The spaces and quote marks at the beginning of a line, up to the last quote mark."""
-    rest = line.lstrip()
-    while rest.startswith(">"):
-        rest = rest[1:].lstrip()
-    return line.removesuffix(rest).rstrip()
+    text = line.lstrip()
+    while text.startswith(">"):
+        text = text[1:].lstrip()
+    return line.removesuffix(text).rstrip()
 
 
 def _end_of_sentence(text: str, at: int) -> int:

@@ -19,8 +19,8 @@ NAME = "the-name-of-the-secret"
 
 def with_secret() -> list[Document]:
     """Similar documents. The first one has the secret."""
-    others = [Document(name, body=text) for name, text in TEXTS.items()]
-    return [Document(NAME, title=f"About {WORD}", body=SECRET), *others]
+    similar = [Document(name, body=text) for name, text in TEXTS.items()]
+    return [Document(NAME, title=f"About {WORD}", body=SECRET), *similar]
 
 
 def traces(database_url: str, doc_id: int) -> dict[str, int]:

@@ -61,12 +61,12 @@ def records() -> Iterator[dict[str, object]]:
 def write_report(url: str, folder: Path) -> Path:
     """Ingest the records, and write the report on them to the folder."""
     nearsim = CommandLine({"NEARSIM_DATABASE_URL": url, "NEARSIM_HOME": str(folder / "home")})
-    given = write_jsonl(folder / "given.jsonl", records())
+    records_file = write_jsonl(folder / "records.jsonl", records())
     # These lines are rejected.
-    given.write_text(given.read_text() + "{broken\n[1]\n[2]\n")
+    records_file.write_text(records_file.read_text() + "{broken\n[1]\n[2]\n")
     rejects = folder / "rejects.jsonl"
     nearsim.succeed("profile", "create", "default", "--set", "match.threshold=0.5")
-    nearsim.succeed("ingest", given, "--rejects", rejects, "-q")
+    nearsim.succeed("ingest", records_file, "--rejects", rejects, "-q")
     path = folder / "report.html"
     options = ("--rejects", rejects, "--title", "<i>All & $every$</i>")
     reported = nearsim.succeed("report", "--output", path, *options).out

@@ -136,7 +136,7 @@ def test_csv_stays_csv_and_standard_input_is_spooled(
     reading = ("--input-format", "csv", "--delimiter", ";", "--encoding", "cp1252", "--body-field", "text")
     output, pairs = tmp_path / "unique", tmp_path / "pairs"
     command = ("dedupe", "-", "-o", output, "--pairs", pairs, "--set", 'fields=["body"]', *reading)
-    reported = nearsim.succeed(*command, given=given)
+    reported = nearsim.succeed(*command, stdin=given)
     assert output.read_bytes().decode() == "".join(["id;title;text\r\n", rows[0], rows[2]])
     assert "warning: standard input is compressed with gzip, and was decompressed" in reported.err
     assert json.loads(pairs.read_text())["left_place"] == {"file": "-", "line": 2, "record": 1}
@@ -255,7 +255,7 @@ def test_against_files_and_collections(nearsim: CommandLine, tmp_path: Path, uni
         assert "read once" in nearsim.fail("dedupe", *twice, "-o", unique, exit_code=2)
     for options in (("--only-against",), ("--against", old, "--clusters", pairs)):
         assert "--against" in nearsim.fail("dedupe", new, "-o", unique, *options, exit_code=2)
-    nearsim.succeed("dedupe", new, "-o", unique, "--against", "-", given=new.read_bytes())
+    nearsim.succeed("dedupe", new, "-o", unique, "--against", "-", stdin=new.read_bytes())
     assert unique.read_text() == ""
 
 

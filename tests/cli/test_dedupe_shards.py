@@ -105,7 +105,7 @@ def test_inputs_without_shards_are_refused(
         (tmp_path / name).write_text('{"text": "x"}\n')
     paths = [name if name == "-" else tmp_path / name for name in names]
     given = b'{"text": "x"}\n'
-    assert message in nearsim.fail("dedupe", *paths, "-o", f"{tmp_path}/out/", given=given)
+    assert message in nearsim.fail("dedupe", *paths, "-o", f"{tmp_path}/out/", stdin=given)
     assert not (tmp_path / "out").exists()
 
 

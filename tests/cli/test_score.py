@@ -75,7 +75,7 @@ def test_pairs_of_ids_take_their_texts_from_a_corpus(plain: CommandLine, tmp_pat
 
 def test_pairs_are_read_from_standard_input_too(plain: CommandLine) -> None:
     given = b'{"left": "one two three four", "right": "one two three five"}\n'
-    (row,) = plain.succeed("score", "-", "--format", "jsonl", given=given).rows()
+    (row,) = plain.succeed("score", "-", "--format", "jsonl", stdin=given).rows()
     assert (row["intersection"], row["union"]) == (1, 3)
 
 

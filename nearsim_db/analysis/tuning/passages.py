@@ -145,7 +145,7 @@ def _choose_length(
 ) -> int:
     """Return the shortest length at which half of the pairs also share a run of twice the length; note the reason."""
     if "passage" in options.kept:
-        reasons["match.passage"] = "given"
+        reasons["match.passage"] = "set by the user"
         return recipe_length
 
     for length, (score, pairs) in scored.items():
@@ -177,7 +177,7 @@ def _choose_gap(
     """Return the smallest gap with which passages contain nearly all equal words, and note the reason."""
     sufficient = [(gap, share) for gap, share in gaps if share >= _MIN_COVERED]
     if "passage_gap" in options.kept:
-        reasons["match.passage_gap"] = "given"
+        reasons["match.passage_gap"] = "set by the user"
         return recipe_gap
     if not sufficient:
         reasons["match.passage_gap"] = "the recipe's own, as no two documents share a passage"
@@ -226,7 +226,7 @@ def _choose_threshold(
     The containments are those of the pairs that share a passage. The reason is noted in `reasons`.
     """
     if options.threshold is not None:
-        reasons["match.threshold"] = "given"
+        reasons["match.threshold"] = "set by the user"
         return options.threshold
 
     if scores is not None and scores.best.f1 > 0 and scores.separate:

@@ -147,7 +147,7 @@ def choose(
 ) -> tuple[Shingling, str]:
     """Return the best shingling and the reason. `recipe_shingles` are the scheme and size of the starting recipe."""
     if len(scored) == 1:
-        return scored[0], "given"
+        return scored[0], "set by the user"
     if scored[0].weighted_f1 is not None:
         highest = max(shingles.weighted_f1 or 0.0 for shingles in scored)
         alike = [shingles for shingles in scored if (shingles.weighted_f1 or 0.0) >= highest - EQUAL_F1]

@@ -35,7 +35,7 @@ def choose_threshold(
 ) -> tuple[float, str]:
     """Return the threshold and the reason. `lowest` is the valley between near and random pairs, None without one."""
     if options.threshold is not None:
-        return options.threshold, "given"
+        return options.threshold, "set by the user"
     if scores is not None and weighted is not None and scores.best.f1 > 0 and scores.separate:
         return _labelled_threshold(options, scores, weighted)
     if lowest is None:
