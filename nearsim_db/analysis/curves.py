@@ -113,7 +113,7 @@ class Curve:
 
 
 def of_text(text: str, min_shared_bands: int = 1) -> Curve:
-    """Parse bands x rows such as 25x2, bands x rows with 3 required bands such as 25x2@3, or an amplification.
+    """Parse bands x rows such as 25x2, the same with a number of required bands such as 25x2@3, or an amplification.
 
     `min_shared_bands` applies to bands x rows without @. Raises RecipeError for any other text.
     """
@@ -291,7 +291,7 @@ def draw(
             "images require matplotlib: pip install 'nearsim-db[report]', or omit --output"
         ) from error
 
-    # Text is stored as text, and a fixed salt makes the same curves give the same file.
+    # Letters are stored as text instead of outlines, and a fixed salt makes equal curves give equal files.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "nearsim", "font.size": 10}):
         picture = Figure(figsize=(8, 5.4), layout="constrained")
         FigureCanvasAgg(picture)

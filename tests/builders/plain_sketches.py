@@ -118,7 +118,7 @@ def minhash_java32(ids: list[int], k: int, seed: int, id_bits: int) -> list[int]
 
 
 def random_word(id: int, word: int, purpose: str, seed: int) -> int:
-    """64 random bits of an id; `word` numbers the words of 64 bits."""
+    """One of the 64-bit words of random bits that belong to an id. `word` is its number."""
     (mask,) = words(seed, f"{purpose} mask", 1)
     return fmix64((fmix64(id ^ mask) + (word + 1) * 0x9E3779B97F4A7C15) & MASK64)
 

@@ -249,7 +249,7 @@ def _sharing_rare_features(sets: DistinctSets, max_pairs: int) -> Ints:
 
 
 def _share_at_random(probability: float, near: Floats) -> Floats:
-    """Return the factor a of the module's formula, in which the variance of each way weighs the other way.
+    """Return the factor a of the formula above: the variance of the second way divided by the sum of both variances.
 
     The variances are (1 - q) / q for random pairs, and (1 - p) / p times the crowding for pairs sharing a bucket.
     """

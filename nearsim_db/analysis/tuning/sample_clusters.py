@@ -13,7 +13,7 @@ from nearsim_db.similarity.mixing import random_words
 from nearsim_db.similarity.profile import Profile
 from nearsim_db.similarity.recipe_warnings import has_excessive_duplicates
 
-# Each limit is about two seconds of work: of comparing ids, and of average linkage of pairs.
+# Comparing this number of ids, or clustering this number of pairs by average linkage, takes about two seconds.
 _MAX_MERGED_IDS = 1_200_000_000
 _MAX_CLUSTERED_PAIRS = 200_000
 

@@ -225,7 +225,7 @@ def _reason(best: Shingling, widest: Sequence[Shingling], has_words: bool, unspa
 
 
 MAX_CHARACTERS_SCORED = 1_500_000
-# Near pairs have at least the first of these similarities that enough pairs reach.
+# The lowest similarity of a near pair is the first of these values that enough pairs reach.
 _NEAR_SIMILARITIES = (0.8, 0.7, 0.6)
 _MIN_NEAR_PAIRS_OF_LEVEL = 30
 _MAX_RANDOM_SIMILARITY = 0.5
