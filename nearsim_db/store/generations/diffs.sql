@@ -177,9 +177,10 @@ WITH live AS (
 ), survivors AS (
     SELECT count(*) AS changed
     FROM matched
-    JOIN {live_member} AS before ON before.cluster_id = matched.live_cluster AND before.is_survivor
-    JOIN {new_member} AS after ON after.cluster_id = matched.new_cluster AND after.is_survivor
-    WHERE before.doc_id <> after.doc_id
+    LEFT JOIN {live_member} AS before ON before.cluster_id = matched.live_cluster AND before.is_survivor
+    LEFT JOIN {new_member} AS after ON after.cluster_id = matched.new_cluster AND after.is_survivor
+    -- With cluster.keep = "none", a cluster has no survivor unless a person chose a document.
+    WHERE before.doc_id IS DISTINCT FROM after.doc_id
 )
 SELECT (SELECT count(*) FROM live), (SELECT count(*) FROM new), kept.same, kept.grown, kept.shrunk, kept.changed,
     (SELECT count(*) FROM new WHERE parts = 0), (SELECT count(*) FROM live WHERE parts = 0),

@@ -35,7 +35,10 @@ class Written:
 
     @classmethod
     def random(cls, rng: random.Random, documents: int) -> "Written":
-        """Few or many families; some documents have no features, some are missing."""
+        """Few or many families; some documents have no features, some are missing.
+
+        Some clusters have no survivor.
+        """
         families = rng.choice([2, 4, documents, documents * 3])
         there = [one for one in range(1, documents + 1) if rng.random() < 0.9]
         featureless = {one for one in there if rng.random() < 0.1}
@@ -54,7 +57,8 @@ class Written:
         clusters = {one: label.setdefault(own, one) for one, own in kind.items()}
         survivors = {
             cluster: rng.choice([d for d, c in clusters.items() if c == cluster])
-            for cluster in clusters.values()
+            for cluster in set(clusters.values())
+            if rng.random() < 0.8
         }
         return cls(heads, featureless, tied, clusters, survivors)
 
@@ -87,7 +91,7 @@ class Written:
         insert(
             "cluster_member",
             "doc_id, cluster_id, is_survivor",
-            [(one, cluster, self.survivors[cluster] == one) for one, cluster in self.clusters.items()],
+            [(one, cluster, self.survivors.get(cluster) == one) for one, cluster in self.clusters.items()],
         )
 
     def expanded(self) -> dict[Ids, float]:
@@ -142,7 +146,7 @@ def brute_clusters(live: Written, new: Written) -> Counter[str]:
             continue
         lost, came = one - after[other], after[other] - one
         found["changed" if lost and came else "shrunk" if lost else "grown" if came else "same"] += 1
-        found["survivor_changed"] += live.survivors[cluster] != new.survivors[other]
+        found["survivor_changed"] += live.survivors.get(cluster) != new.survivors.get(other)
     return found
 
 
@@ -207,7 +211,7 @@ def test_random_generations(
                 those = new.members()[one.cluster]
                 shared = Counter(live.clusters[doc_id] for doc_id in those if doc_id in live.clusters)
                 assert (one.documents, one.all_parts) == (len(those), len(shared))
-                assert one.survivor.doc_id == new.survivors[one.cluster]
+                assert one.survivor.doc_id == new.survivors.get(one.cluster)
                 listed = {part.cluster: part.shared for part in one.parts}
                 assert sorted(listed.values()) == sorted(shared.values())[-5:]
                 assert listed.items() <= shared.items()
