@@ -55,6 +55,7 @@ def test_documents_with_other_numbers_stay_apart(database_url: str) -> None:
         ["match.threshold=0.7", "match.verify=bands"],
         ["match.threshold=0.9", "match.certain_shared_bands=15"],
         ["match.threshold=0.7", "cluster.numbers_differ=keep-apart"],
+        ["match.threshold=0.7", "cluster.keep=none"],
     ],
 )
 def test_counts_at_the_threshold_of_the_recipe_are_those_of_the_views(

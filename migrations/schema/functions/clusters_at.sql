@@ -100,8 +100,11 @@ BEGIN
             roots[greatest(left_root, right_root)] := least(left_root, right_root);
         END IF;
     END LOOP;
+    IF live.recipe #>> '{cluster,keep}' = 'none' THEN
+        removed := removed + clusters;
+    END IF;
     RETURN NEXT;
 END
 $$;
 COMMENT ON FUNCTION nearsim.clusters_at(double precision, text, text) IS
-    'What another threshold would give, counted from the stored pairs: the number of indexed documents with features, of pairs, of clusters, and of the documents in clusters besides the one that each cluster keeps. For a recipe with projection, the threshold is a distance. Clusters are connected components, whatever the cluster.linkage of the recipe; pins and vetoes do not count. is_complete is false if the threshold is below the lowest similarity that the index stores (match.review or, without it, match.threshold), because pairs are missing then. Otherwise the pairs are those that the bands of this index find. Name the collection if there are several. Without a profile, this is the profile default or the only one';
+    'What another threshold would give, counted from the stored pairs: the number of indexed documents with features, of pairs, of clusters, and of the documents in clusters besides the one that each cluster keeps, or of all documents in clusters if cluster.keep is none. For a recipe with projection, the threshold is a distance. Clusters are connected components, whatever the cluster.linkage of the recipe; pins and vetoes do not count. is_complete is false if the threshold is below the lowest similarity that the index stores (match.review or, without it, match.threshold), because pairs are missing then. Otherwise the pairs are those that the bands of this index find. Name the collection if there are several. Without a profile, this is the profile default or the only one';
