@@ -16,6 +16,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _NAMES = {"abstract": "text", "author": "authors", "journaltitle": "journal"}
 # In these fields, `~` and `%` are ordinary characters.
 _ADDRESSES = ("doi", "eprint", "file", "url")
+_URL = re.compile(r"\\url\s*\{([^{}]*)\}")
 _ESCAPED, _COMMENT = re.compile(r"\\([#$%&_{}~])"), re.compile(r"(?<!\\)%")
 
 
@@ -110,7 +111,7 @@ def _row(entry: Any, file: InputFile, begin: int) -> Row | str:
 def _shown(name: str, value: str) -> str:
     """Return the text that LaTeX would print for the value of a field, on one line."""
     if name in _ADDRESSES:
-        return _ESCAPED.sub(r"\1", value).strip("{} ")
+        return _ESCAPED.sub(r"\1", _URL.sub(r"\1", value)).strip("{} ")
     if "\\" in value:
         from pylatexenc.latex2text import LatexNodes2Text
 

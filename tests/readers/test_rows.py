@@ -307,6 +307,14 @@ def test_entries_of_bibtex_have_their_title_abstract_authors_and_date(tmp_path: 
     assert (second.external_id, second.published_at) == (f"{path}:12", datetime(1999, 1, 1, tzinfo=UTC))
 
 
+@pytest.mark.parametrize("value", ["{\\url{https://example.org/x}}", '"\\url {https://example.org/x}"'])
+def test_the_address_in_a_url_command_of_bibtex_is_read(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "a.bib"
+    path.write_text(f"@misc{{a, title = {{Lamps}}, url = {value}}}\n")
+    (entry,) = documents(path)
+    assert entry.url == "https://example.org/x"
+
+
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
