@@ -137,6 +137,15 @@ def _check_attached(connection: Connection) -> Iterator[Finding]:
     ]
 
     for attachment in attached:
+        if attachment.mark_trouble is not None:
+            # Further lines of an error of the server quote the row.
+            failure = attachment.mark_trouble.partition("\n")[0]
+            finding = f"collection {attachment.collection}: the last pass of marks failed: {failure}"
+            findings.append(
+                Finding(
+                    "attached tables", "warning", finding, "correct the column; a worker then tries again"
+                )
+            )
         if attachment.detaching:
             table = attachment.table or "a dropped table"
             finding = f"collection {attachment.collection} is being detached from {table}"

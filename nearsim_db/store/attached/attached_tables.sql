@@ -270,8 +270,8 @@ SELECT {types} FROM (SELECT (CAST(NULL AS {relation})).*) AS attached
 
 -- name: read_columns
 -- Columns of a table, each with its declared type, base type and collation, and whether it is virtual, unique, the first
--- column of an index, readable by the user, readable by the owner of nearsim's functions, generated, and writable by the user.
--- Reads only the catalog.
+-- column of an index, readable by the user, readable by the owner of nearsim's functions, generated, writable by the user,
+-- and NOT NULL. Reads only the catalog.
 WITH RECURSIVE kind AS (
     SELECT attnum, atttypid AS type FROM pg_catalog.pg_attribute
     WHERE attrelid = CAST(%(relation)s AS oid) AND attnum > 0 AND NOT attisdropped
@@ -288,7 +288,7 @@ SELECT attname, CAST(atttypid AS bigint), format_type(type, NULL), collation_in.
         WHERE indrelid = attrelid AND indisvalid AND indpred IS NULL AND indkey[0] = attnum),
     has_column_privilege(attrelid, attname, 'SELECT'),
     has_column_privilege(pg_get_userbyid(document.relowner), attrelid, attname, 'SELECT'), quote_ident(pg_get_userbyid(document.relowner)),
-    attgenerated <> '', has_column_privilege(attrelid, attname, 'UPDATE')
+    attgenerated <> '', has_column_privilege(attrelid, attname, 'UPDATE'), attnotnull
 FROM pg_catalog.pg_attribute JOIN kind USING (attnum) JOIN pg_catalog.pg_type ON pg_type.oid = type AND typbasetype = 0
 LEFT JOIN pg_catalog.pg_collation ON pg_collation.oid = attcollation
 LEFT JOIN pg_catalog.pg_namespace AS collation_in ON collation_in.oid = collnamespace

@@ -79,6 +79,8 @@ def unmarkable(
         return f"column {name!r} is of type {column.type}; the mark column may be {' or '.join(types)}"
     if column.is_generated:
         return f"column {name!r} is a generated column, which nobody can write"
+    if column.is_required:
+        return f"column {name!r} is NOT NULL, but it is NULL in rows that are kept"
     if not column.is_writable:
         return f"the user may not write column {name!r}; run: GRANT UPDATE ({name}) ON {relation.shown} TO <role>"
 

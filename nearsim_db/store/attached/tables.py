@@ -143,6 +143,7 @@ class Column:
     our_owner: str  # name of the owner of nearsim's functions
     is_generated: bool  # whether its values are computed, stored or not
     is_writable: bool  # whether the user may update it
+    is_required: bool  # whether it cannot be NULL
 
 
 def find_relation(connection: Connection, name: str) -> Relation:

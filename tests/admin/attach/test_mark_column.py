@@ -133,6 +133,12 @@ def test_a_pass_that_fails_is_reported(app: Application, nearsim: CommandLine, d
 
     (attached,) = nearsim.succeed("table", "list", "--json").document()
     assert "column 'duplicate_of' does not exist" in attached["trouble"]
+    (finding,) = [
+        found
+        for found in nearsim.succeed("doctor", "--json").document()["checks"]
+        if found["check"] == "attached tables"
+    ]
+    assert finding["verdict"] == "warning" and "column 'duplicate_of' does not exist" in finding["finding"]
     names = ("--id", "story_id", "--text", "body", "--mark-column", "copy_of")
     nearsim.succeed("table", "attach", "public.story", *names, "--quiet")
     (attached,) = nearsim.succeed("table", "list", "--json").document()
@@ -145,12 +151,14 @@ def test_a_pass_that_fails_is_reported(app: Application, nearsim: CommandLine, d
         ("body", "is read as part of the documents"),
         ("day", "is of type date"),
         ("doubled", "is a generated column"),
+        ("needed", "is NOT NULL"),
     ],
 )
 def test_unfit_columns_are_refused(app: Application, database_url: str, column: str, message: str) -> None:
     create(app)
     app.execute(
-        "ALTER TABLE story ADD day date, ADD doubled integer GENERATED ALWAYS AS (story_id * 2) STORED"
+        "ALTER TABLE story ADD day date, ADD doubled integer GENERATED ALWAYS AS (story_id * 2) STORED,"
+        " ADD needed integer NOT NULL DEFAULT 0"
     )
 
     with Database.connect(database_url) as database, pytest.raises(InputError, match=message):
