@@ -92,6 +92,20 @@ def test_each_file_has_its_counts(nearsim: CommandLine, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("rule", "is_kept"), [("earliest", True), ("none", False)])
+def test_page_says_whether_a_cluster_keeps_a_document(
+    nearsim: CommandLine, tmp_path: Path, rule: str, is_kept: bool
+) -> None:
+    path = write_jsonl(tmp_path / "all.jsonl", [{"id": name, "text": STORM} for name in ("a", "b")])
+    options = ("--dry-run", "--set", f"cluster.keep={rule}", "--quiet")
+
+    nearsim.succeed("dedupe", path, "--report", tmp_path / "page.html", *options)
+
+    text = Elements((tmp_path / "page.html").read_text()).text
+    assert ("The survivor of each cluster is kept." in text) == is_kept
+    assert ("No document of a cluster is kept" in text) != is_kept
+
+
 def test_page_shows_malicious_texts_as_text(nearsim: CommandLine, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "attacks.jsonl", records())
 
