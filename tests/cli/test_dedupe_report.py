@@ -106,6 +106,20 @@ def test_page_says_whether_a_cluster_keeps_a_document(
     assert ("No document of a cluster is kept" in text) != is_kept
 
 
+def test_page_does_not_call_records_without_a_text_the_same(nearsim: CommandLine, tmp_path: Path) -> None:
+    vectors = ([1.0, 0.0, 0.0], [0.999, 0.001, 0.0])
+    path = write_jsonl(
+        tmp_path / "vectors.jsonl",
+        [{"id": name, "vector": vector} for name, vector in zip("ab", vectors, strict=True)],
+    )
+
+    page = tmp_path / "page.html"
+    nearsim.succeed("dedupe", path, "--preset", "embeddings", "--dry-run", "--report", page, "--quiet")
+
+    text = Elements(page.read_text()).text
+    assert "there are no words to compare" in text and "the texts are the same" not in text
+
+
 def test_page_shows_malicious_texts_as_text(nearsim: CommandLine, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "attacks.jsonl", records())
 
