@@ -148,6 +148,19 @@ def test_verdicts_are_labels(filled: CommandLine) -> None:
     assert "either --labels or --verdicts" in filled.fail("evaluate", exit_code=2)
 
 
+def test_labels_of_an_id_that_two_files_have_are_refused(nearsim: CommandLine, tmp_path: Path) -> None:
+    first = write_jsonl(tmp_path / "first.jsonl", [{"id": "1", "text": "a storm is near the island"}])
+    second = write_jsonl(
+        tmp_path / "second.jsonl", [{"id": "1", "text": "the bridge was closed"}, {"id": "2", "text": "x"}]
+    )
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id_a,id_b,label\n1,2,1\n")
+
+    refused = nearsim.fail("tune", first, second, "--labels", labels)
+
+    assert "a label names '1'" in refused and "second.jsonl, line 1" in refused
+
+
 def test_labels_of_other_documents_are_refused(filled: CommandLine, tmp_path: Path) -> None:
     labels = tmp_path / "labels.csv"
     labels.write_text("id_a,id_b,label\nx,y,1\n")

@@ -9,6 +9,8 @@ from typing import cast
 
 import numpy as np
 
+from nearsim_db.errors import InputError
+from nearsim_db.readers.rejects import place_of
 from nearsim_db.records import CollectionId, Progress, ReadDocument, Reject, silent
 from nearsim_db.store.access import collection_rows
 from nearsim_db.store.database import Database
@@ -135,7 +137,13 @@ def draw(
         tag = (document.external_id, value_of(record))
         reservoir.offer(text_of(document.title, document.body), tag)
         if document.external_id in wanted:
-            sample.wanted[document.external_id] = document.title, document.body
+            contents = document.title, document.body
+            if sample.wanted.setdefault(document.external_id, contents) != contents:
+                raise InputError(
+                    f"a label names {document.external_id!r}, but several records have this id, and "
+                    f"{place_of(record)} is another text; give the labelled records ids of their own, or name the "
+                    "field with --id-field"
+                )
         if reservoir.seen % _REPORT_EVERY == 0:
             progress("read", reservoir.seen, None)
 
