@@ -156,7 +156,7 @@ def test_the_axis_of_winnow_is_the_length_of_a_run(plain: CommandLine) -> None:
     assert list(points.values()) == sorted(points.values())
     out = plain.succeed("curve", "--preset", "embedded-stories").out
     assert "windows of 16 shingles of 5 words\n" in out
-    assert "are no distances" in plain.fail(
+    assert "is not a distance" in plain.fail(
         "curve", "--preset", "embedded-stories", "--near", 0.1, "--far", 0.5, exit_code=2
     )
 
