@@ -46,7 +46,7 @@ class Thread:
         return await future
 
     def end(self) -> None:
-        """Accept no more calls; the thread ends when the accepted calls are done."""
+        """Refuse further calls. The thread ends after the calls that were already accepted."""
         self._pool.shutdown(wait=False)
 
 

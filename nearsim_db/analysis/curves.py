@@ -356,12 +356,14 @@ def _draw_sensitivities(
             (2, bounds.far_distance, bounds.far_probability),
         ):
             place = curve.place_of(distance)
+
             axes.plot(
                 [place, place, low], [0, probability, probability], color=colour, lw=0.9, ls=(0, (1, 2))
             )
             axes.annotate(
                 f"p{which}", (low, probability), (4, 2), textcoords="offset points", fontsize=8, color=colour
             )
+
             # All curves have the same two distances.
             if number == 0:
                 axes.annotate(

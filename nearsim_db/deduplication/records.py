@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from math import inf, isnan, nan
 from tempfile import TemporaryFile
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from nearsim_db.deduplication.waiting_pages import WaitingPages, rules_of_lines
 from nearsim_db.errors import InputError
 from nearsim_db.indexing.feature_file import FeatureFile
+from nearsim_db.readers.dates import microseconds_of
 from nearsim_db.readers.output import full_disk
 from nearsim_db.records import Document
 from nearsim_db.similarity.arrays import Floats, Hashes, Ints, Mask, Sketches
@@ -40,8 +41,6 @@ from nearsim_db.similarity.text.markup import strip_html
 from nearsim_db.similarity.text.words import has_words
 from nearsim_db.store.settings import encoding_from_environment
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _MAX_WAITING_BYTES = 5_000_000
 _TEXT_OVERHEAD_BYTES = 100
 _DOCUMENTS_PER_REREAD = 500
@@ -96,7 +95,7 @@ class Ranks:
     def __init__(self, policy: KeepPolicy) -> None:
         self.policy = policy
         self.fields: tuple[str, ...] = policy.fields
-        self._now = _microseconds(datetime.now(UTC))
+        self._now = microseconds_of(datetime.now(UTC))
         self._dates = array("q")
         self._keys = [array("d") for _ in policy.deciding]  # for each rule; the smallest key is the best
         self._is_second: Mask | None = None
@@ -113,7 +112,8 @@ class Ranks:
         """Add documents; `values` are the values of `fields` of each document, if there are fields."""
         now = self._now
         dates = [
-            now if (date := document.published_at) is None else _microseconds(date) for document in documents
+            now if (date := document.published_at) is None else microseconds_of(date)
+            for document in documents
         ]
         self._dates.extend(dates)
         for rule, keys in zip(self.policy.deciding, self._keys, strict=True):
@@ -185,10 +185,6 @@ def _by_presence(value: object) -> float:
         return 0.0 if value.strip() else inf
     is_nan = isinstance(value, float) and isnan(value)
     return inf if is_nan or value in (None, [], {}) else 0.0
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND
 
 
 class EncodedRecords:

@@ -9,6 +9,7 @@ from math import isnan
 from zoneinfo import ZoneInfo, available_timezones
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 # Numbers below this one count seconds, others milliseconds. As seconds it is in the year 5138, as milliseconds in 1973.
 _MIN_MILLISECONDS = 1e11
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
@@ -146,3 +147,8 @@ def _offset_of(zone: str, year: int, month: int) -> timedelta:
     if len(offsets) != 1:
         raise ValueError(f"{zone} is not the abbreviation of one time zone")
     return offsets.pop() or timedelta(0)
+
+
+def microseconds_of(instant: datetime) -> int:
+    """Return the microseconds from 1970 to an instant; negative before 1970."""
+    return (instant - _EPOCH) // _MICROSECOND

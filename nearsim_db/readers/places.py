@@ -2,13 +2,13 @@
 
 import os
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from tempfile import TemporaryFile
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearsim_db.readers.dates import microseconds_of
 from nearsim_db.readers.output import full_disk
 from nearsim_db.records import ReadDocument
 
@@ -25,7 +25,6 @@ _ROW = np.dtype(
     ]
 )
 _BLOCK_ROWS = 4_096
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 # The number that stands for NaT.
 _NO_DATE = np.iinfo(np.int64).min
 
@@ -76,7 +75,7 @@ class RecordPlaces:
             (
                 *(len(self._files) - 1, record.line, ordinal, len(external_id), title_bytes, self._end),
                 -1 if source is None else self._sources.setdefault(source, len(self._sources)),
-                _NO_DATE if published is None else (published - _EPOCH) // _MICROSECOND,
+                _NO_DATE if published is None else microseconds_of(published),
             )
         )
 

@@ -110,7 +110,7 @@ class AbsentKeys:
 
 
 _MIN_REJECTS, _REASONS_SHOWN = 3, 3
-# Reasons quote values of records, so there may be many different ones; no more than these are kept in memory.
+# The maximum number of different reasons in memory. Reasons quote values of records, so there may be very many.
 _MAX_REASONS = 1_000
 
 

@@ -101,7 +101,7 @@ def grant_role(connection: Connection, user: str, role: Role) -> bool:
 
 
 def revoke_role(connection: Connection, user: str, role: Role) -> bool:
-    """Revoke a user's membership in a role, whoever granted it, and return whether the user was a member."""
+    """Revoke all grants of a role to a user. Return whether the user was a member."""
     grantors = run(connection, "find_grantors", user=user, role=role_name(role)).values()
     for grantor in grantors:
         if connection.backend.info.server_version < _SEPARATE_GRANTORS_SINCE:

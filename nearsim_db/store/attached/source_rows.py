@@ -266,8 +266,8 @@ def fields_of(available: dict[str, Column], columns: Columns) -> sql.Composable:
     """
     fields = [_as_text(columns.id, "external_id")]
     others: tuple[Kind, ...] = ("title", "source", "url")
-    given = columns.named()
-    fields += [_as_text(column_of(columns, kind) if kind in given else None, kind) for kind in others]
+    named = columns.named()
+    fields += [_as_text(column_of(columns, kind) if kind in named else None, kind) for kind in others]
     published = None if columns.published_at is None else available[columns.published_at]
     fields.append(sql.SQL("CAST({} AS timestamptz) AS published_at").format(_moment(published)))
     text = sql.Identifier("source", column_of(columns, "text"))

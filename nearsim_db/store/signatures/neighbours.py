@@ -12,7 +12,7 @@ from nearsim_db.store.signatures import bands
 from nearsim_db.store.signatures.bands import BandStatements
 
 _ID_BYTES = 8
-# The members of distributed buckets are fetched in a separate query if a bucket has on average no more than this many.
+# A separate query fetches the members of distributed buckets if the mean size of the buckets is at most this.
 _MAX_MEAN_MEMBERS = 8
 
 
